@@ -78,7 +78,7 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Blocks of a round are numbered in the order of their scales in memory. Of load s a group has number s * 32 / lanes + group. */
+/* Blocks of a round are numbered in the order of their scales in memory. In load s a group has number s * 32 / lanes + group. */
 static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
 {
     const uint32_t before = WARP_LANES * round + q->groups * load;

@@ -1,4 +1,4 @@
-/* What the families over GGUF's formats say alike: the parameter `format`, and the sizes of its blocks as texts. */
+/* What the families over GGUF's formats share: the parameter `format`, and the sizes of its blocks as texts. */
 #ifndef KERNELS_GGUF_H
 #define KERNELS_GGUF_H
 

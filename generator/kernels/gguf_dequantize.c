@@ -77,8 +77,8 @@ static void store_tile(dequantize *d, ptx_val bytes)
 
 /* ---- a tile's bytes --------------------------------------------------------------------------------------------------- */
 
-/* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
- * not read: it may lie before the tensor. Of the last one only what is asked for is. */
+/* A copy is whole pieces of 16 bytes, from the sector of the first byte on. A piece before the first byte's own is not read, since
+ * it may lie before the tensor; the last piece is read in part. */
 
 /* Shared memory for a copy of this many bytes, at most: whole sectors, since the next warp's copies begin
  * after it. */
@@ -197,7 +197,7 @@ static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val
         copy_and_store(d);
     }
     PTX_ELSE (f) {
-        /* Of a row that the tensor does not have. */
+        /* The tensor has no such row. */
         bool is_wide = d->type == PTX_F32;
         ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
         ptx_val first = ptx_shl(f, d->lane, 2);
@@ -280,7 +280,7 @@ static const kiln_param params[] = {
     GGUF_PARAM("format of the quantised blocks, as GGUF calls it"), TYPE("output"), {.name = NULL}};
 static const kiln_param q4k_params[] = {TYPE("tensor"), {.name = NULL}};
 
-/* Of all of a tensor. */
+/* For all of a tensor. */
 #define TENSOR_ARGS(bytes, of_packed, of_out)                             \
     {"packed", KILN_ARG_IN, "u8", bytes, 16, NULL, of_packed},            \
     {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, of_out},                \
@@ -320,7 +320,7 @@ static const kiln_rule rows_rules[] = {
 static const kiln_value tensor_example[] = {{"n", "4096"}, {.arg = NULL}};
 static const kiln_value rows_example[] = {{"tensor_rows", "128"}, {"n", "4"}, {"k", "1024"}, {.arg = NULL}};
 
-/* What q4k_dequantize and gguf_dequantize have alike: the first is the second with a fixed format, in words of its own. */
+/* q4k_dequantize is gguf_dequantize with its format fixed, in words of its own. */
 #define TENSOR(bytes)                                                                                     \
     .empty = "n == 0", .example = tensor_example, .shape = shape, .grid = {"ceil_div(n, 16384)"},         \
     .cost = {.bytes_read = bytes, .bytes_written = "n * " WIDTH, .elements = "n"}, .min_sm = 75

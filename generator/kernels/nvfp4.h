@@ -53,7 +53,7 @@ typedef struct nvfp4_rows {
     ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
     ptx_val batch, first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
-    /* Of the lane's rows: addresses, sums, and marks of NaNs. */
+    /* The lane's rows: addresses, sums, and marks of NaNs. */
     ptx_val a_at[NVFP4_MOST_ROWS], sfa_at[NVFP4_MOST_ROWS], sum[NVFP4_MOST_ROWS], marks[NVFP4_MOST_ROWS];
 } nvfp4_rows;
 

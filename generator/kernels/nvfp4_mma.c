@@ -200,7 +200,7 @@ static void load_words(gemv *g, uint32_t s)
                   ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
 }
 
-/* Of two rows in neighbouring places a tile has the four of a step side by side. */
+/* In tiles the scales of two rows in neighbouring places are side by side, four in each step. */
 static void load_scales(gemv *g)
 {
     ptx_fn *f = g->of.f;

@@ -97,7 +97,7 @@ static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN]
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-/* 20 of its bits: so it times 1.5 * 2^23 is exact. An infinite one is made a NaN. */
+/* Stores 20 bits of a scale, so that it times 1.5 * 2^23 is exact. An infinite one becomes a NaN. */
 static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
 {
     ptx_fn *f = q->f;
@@ -136,7 +136,7 @@ static void quantize_chunk(quantizer *q, const chunk c, ptx_val element, ptx_val
 
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
-/* All of the row. */
+/* Codes and scales of the whole row. */
 static void quantize_row(quantizer *q)
 {
     ptx_fn *f = q->f;

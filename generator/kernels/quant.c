@@ -1,5 +1,6 @@
-/* The families of the 4-bit quantisers: of int4 (integers with a scale per group, or with a scale and a zero) and of nf4
- * (NormalFloat with a scale per group) each a maker of scales, a packer, a quantiser that is both, and what goes back.
+/* The families of the 4-bit quantisers. int4 (integers with a scale per group, or with a scale and a zero) and nf4 (NormalFloat
+ * with a scale per group) have four each: scale makes a group's numbers, pack makes codes with given numbers, quantize makes
+ * both, and unpack restores the tensor.
  *
  * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
  * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
@@ -90,7 +91,7 @@ static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t count
     return e;
 }
 
-/* Of extremes of pairs, which are pairs. */
+/* Makes one extreme of each pair of them. */
 static void join_halves(quant *q, quant_extremes *e)
 {
     for (uint32_t i = 0; i < q->stored; i++) {
@@ -140,12 +141,8 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 
 static quant_numbers load_numbers(quant *q)
 {
-    quant_numbers g = {.at = {{0}}};
     number_slot slot = find_numbers(q);
-    for (uint32_t i = 0; i < q->stored; i++)
-        g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
-                               : ptx_load_hint(q->f, quant_number_at(q, i, slot.first, slot.index), PTX_NC);
-    return g;
+    return quant_load_numbers(q, slot.first, slot.index, NULL);
 }
 
 /* A lane's codes of step `step` of a tile. */
@@ -190,8 +187,8 @@ static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
     if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
-    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
+    for (uint32_t i = 0; i < q->stored; i++) {
         g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
         ptx_val at = number_at(q, r, i);
         PTX_WHEN (f, r->group_in_bounds) {

@@ -110,9 +110,10 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 
 /* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
-/* Number i of group `first` + `index`, U64 and U32: its address; where is_nested the scale. In bounds: as for nf4_nested_load. */
+/* Where number i of group `first` + `index`, U64 and U32, is in memory; and the numbers of that group, scales of 1 where
+ * in_bounds does not hold (nested ones: 0). Null: it always does. */
 ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index);
-ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
+quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 

@@ -39,7 +39,7 @@ typedef struct finder {
     quant_numbers kept;
 } finder;
 
-/* Of a large group only its end matters, where a tile has it: so it counts as a group of 4096 that ends there. */
+/* Only the end of a large group matters, where a tile has it: so a large group counts as one of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
@@ -70,19 +70,6 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* The numbers of a group, counted from the tile's first; 1 where the group is out of bounds. */
-static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_val in_bounds)
-{
-    quant_numbers g = {.at = {{0}}};
-    if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, w->first_group, group, &in_bounds);
-    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
-        ptx_val at = quant_number_at(q, i, w->first_group, group);
-        g.at[i] = widen_load_where(q->f, q->wide, at, in_bounds, ptx_number(q->wide, 1), PTX_NC);
-    }
-    return g;
-}
-
 /* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does.
  * Needs all lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
@@ -91,7 +78,7 @@ static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, 
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, (float)i, offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
     if (!w->is_kept)
-        return load_numbers(q, w, group, in_bounds);
+        return quant_load_numbers(q, w->first_group, group, &in_bounds);
     quant_numbers g = {.at = {{0}}};
     for (uint32_t n = 0; n < q->stored; n++)
         g.at[n] = ptx_shfl_idx(f, w->kept.at[n], group);
@@ -224,7 +211,7 @@ void quant_any_tiles(quant *q)
         ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &in_memory, last));
         PTX_IF (f, ptx_lt(f, last_group, 32)) {
             ptx_val has_group = ptx_le(f, q->lane, last_group);
-            in_lanes.kept = load_numbers(q, &in_memory, q->lane, has_group);
+            in_lanes.kept = quant_load_numbers(q, in_memory.first_group, q->lane, &has_group);
             in_lanes.is_kept = true;
             code_steps(q, &in_lanes);
         }

@@ -123,9 +123,19 @@ ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index)
     return ptx_at(q->f, at, index);
 }
 
-ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
+quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
 {
-    ptx_val scale, number = ptx_add(q->f, first, ptx_cvt(q->f, PTX_U64, index));
-    nf4_nested_load(&q->nested, 1, &number, in_bounds, &scale);
-    return scale;
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
+    if (q->is_nested) {
+        ptx_val number = ptx_add(f, first, ptx_cvt(f, PTX_U64, index));
+        nf4_nested_load(&q->nested, 1, &number, in_bounds, &g.at[QUANT_SCALE]);
+        return g;
+    }
+    for (uint32_t i = 0; i < q->stored; i++) {
+        ptx_val at = quant_number_at(q, i, first, index);
+        g.at[i] = in_bounds ? widen_load_where(f, q->wide, at, *in_bounds, ptx_number(q->wide, 1), PTX_NC)
+                            : ptx_load_hint(f, at, PTX_NC);
+    }
+    return g;
 }

@@ -221,7 +221,7 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Of an angle of turn * 2^-64 full turns, U64, so that angles wrap as they should. F32, each within 2^-22 of the exact one. */
+/* Cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
 typedef struct turn_values {
     ptx_val cosine, sine;
 } turn_values;
@@ -359,7 +359,7 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     return ptx_mul(f, ptx_rcp_approx(f, most), 127);
 }
 
-/* A slot that is negative, or beyond the cache, is none. */
+/* Appends nothing where the slot is negative or beyond the cache. */
 static void append(rope *r)
 {
     ptx_fn *f = r->f;
