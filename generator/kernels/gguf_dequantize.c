@@ -26,6 +26,9 @@ typedef struct dequantize {
     ptx_val blocks; /* quantised blocks of the tile, U32 */
     ptx_val packed; /* the tile's first byte */
     ptx_val out;    /* its first element */
+    bool by_index;
+    ptx_val index, tensor_rows,
+        rows; /* by index: of each row of out, in the tensor; rows of the tensor, of out */
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -168,8 +171,8 @@ static void copy_and_store(dequantize *d)
     store_tile(d, first);
 }
 
-/* Tile `tile` of row `from` of the tensor, to row `to` of the output: rows U64, or poison for the only one. */
-static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
+/* Finds tile `tile` of the first row, U32. */
+static void find_tile(dequantize *d, ptx_val tile)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
@@ -179,69 +182,77 @@ static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
     d->blocks = ptx_div(f, elements, w->elements);
     d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, tile_bytes(w)));
     d->out = ptx_at(f, d->out, first);
-    if (to.type == PTX_NONE)
-        return;
-    ptx_val blocks = ptx_div(f, d->n, w->elements);
-    ptx_val row_bytes = ptx_mul(f, blocks, w->bytes);
-    d->packed = ptx_at(f, d->packed, ptx_mul(f, from, row_bytes));
-    d->out = ptx_at(f, d->out, ptx_mul(f, to, d->n));
 }
 
-static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val row, ptx_val tile)
+static void store_nans(dequantize *d)
 {
     ptx_fn *f = d->f;
-    ptx_val from = ptx_warp_uniform(f, ptx_load_hint(f, ptx_at(f, index, row), PTX_NC));
-    ptx_val wide_row = ptx_cvt(f, PTX_U64, row);
-    find_tile(d, tile, ptx_cvt(f, PTX_U64, from), wide_row);
-    PTX_IF (f, ptx_lt(f, from, tensor_rows)) {
+    const bool is_wide = d->type == PTX_F32;
+    ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
+    ptx_val first = ptx_shl(f, d->lane, 2);
+    ptx_val elements = ptx_mul(f, d->blocks, d->format->elements);
+    PTX_FOR (f, element, first, elements, QUAD * WARP_LANES) {
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
+        ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
+    }
+}
+
+/* A tile of row `row` of out; NaNs if the tensor lacks the row that its index names. */
+static void store_row(dequantize *d, ptx_val row, ptx_val tile)
+{
+    ptx_fn *f = d->f;
+    ptx_val from = ptx_warp_uniform(f, ptx_load_hint(f, ptx_at(f, d->index, row), PTX_NC));
+    ptx_val wide_row = ptx_cvt(f, PTX_U64, row), wide_from = ptx_cvt(f, PTX_U64, from);
+    find_tile(d, tile);
+    ptx_val blocks = ptx_div(f, d->n, d->format->elements);
+    ptx_val row_bytes = ptx_mul(f, blocks, d->format->bytes);
+    d->packed = ptx_at(f, d->packed, ptx_mul(f, wide_from, row_bytes));
+    d->out = ptx_at(f, d->out, ptx_mul(f, wide_row, d->n));
+    PTX_IF (f, ptx_lt(f, from, d->tensor_rows)) {
         copy_and_store(d);
     }
     PTX_ELSE (f) {
-        /* The tensor has no such row. */
-        bool is_wide = d->type == PTX_F32;
-        ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
-        ptx_val first = ptx_shl(f, d->lane, 2);
-        ptx_val elements = ptx_mul(f, d->blocks, d->format->elements);
-        PTX_FOR (f, element, first, elements, QUAD * WARP_LANES) {
-            ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
-            ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
-        }
+        store_nans(d);
     }
 }
 
 /* ---- the kernels -------------------------------------------------------------------------------------------------- */
 
-/* With parameters packed, out, n; by index packed, index, out, tensor_rows, n, k. */
+static void declare_arguments(dequantize *d)
+{
+    ptx_fn *f = d->f;
+    d->packed = ptx_param_ptr(f, PTX_U8, "packed");
+    if (d->by_index)
+        d->index = ptx_param_ptr(f, PTX_U32, "index");
+    d->out = ptx_param_ptr(f, d->type, "out");
+    if (d->by_index) {
+        d->tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
+        d->rows = ptx_param(f, PTX_U32, "n");
+    }
+    d->n = ptx_param(f, PTX_U64, d->by_index ? "k" : "n");
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, bool by_index)
 {
-    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type")};
-    ptx_val index, tensor_rows, row_count;
-    d.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    if (by_index)
-        index = ptx_param_ptr(f, PTX_U32, "index");
-    d.out = ptx_param_ptr(f, d.type, "out");
-    if (by_index) {
-        tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
-        row_count = ptx_param(f, PTX_U32, "n");
-    }
-    d.n = ptx_param(f, PTX_U64, by_index ? "k" : "n");
+    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type"), .by_index = by_index};
+    declare_arguments(&d);
     d.lane = ptx_laneid(f);
     d.warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
     ptx_val tile = ptx_mad(f, block, WARPS, d.warp);
     ptx_val padded = ptx_add(f, d.n, TILE - 1);
     ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, TILE));
-    if (!by_index) {
+    if (by_index) {
+        ptx_val row = ptx_div(f, tile, row_tiles);
+        ptx_val tiles_before = ptx_mul(f, row, row_tiles);
+        PTX_IF (f, ptx_lt(f, row, d.rows)) {
+            store_row(&d, row, ptx_sub(f, tile, tiles_before));
+        }
+    } else {
         PTX_IF (f, ptx_lt(f, tile, row_tiles)) {
-            find_tile(&d, tile, (ptx_val){0}, (ptx_val){0});
+            find_tile(&d, tile);
             copy_and_store(&d);
         }
-        return;
-    }
-    ptx_val row = ptx_div(f, tile, row_tiles);
-    ptx_val rows_before = ptx_mul(f, row, row_tiles);
-    PTX_IF (f, ptx_lt(f, row, row_count)) {
-        store_row(&d, index, tensor_rows, row, ptx_sub(f, tile, rows_before));
     }
 }
 

@@ -13,6 +13,7 @@
  * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
  * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
+#include "device/fragment.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
 #include "nvfp4.h"
@@ -40,10 +41,10 @@ typedef struct piece {
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
-    ptx_val group, in_group; /* g and t */
-    ptx_val first_row;       /* of the lane, in its warp */
-    ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
-    ptx_val block_step[2];   /* from one super-step to the next */
+    fragment_lane at;
+    ptx_val first_row;     /* of the lane, in its warp */
+    ptx_val block_at[2];   /* this lane's two blocks of b, or zeros: addresses in the first super-step */
+    ptx_val block_step[2]; /* from one super-step to the next */
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
@@ -231,8 +232,8 @@ static uint32_t scales_apart(const gemv *g)
 static void find_rows(gemv *g, const nvfp4_rows *pass)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, 1);
-    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val upper = ptx_shr(f, g->at.t, 1);
+    ptx_val odd = ptx_and(f, g->at.t, 1);
     ptx_val chunk = ptx_mad(f, upper, 8, odd);
     ptx_val chunk_at = ptx_mul(f, chunk, 16);
     ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
@@ -337,7 +338,7 @@ static void end_rows(gemv *g)
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
         row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, row_after(g, r));
     }
-    ptx_val is_first = ptx_eq(f, g->in_group, 0);
+    ptx_val is_first = ptx_eq(f, g->at.t, 0);
     nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
@@ -369,15 +370,15 @@ static void multiply_rows(gemv *g)
 static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, 1);
-    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val upper = ptx_shr(f, g->at.t, 1);
+    ptx_val odd = ptx_and(f, g->at.t, 1);
     ptx_val half_at = ptx_mad(f, upper, HALF_BYTES, g->shared);
     ptx_val own = ptx_mad(f, odd, 16, half_at);
     ptx_val zeros = ptx_add(f, g->shared, ZERO_APART);
-    ptx_val column = ptx_shl(f, g->in_group, 1);
+    ptx_val column = ptx_shl(f, g->at.t, 1);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val of_block = i == 0 ? column : ptx_add(f, column, 1);
-        ptx_val owns = ptx_eq(f, of_block, g->group);
+        ptx_val owns = ptx_eq(f, of_block, g->at.g);
         ptx_val there = ptx_add(f, own, ZERO_BYTES + BLOCK_BYTES * i);
         g->block_at[i] = ptx_select(f, owns, there, zeros);
         g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), 0);
@@ -398,9 +399,8 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
-    g.group = ptx_shr(f, g.of.lane, 2);
-    g.in_group = ptx_and(f, g.of.lane, 3);
-    g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, 1) : g.group;
+    g.at = fragment_find_lane(f, g.of.lane);
+    g.first_row = g.of.is_tiled ? ptx_shl(f, g.at.g, 1) : g.at.g;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.supers = ptx_shr(f, g.of.k, 9);
     init_offsets(&g);
