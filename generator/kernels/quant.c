@@ -318,7 +318,7 @@ static void unpack_full_tile(quant *q)
     ptx_val from = quant_packed_at(q);
     for (uint32_t step = 0; step < q->steps; step++)
         codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
-    quant_numbers g, kept = load_numbers(q);
+    quant_numbers kept = load_numbers(q), g = kept;
     ptx_val to = quant_tile_at(q);
     for (uint32_t step = 0; step < q->steps; step++) {
         if (step % q->row_steps == 0)
