@@ -44,10 +44,7 @@ static void load_aligned(ptx_fn *f, ptx_val rounded, uint32_t alignment, uint32_
     for (uint32_t i = 0, width; i < count; i += width) {
         ptx_val at = ptx_at_bytes(f, rounded, byte + WORD * i);
         width = load_width(alignment, byte + WORD * i, count - i);
-        if (width == 1)
-            words[i] = ptx_load(f, at);
-        else
-            ptx_load_vec(f, (int)width, &words[i], at, PTX_PLAIN);
+        ptx_load_vec(f, (int)width, &words[i], at, PTX_PLAIN);
     }
 }
 

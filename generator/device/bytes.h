@@ -11,7 +11,7 @@ typedef struct byte_order {
     ptx_val selector[2]; /* prmt's for the one and the other; poison where words are aligned */
 } byte_order;
 
-/* Of addresses like this pointer's, in global or shared memory. `alignment` is 1, 2 or a multiple of 4. */
+/* The order for addresses like this pointer's, in global or shared memory. `alignment` is 1, 2 or a multiple of 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
 /* The pointer rounded down to a multiple of 4, as what the functions below take for it. */

@@ -42,13 +42,23 @@ static ptx_val pick(ptx_fn *f, const ptx_val words[CODES], uint32_t selector)
     return ptx_prmt(f, low, high, 0x5410);
 }
 
+ptx_val codes_join(ptx_fn *f, const ptx_val words[CODES])
+{
+    return pick(f, words, LOWEST_BYTES);
+}
+
+ptx_val codes_sign(ptx_fn *f, ptx_val x, uint32_t mask, ptx_val code)
+{
+    return ptx_lop3(f, x, mask, code, 0xEA); /* (a & b) | c */
+}
+
 /* In the highest byte. small_float's code is 20 bits up, below a bit for the sign that it does not have. */
 static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
     ptx_val rounded = small_float_round(f, &small_float_e4m3, x);
     ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e4m3, rounded), 4);
     ptx_val sign = ptx_as(f, PTX_U32, x);
-    ptx_val signed_code = ptx_lop3(f, sign, 0x80000000, code, 0xEA); /* (a & b) | c */
+    ptx_val signed_code = codes_sign(f, sign, 0x80000000, code);
     return ptx_select(f, ptx_ordered(f, x, x), signed_code, 0x7f000000);
 }
 
@@ -73,14 +83,19 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
         ptx_val code = ptx_min(f, ptx_cvt_rni(f, PTX_S32, x[i]), 127);
         words[i] = ptx_as(f, PTX_U32, ptx_max(f, code, -128));
     }
-    return pick(f, words, LOWEST_BYTES);
+    return codes_join(f, words);
 }
 
 /* ---- values of codes ------------------------------------------------------------------------------------------------- */
 
+static ptx_val to_pair(ptx_fn *f, ptx_type type, ptx_val bits)
+{
+    return ptx_as(f, type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2, bits);
+}
+
 static ptx_val both(ptx_fn *f, ptx_type type, uint32_t bits)
 {
-    return ptx_as(f, type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2, ptx_u32(bits << 16 | bits));
+    return to_pair(f, type, ptx_u32(bits << 16 | bits));
 }
 
 static ptx_val times(ptx_fn *f, ptx_type type, ptx_val x, uint32_t bits)
@@ -113,20 +128,25 @@ static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool a
     return ptx_fma(f, sign, both(f, PTX_BF16, MINUS_1), low);
 }
 
-/* A code's bits behind its sign are those of a number that is too small by a power of two. What they make of the NaN is 480; with a
- * factor that only this one overflows, and then 0, it becomes a NaN, and others 0. */
+/* F16 has one more bit of exponent, BF16 four, and a bias greater by 8 and 120. So a magnitude that leaves these bits 0 is that
+ * of a number too small by a power of two, for subnormal ones too. */
+ptx_val codes_small_e4m3(ptx_fn *f, ptx_type type, ptx_val word, uint32_t selector, ptx_val *magnitudes)
+{
+    const bool is_bf16 = type == PTX_BF16;
+    ptx_val high = ptx_prmt(f, word, 0, selector);
+    ptx_val moved = ptx_shr(f, high, is_bf16 ? 4 : 1);
+    *magnitudes = ptx_and(f, moved, is_bf16 ? 0x07f007f0 : 0x3f803f80);
+    return to_pair(f, type, codes_sign(f, high, 0x80008000, *magnitudes));
+}
+
+/* With a factor that only the NaN's 480 overflows, and then 0, it becomes a NaN, and others 0. */
 static ptx_val e4m3_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
 {
-    static const uint32_t above[2][2] = {{0x1404, 0x3424}, {0x2404, 0x3414}};
-    static const struct {
-        uint32_t down, bits, raise, overflow;
-    } to[2] = {{1, 0x3f803f80, 0x5c00, 0x5880}, {4, 0x07f007f0, 0x7b80, 0x7b10}};
-    const int n = of->type == PTX_BF16;
-    ptx_val high = ptx_prmt(f, word, 0, above[apart][i]);
-    ptx_val bits = ptx_and(f, ptx_shr(f, high, to[n].down), to[n].bits);
-    bits = ptx_lop3(f, high, 0x80008000, bits, 0xEA); /* (a & b) | c */
-    ptx_val value = times(f, of->type, ptx_as(f, n ? PTX_BF16X2 : PTX_F16X2, bits), to[n].raise);
-    ptx_val none = times(f, of->type, value, to[n].overflow);
+    static const uint32_t above[2][2] = {{CODES_FIRST_TWO, 0x3424}, {0x2404, 0x3414}};
+    const bool is_bf16 = of->type == PTX_BF16;
+    ptx_val magnitudes, small = codes_small_e4m3(f, of->type, word, above[apart][i], &magnitudes);
+    ptx_val value = times(f, of->type, small, is_bf16 ? 0x7b80 : 0x5c00);
+    ptx_val none = times(f, of->type, value, is_bf16 ? 0x7b10 : 0x5880);
     return ptx_fma(f, none, both(f, of->type, 0), value);
 }
 

@@ -97,14 +97,15 @@ ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
     return ptx_as(f, PTX_F32, ptx_shl(f, bits, 16));
 }
 
-ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise)
+ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise,
+                         int hints)
 {
     ptx_val raw = ptx_var(f, otherwise);
     PTX_WHEN (f, in_bounds) {
         if (type == PTX_BF16)
-            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
+            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), hints));
         else
-            ptx_set(f, raw, ptx_load_hint(f, ptx_cast_ptr(f, at, raw.type), PTX_NC));
+            ptx_set(f, raw, ptx_load_hint(f, ptx_cast_ptr(f, at, raw.type), hints));
     }
     if (type == PTX_BF16)
         return ptx_as(f, PTX_F32, ptx_shl(f, raw, 16));

@@ -26,6 +26,7 @@ void widen_words(ptx_fn *f, ptx_type type, uint32_t count, const ptx_val words[]
 ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at);
 
 /* The same, also of F64, where it is in bounds; else `otherwise`, which is as memory has it: of F16 a U16 too, of BF16 a U32. */
-ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise);
+ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise,
+                         int hints);
 
 #endif

@@ -16,6 +16,7 @@
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
+#include "device/tail.h"
 
 enum {
     WARPS = 8,  /* of a thread block */
@@ -38,11 +39,11 @@ typedef struct quantizer {
     ptx_val in, packed, scale, m, k, global_scale;
     ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
     /* Loads have an index: the block's from the warp's first on; in tiles the row. */
-    ptx_val last;       /* block of a warp; in tiles of a row; U32 */
-    ptx_val first;      /* block of the warp, U64; in tiles its place, U32 */
-    ptx_val has_column; /* in tiles */
-    ptx_val in_at, packed_at,
-        scales_at; /* of index 0: this lane's addresses of elements and codes; the warp's of scales */
+    ptx_val last; /* rows: the warp's last block in bounds, U32 */
+    ptx_val first_place,
+        has_column; /* tiles: the warp's first place, U32; whether the group's block is in the row */
+    ptx_val in_at, packed_at;     /* of index 0: this lane's addresses of elements and codes */
+    ptx_val scales_at;            /* the warp's first scale */
     ptx_val in_step, packed_step; /* bytes from one index to the next, U32 */
 } quantizer;
 
@@ -77,7 +78,7 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Blocks of a round are numbered in the order of their scales in memory. Of load s a group has number s * 32 / lanes + group. */
+/* Blocks of a round are numbered in the order of their scales in memory. In load s a group has number s * 32 / lanes + group. */
 static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
 {
     const uint32_t before = WARP_LANES * round + q->groups * load;
@@ -106,13 +107,13 @@ static ptx_val find_blocks(quantizer *q, ptx_val warp)
 {
     ptx_fn *f = q->f;
     ptx_val index = ptx_mad(f, ptx_ctaid_x(f), WARPS, warp);
-    q->first = ptx_mul_wide(f, index, WARP_LANES * ROUNDS);
+    ptx_val first = ptx_mul_wide(f, index, WARP_LANES * ROUNDS);
     ptx_val all = ptx_mul_wide(f, q->m, blocks_of_row(q));
-    ptx_val has_some = ptx_lt(f, q->first, all);
-    ptx_val left = ptx_min(f, ptx_sub(f, all, q->first), WARP_LANES * ROUNDS);
+    ptx_val has_some = ptx_lt(f, first, all);
+    ptx_val left = ptx_min(f, ptx_sub(f, all, first), WARP_LANES * ROUNDS);
     q->last = ptx_sub(f, ptx_cvt(f, PTX_U32, left), 1);
-    q->scales_at = ptx_at(f, q->scale, q->first);
-    find_addresses(q, q->first, ptx_u32(q->block));
+    q->scales_at = ptx_at(f, q->scale, first);
+    find_addresses(q, first, ptx_u32(q->block));
     return has_some;
 }
 
@@ -123,12 +124,12 @@ static void find_tile(quantizer *q, ptx_val warp)
     ptx_val across = ptx_ctaid_x(f);
     ptx_val down = ptx_ctaid_y(f);
     ptx_val in_tile = ptx_mul(f, warp, ROUNDS * TILE_PLACES);
-    q->first = ptx_mad(f, down, SCALE_TILE_ROWS, in_tile);
-    q->last = ptx_sub(f, blocks_of_row(q), 1);
+    q->first_place = ptx_mad(f, down, SCALE_TILE_ROWS, in_tile);
+    ptx_val last = ptx_sub(f, blocks_of_row(q), 1);
     ptx_val column = ptx_and(f, q->group, SCALE_TILE_BLOCKS - 1);
     ptx_val block = ptx_mad(f, across, SCALE_TILE_BLOCKS, column);
-    q->has_column = ptx_le(f, block, q->last);
-    ptx_val present = ptx_min(f, block, q->last);
+    q->has_column = ptx_le(f, block, last);
+    ptx_val present = ptx_min(f, block, last);
     find_addresses(q, ptx_cvt(f, PTX_U64, present), q->k);
     ptx_val tiles_across = ptx_nctaid_x(f);
     ptx_val tile = ptx_mad_wide(f, down, tiles_across, ptx_cvt(f, PTX_U64, across));
@@ -140,37 +141,35 @@ static void find_tile(quantizer *q, ptx_val warp)
 static ptx_val tile_row(quantizer *q, ptx_val number, uint32_t round)
 {
     ptx_fn *f = q->f;
-    ptx_val place = ptx_add(f, q->first, ptx_shr(f, number, 2));
+    ptx_val place = ptx_add(f, q->first_place, ptx_shr(f, number, 2));
     return scale_tiles_row(f, round == 0 ? place : ptx_add(f, place, round * TILE_PLACES));
 }
 
 static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
 {
     ptx_fn *f = q->f;
-    spot at;
     if (q->is_tiled) {
         ptx_val row = tile_row(q, number_of(q, 0, load), round);
-        ptx_val last_row = ptx_sub(f, q->m, 1);
-        at.index = ptx_min(f, row, last_row);
+        spot at = {.index = tail_clamp(f, row, q->m)};
         ptx_val has_row = ptx_lt(f, row, q->m);
         at.in_bounds = ptx_and(f, has_row, q->has_column);
         return at;
     }
     ptx_val number = number_of(q, round, load);
-    at.index = ptx_min(f, number, q->last);
+    spot at = {.index = ptx_min(f, number, q->last)};
     at.in_bounds = ptx_le(f, number, q->last);
     return at;
 }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-static ptx_val magnitude_bits(quantizer *q, ptx_val x)
+static ptx_val magnitude_bits(ptx_fn *f, ptx_val x)
 {
-    return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), 0x7fffffff);
+    return ptx_and(f, ptx_as(f, PTX_U32, x), 0x7fffffff);
 }
 
-/* The largest magnitude of a load, by the bits of f32. Pairs are compared as such where a target can. */
-static ptx_val largest(quantizer *q, const ptx_val raw[4])
+/* The absmax of a load, as the bits of f32. Pairs are compared as such where a target can. */
+static ptx_val find_absmax(quantizer *q, const ptx_val raw[4])
 {
     ptx_fn *f = q->f;
     ptx_val x[MOST_ELEMENTS];
@@ -185,9 +184,9 @@ static ptx_val largest(quantizer *q, const ptx_val raw[4])
         widen_pair(f, q->type, ptx_as(f, PTX_U32, most), x);
         count = 2;
     }
-    ptx_val most = magnitude_bits(q, x[0]);
+    ptx_val most = magnitude_bits(f, x[0]);
     for (uint32_t i = 1; i < count; i++)
-        most = ptx_max(f, most, magnitude_bits(q, x[i]));
+        most = ptx_max(f, most, magnitude_bits(f, x[i]));
     return most;
 }
 
@@ -230,7 +229,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
     ptx_val code = ptx_select(f, is_nan, q->is_mx ? 0xff : 0x7f, s.code);
     ptx_val number = ptx_mad(f, q->in_group, q->groups, q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
-    if (q->is_tiled) {
+    if (q->is_tiled) { /* what pads a tile is 0 */
         ptx_val has_row = ptx_lt(f, tile_row(q, number, round), q->m);
         ptx_val in_bounds = ptx_and(f, has_row, q->has_column);
         ptx_store(f, at, ptx_select(f, in_bounds, code, 0));
@@ -255,8 +254,7 @@ static ptx_val encode_software(quantizer *q, const ptx_val x[])
         ptx_val rounded = small_float_round(f, &small_float_e2m1, x[i]);
         ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e2m1, rounded), 6);
         ptx_val sign = ptx_as(f, PTX_U32, x[i]);
-        ptx_val nibble = ptx_lop3(f, sign, 0x80000000, code, 0xEA); /* (a & b) | c */
-        word = ptx_shf_l(f, nibble, word, 4);
+        word = ptx_shf_l(f, codes_sign(f, sign, 0x80000000, code), word, 4);
     }
     return word;
 }
@@ -298,7 +296,7 @@ static void quantize_round(quantizer *q, uint32_t round)
         ptx_load_vec(f, 4, raw[load], ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC | PTX_NO_ALLOCATE);
     }
     for (uint32_t load = 0; load < q->lanes; load++)
-        most[load] = largest(q, raw[load]);
+        most[load] = find_absmax(q, raw[load]);
     lanes_join(f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
     ptx_val own = own_scale(q, round, most[0]);
     for (uint32_t load = 0; load < q->lanes; load++) {
@@ -307,20 +305,23 @@ static void quantize_round(quantizer *q, uint32_t round)
     }
 }
 
+static void quantize_rounds(quantizer *q)
+{
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        quantize_round(q, round);
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     quantizer q = init(f, v);
     ptx_val warp = ptx_warpid_x(f);
     if (q.is_tiled) {
         find_tile(&q, warp);
-        for (uint32_t round = 0; round < ROUNDS; round++)
-            quantize_round(&q, round);
-        return;
-    }
-    ptx_val has_some = find_blocks(&q, warp);
-    PTX_IF (f, has_some) {
-        for (uint32_t round = 0; round < ROUNDS; round++)
-            quantize_round(&q, round);
+        quantize_rounds(&q);
+    } else {
+        PTX_IF (f, find_blocks(&q, warp)) {
+            quantize_rounds(&q);
+        }
     }
 }
 
@@ -375,12 +376,7 @@ static const kiln_rule rules[] = {
 };
 /* clang-format on */
 
-static const kiln_value example[] = {
-    {"m", "128"},
-    {"k", "1024"},
-    {"global_scale", "1"},
-    {.arg = NULL},
-};
+static const kiln_value example[] = {{"m", "128"}, {"k", "1024"}, {"global_scale", "1"}, {.arg = NULL}};
 
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",

@@ -8,6 +8,7 @@
  * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and the rounding of
  * the package.
  */
+#include "device/copy.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -25,6 +26,9 @@ typedef struct dequantize {
     ptx_val blocks; /* quantised blocks of the tile, U32 */
     ptx_val packed; /* the tile's first byte */
     ptx_val out;    /* its first element */
+    bool by_index;
+    ptx_val index, tensor_rows,
+        rows; /* by index: of each row of out, in the tensor; rows of the tensor, of out */
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -76,8 +80,8 @@ static void store_tile(dequantize *d, ptx_val bytes)
 
 /* ---- a tile's bytes --------------------------------------------------------------------------------------------------- */
 
-/* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
- * not read: it may lie before the tensor. Of the last one only what is asked for is. */
+/* A copy is whole pieces of 16 bytes, from the sector of the first byte on. A piece before the first byte's own is not read, since
+ * it may lie before the tensor; the last piece is read in part. */
 
 /* Shared memory for a copy of this many bytes, at most: whole sectors, since the next warp's copies begin
  * after it. */
@@ -85,12 +89,6 @@ static uint32_t room_of(uint32_t most)
 {
     return (most + SECTOR_BYTES - 1 + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
 }
-
-typedef struct window {
-    ptx_val from, to; /* this thread's first piece */
-    ptx_val before;   /* S32: bytes from the piece's first to the first that is asked for */
-    ptx_val left;     /* S32: bytes from the piece's first to the last that is asked for */
-} window;
 
 /* The bytes behind the last whole piece, and zeros to its end. */
 static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val end)
@@ -105,26 +103,26 @@ static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val en
         PTX_WHEN (f, ptx_lt(f, d->lane, rest)) {
             ptx_set(f, value, ptx_load_hint(f, ptx_at(f, start, byte), PTX_NC | PTX_NO_ALLOCATE));
         }
-        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), byte), value);
+        ptx_store(f, ptx_at(f, to, byte), value);
     }
 }
 
-static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bool is_first)
+/* This lane's piece `offset` bytes further, into shared memory: the first byte that is asked for is `before` bytes from `from`, an
+ * S32, and the last `left`. */
+static void copy_piece(ptx_fn *f, ptx_val from, ptx_val to, ptx_val before, ptx_val left, uint32_t offset)
 {
-    ptx_fn *f = d->f;
-    ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, (int)offset);
-    ptx_val is_mine = ptx_gt(f, left, ptx_has_sm(d->f, 80) ? 0 : PIECE - 1);
-    if (is_first)
-        is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, PIECE));
-    ptx_val from = ptx_at_bytes(f, w->from, offset), to = ptx_at_bytes(f, w->to, offset), words[4];
-    ptx_val size = ptx_has_sm(d->f, 80) ? ptx_as(f, PTX_U32, ptx_min(f, left, PIECE)) : left;
+    left = offset == 0 ? left : ptx_sub(f, left, (int)offset);
+    ptx_val is_mine = ptx_gt(f, left, ptx_has_sm(f, 80) ? 0 : PIECE - 1);
+    if (offset == 0)
+        is_mine = ptx_and(f, is_mine, ptx_lt(f, before, PIECE));
+    from = ptx_at_bytes(f, from, offset);
+    to = ptx_at_bytes(f, to, offset);
+    ptx_val size = ptx_has_sm(f, 80) ? ptx_as(f, PTX_U32, ptx_min(f, left, PIECE)) : left;
     PTX_WHEN (f, is_mine) {
-        if (ptx_has_sm(d->f, 80)) {
+        if (ptx_has_sm(f, 80))
             ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
-        } else {
-            ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
-            ptx_store_vec(f, 4, to, words, PTX_PLAIN);
-        }
+        else
+            copy_unit_now(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
 }
 
@@ -141,16 +139,15 @@ static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32
     ptx_val start = ptx_pointer(f, PTX_GLOBAL, PTX_U8, sector);
     ptx_val end = ptx_add(f, offset, bytes);
     ptx_val mine = ptx_shl(f, d->lane, 4);
-    ptx_val to_bytes = ptx_cast_ptr(f, to, PTX_U8);
-    window w = {.from = ptx_cast_ptr(f, ptx_at(f, start, mine), PTX_U32)};
-    w.to = ptx_cast_ptr(f, ptx_at(f, to_bytes, mine), PTX_U32);
-    w.before = ptx_as(f, PTX_S32, ptx_sub(f, offset, mine));
-    w.left = ptx_as(f, PTX_S32, ptx_sub(f, end, mine));
+    ptx_val from = ptx_cast_ptr(f, ptx_at(f, start, mine), PTX_U32);
+    ptx_val piece = ptx_cast_ptr(f, ptx_at(f, to, mine), PTX_U32);
+    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, offset, mine));
+    ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, end, mine));
     for (uint32_t byte = 0; byte < room_of(most); byte += (uint32_t)PIECE * WARP_LANES)
-        copy_piece(d, &w, byte, byte == 0);
-    if (!ptx_has_sm(d->f, 80))
+        copy_piece(f, from, piece, before, left, byte);
+    if (!ptx_has_sm(f, 80))
         copy_tail(d, start, to, end);
-    return ptx_at(f, to_bytes, offset);
+    return ptx_at(f, to, offset);
 }
 
 /* ---- tiles -------------------------------------------------------------------------------------------------------- */
@@ -168,14 +165,14 @@ static void copy_and_store(dequantize *d)
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, room));
     ptx_val bytes = ptx_mul(f, d->blocks, d->format->bytes);
     ptx_val first = copy_bytes(d, to, bytes, most);
-    if (ptx_has_sm(d->f, 80))
+    if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
     ptx_warp_barrier(f);
     store_tile(d, first);
 }
 
-/* Tile `tile` of row `from` of the tensor, to row `to` of the output: rows U64, or poison for the only one. */
-static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
+/* Finds tile `tile` of the first row, U32. */
+static void find_tile(dequantize *d, ptx_val tile)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
@@ -185,69 +182,77 @@ static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
     d->blocks = ptx_div(f, elements, w->elements);
     d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, tile_bytes(w)));
     d->out = ptx_at(f, d->out, first);
-    if (to.type == PTX_NONE)
-        return;
-    ptx_val blocks = ptx_div(f, d->n, w->elements);
-    ptx_val row_bytes = ptx_mul(f, blocks, w->bytes);
-    d->packed = ptx_at(f, d->packed, ptx_mul(f, from, row_bytes));
-    d->out = ptx_at(f, d->out, ptx_mul(f, to, d->n));
 }
 
-static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val row, ptx_val tile)
+static void store_nans(dequantize *d)
 {
     ptx_fn *f = d->f;
-    ptx_val from = ptx_warp_uniform(f, ptx_load_hint(f, ptx_at(f, index, row), PTX_NC));
-    ptx_val wide_row = ptx_cvt(f, PTX_U64, row);
-    find_tile(d, tile, ptx_cvt(f, PTX_U64, from), wide_row);
-    PTX_IF (f, ptx_lt(f, from, tensor_rows)) {
+    const bool is_wide = d->type == PTX_F32;
+    ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
+    ptx_val first = ptx_shl(f, d->lane, 2);
+    ptx_val elements = ptx_mul(f, d->blocks, d->format->elements);
+    PTX_FOR (f, element, first, elements, QUAD * WARP_LANES) {
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
+        ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
+    }
+}
+
+/* A tile of row `row` of out; NaNs if the tensor lacks the row that its index names. */
+static void store_row(dequantize *d, ptx_val row, ptx_val tile)
+{
+    ptx_fn *f = d->f;
+    ptx_val from = ptx_warp_uniform(f, ptx_load_hint(f, ptx_at(f, d->index, row), PTX_NC));
+    ptx_val wide_row = ptx_cvt(f, PTX_U64, row), wide_from = ptx_cvt(f, PTX_U64, from);
+    find_tile(d, tile);
+    ptx_val blocks = ptx_div(f, d->n, d->format->elements);
+    ptx_val row_bytes = ptx_mul(f, blocks, d->format->bytes);
+    d->packed = ptx_at(f, d->packed, ptx_mul(f, wide_from, row_bytes));
+    d->out = ptx_at(f, d->out, ptx_mul(f, wide_row, d->n));
+    PTX_IF (f, ptx_lt(f, from, d->tensor_rows)) {
         copy_and_store(d);
     }
     PTX_ELSE (f) {
-        /* Of a row that the tensor does not have. */
-        bool is_wide = d->type == PTX_F32;
-        ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
-        ptx_val first = ptx_shl(f, d->lane, 2);
-        ptx_val elements = ptx_mul(f, d->blocks, d->format->elements);
-        PTX_FOR (f, element, first, elements, QUAD * WARP_LANES) {
-            ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
-            ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
-        }
+        store_nans(d);
     }
 }
 
 /* ---- the kernels -------------------------------------------------------------------------------------------------- */
 
-/* With parameters packed, out, n; by index packed, index, out, tensor_rows, n, k. */
+static void declare_arguments(dequantize *d)
+{
+    ptx_fn *f = d->f;
+    d->packed = ptx_param_ptr(f, PTX_U8, "packed");
+    if (d->by_index)
+        d->index = ptx_param_ptr(f, PTX_U32, "index");
+    d->out = ptx_param_ptr(f, d->type, "out");
+    if (d->by_index) {
+        d->tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
+        d->rows = ptx_param(f, PTX_U32, "n");
+    }
+    d->n = ptx_param(f, PTX_U64, d->by_index ? "k" : "n");
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, bool by_index)
 {
-    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type")};
-    ptx_val index, tensor_rows, row_count;
-    d.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    if (by_index)
-        index = ptx_param_ptr(f, PTX_U32, "index");
-    d.out = ptx_param_ptr(f, d.type, "out");
-    if (by_index) {
-        tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
-        row_count = ptx_param(f, PTX_U32, "n");
-    }
-    d.n = ptx_param(f, PTX_U64, by_index ? "k" : "n");
+    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type"), .by_index = by_index};
+    declare_arguments(&d);
     d.lane = ptx_laneid(f);
     d.warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
     ptx_val tile = ptx_mad(f, block, WARPS, d.warp);
     ptx_val padded = ptx_add(f, d.n, TILE - 1);
     ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, TILE));
-    if (!by_index) {
+    if (by_index) {
+        ptx_val row = ptx_div(f, tile, row_tiles);
+        ptx_val tiles_before = ptx_mul(f, row, row_tiles);
+        PTX_IF (f, ptx_lt(f, row, d.rows)) {
+            store_row(&d, row, ptx_sub(f, tile, tiles_before));
+        }
+    } else {
         PTX_IF (f, ptx_lt(f, tile, row_tiles)) {
-            find_tile(&d, tile, (ptx_val){0}, (ptx_val){0});
+            find_tile(&d, tile);
             copy_and_store(&d);
         }
-        return;
-    }
-    ptx_val row = ptx_div(f, tile, row_tiles);
-    ptx_val rows_before = ptx_mul(f, row, row_tiles);
-    PTX_IF (f, ptx_lt(f, row, row_count)) {
-        store_row(&d, index, tensor_rows, row, ptx_sub(f, tile, rows_before));
     }
 }
 
@@ -275,24 +280,35 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* ---- the families ------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define TENSOR_GRID "ceil_div(n, 16384)"
-#define WIDTH       "select(type == f32, 4, 2)"
-#define ROUNDED     "the elements\nrounded to f32, then to the type"
+#define WIDTH     "select(type == f32, 4, 2)"
+#define ROUNDED   "the elements\nrounded to f32, then to the type"
+#define SOURCE    "GGUF's formats, as the Python package gguf decodes them"
+#define ACCURACY  "bit for bit what the package decodes in f32, rounded to the type"
+#define NONFINITE "IEEE arithmetic: an infinite scale gives a NaN where it multiplies 0; f16 overflows to infinity"
+#define TYPE(of)  PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the " of)
 
 static const kiln_param params[] = {
-    GGUF_PARAM("format of the quantised blocks, as GGUF calls it"),
-    PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the output"),
-    {.name = NULL},
-};
-static const kiln_param q4k_params[] = {
-    PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the tensor"), {.name = NULL}};
+    GGUF_PARAM("format of the quantised blocks, as GGUF calls it"), TYPE("output"), {.name = NULL}};
+static const kiln_param q4k_params[] = {TYPE("tensor"), {.name = NULL}};
 
-static const kiln_arg tensor_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "n * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them"},
-    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, ROUNDED},
-    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
-    {.name = NULL},
-};
+/* For all of a tensor. */
+#define TENSOR_ARGS(bytes, of_packed, of_out)                             \
+    {"packed", KILN_ARG_IN, "u8", bytes, 16, NULL, of_packed},            \
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, of_out},                \
+    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},              \
+    {.name = NULL}
+#define TENSOR_RULES(elements, text)                                      \
+    {"n % " elements " == 0", "n must be a multiple of " text},           \
+    {"n <= 1099511627776", "n must be at most 2^40"},                     \
+    {NULL, NULL}
+#define TENSOR_BYTES "n * " GGUF_BYTES " / 256"
+#define Q4K_BYTES    "n / 256 * 144"
+#define BLOCK        "a block's elements, 32 or 256"
+
+static const kiln_arg tensor_args[] = {TENSOR_ARGS(TENSOR_BYTES, "quantised blocks, as a GGUF file has them", ROUNDED)};
+static const kiln_arg q4k_args[] = {
+    TENSOR_ARGS(Q4K_BYTES, "super-blocks of 144 bytes, as a GGUF file has them",
+                "d * scale * code - dmin * minimum\nrounded to f32, then to the type")};
 static const kiln_arg rows_args[] = {
     {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them, row after row"},
     {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "row of the tensor for each row of out\ni32 that are not negative have the same bits"},
@@ -302,61 +318,60 @@ static const kiln_arg rows_args[] = {
     {"k", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a row"},
     {.name = NULL},
 };
-static const kiln_arg q4k_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "n / 256 * 144", 16, NULL, "super-blocks of 144 bytes, as a GGUF file has them"},
-    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum\nrounded to f32, then to the type"},
-    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
-    {.name = NULL},
-};
 
-static const kiln_rule tensor_rules[] = {
-    {"n % " GGUF_ELEMENTS " == 0", "n must be a multiple of a block's elements, 32 or 256"},
-    {"n <= 1099511627776", "n must be at most 2^40"},
-    {NULL, NULL},
-};
+static const kiln_rule tensor_rules[] = {TENSOR_RULES(GGUF_ELEMENTS, BLOCK)};
+static const kiln_rule q4k_rules[] = {TENSOR_RULES("256", "256")};
 static const kiln_rule rows_rules[] = {
-    {"k % " GGUF_ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
+    {"k % " GGUF_ELEMENTS " == 0", "k must be a multiple of " BLOCK},
     {"k <= 2147483648", "k must be at most 2^31"},
     {"n * ceil_div(k, 2048) <= 2147483648", "n * ceil(k / 2048) must be at most 2^31"},
     {NULL, NULL},
 };
-static const kiln_rule q4k_rules[] = {
-    {"n % 256 == 0", "n must be a multiple of 256"},
-    {"n <= 1099511627776", "n must be at most 2^40"},
-    {NULL, NULL},
-};
-/* clang-format on */
 
-static const kiln_value example[] = {{"n", "4096"}, {.arg = NULL}};
+static const kiln_value tensor_example[] = {{"n", "4096"}, {.arg = NULL}};
 static const kiln_value rows_example[] = {{"tensor_rows", "128"}, {"n", "4"}, {"k", "1024"}, {.arg = NULL}};
+
+/* q4k_dequantize is gguf_dequantize with its format fixed, in words of its own. */
+#define TENSOR(bytes)                                                                                     \
+    .empty = "n == 0", .example = tensor_example, .shape = shape, .grid = {"ceil_div(n, 16384)"},         \
+    .cost = {.bytes_read = bytes, .bytes_written = "n * " WIDTH, .elements = "n"}, .min_sm = 75
+/* clang-format on */
 
 const kiln_family gguf_dequantize_family = {
     .name = "gguf_dequantize",
     .summary = "turn GGUF's quantised blocks back into a tensor",
-    .source = "GGUF's formats, as the Python package gguf decodes them",
-    .accuracy = "bit for bit what the package decodes in f32, rounded to the type",
-    .nonfinite =
-        "IEEE arithmetic: an infinite scale gives a NaN where it multiplies 0; f16 overflows to infinity",
+    .source = SOURCE,
+    .accuracy = ACCURACY,
+    .nonfinite = NONFINITE,
     .params = params,
     .args = tensor_args,
     .rules = tensor_rules,
-    .empty = "n == 0",
-    .example = example,
-    .shape = shape,
-    .grid = {TENSOR_GRID},
-    .cost = {.bytes_read = "n * " GGUF_BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
-    .min_sm = 75,
+    TENSOR(TENSOR_BYTES),
     .emit = emit_tensor,
+};
+
+const kiln_family q4k_dequantize_family = {
+    .name = "q4k_dequantize",
+    .summary = "turn GGUF Q4_K super-blocks back into a tensor",
+    .source = "GGUF's Q4_K, as the Python package gguf decodes it",
+    .accuracy =
+        "bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to the type",
+    .nonfinite =
+        "IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to infinity",
+    .params = q4k_params,
+    .args = q4k_args,
+    .rules = q4k_rules,
+    TENSOR(Q4K_BYTES),
+    .emit = emit_q4k,
 };
 
 const kiln_family gguf_rows_family = {
     .name = "gguf_rows",
     .summary = "look up rows of a GGUF tensor by index, as embeddings are",
-    .source = "GGUF's formats, as the Python package gguf decodes them",
-    .accuracy = "bit for bit what the package decodes in f32, rounded to the type",
+    .source = SOURCE,
+    .accuracy = ACCURACY,
     .nonfinite =
-        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. Else IEEE arithmetic: an infinite "
-        "scale gives a NaN where it multiplies 0; f16 overflows to infinity",
+        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. Else " NONFINITE,
     .params = params,
     .args = rows_args,
     .rules = rows_rules,
@@ -369,25 +384,4 @@ const kiln_family gguf_rows_family = {
              .elements = "n * k"},
     .min_sm = 75,
     .emit = emit_rows,
-};
-
-/* gguf_dequantize for Q4_K alone. */
-const kiln_family q4k_dequantize_family = {
-    .name = "q4k_dequantize",
-    .summary = "turn GGUF Q4_K super-blocks back into a tensor",
-    .source = "GGUF's Q4_K, as the Python package gguf decodes it",
-    .accuracy =
-        "bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to the type",
-    .nonfinite =
-        "IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to infinity",
-    .params = q4k_params,
-    .args = q4k_args,
-    .rules = q4k_rules,
-    .empty = "n == 0",
-    .example = example,
-    .shape = shape,
-    .grid = {TENSOR_GRID},
-    .cost = {.bytes_read = "n / 256 * 144", .bytes_written = "n * " WIDTH, .elements = "n"},
-    .min_sm = 75,
-    .emit = emit_q4k,
 };

@@ -131,7 +131,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
     ptx_val column = ptx_add(f, chunk, g->a_column);
     ptx_val in_bounds = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < g->loads; i++)
-        a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero);
+        a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero, PTX_NC);
     for (uint32_t round = 0; round < rounds; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)

@@ -1,10 +1,12 @@
 /* NVFP4's codes and scales, and what the strategies of nvfp4_gemv share. */
 #include "nvfp4.h"
 
+#include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
+#include "device/tail.h"
 
 enum { NAN_MARKS = 0x40004000 };
 
@@ -50,26 +52,21 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
 
 /* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
  * for each NaN `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
-typedef struct nvfp4_scales {
+typedef struct wide_scales {
     ptx_val pair, marks;
 } wide_scales;
 
-/* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
- * times the number, for subnormal ones too. */
 static wide_scales widen_scales(ptx_fn *f, ptx_val raw)
 {
     wide_scales scales = {{0}, {0}};
     if (ptx_has_sm(f, 89)) {
         ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
         scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
-        return scales;
+    } else {
+        ptx_val magnitudes;
+        scales.pair = codes_small_e4m3(f, PTX_F16, raw, CODES_FIRST_TWO, &magnitudes);
+        scales.marks = ptx_add(f, magnitudes, 0x00800080);
     }
-    ptx_val spread = ptx_prmt(f, raw, 0, 0x1404);
-    ptx_val moved = ptx_shr(f, spread, 1);
-    ptx_val magnitude = ptx_and(f, moved, 0x3f803f80);
-    ptx_val bits = ptx_lop3(f, spread, 0x80008000, magnitude, 0xEA); /* (a & b) | c */
-    scales.pair = ptx_as(f, PTX_F16X2, bits);
-    scales.marks = ptx_add(f, magnitude, 0x00800080);
     return scales;
 }
 
@@ -150,27 +147,21 @@ void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
     g->first_of_warp = ptx_mad(g->f, of_rows, g->rows, first);
 }
 
-void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of)
+void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, batch, g->first_batch, g->l, g->batches) {
-        g->batch = batch;
-        ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
-        ptx_val byte = ptx_mul(f, row, g->row_bytes);
-        g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
-        if (g->is_tiled) {
-            ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
-            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
-        } else {
-            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, 3));
-        }
-        if (begin)
-            begin(of);
-        PTX_FOR (f, first, g->first, g->end, nvfp4_pass_rows(g)) {
-            nvfp4_start_pass(g, first);
-            pass(of);
-        }
+    g->batch = batch;
+    ptx_val row = ptx_mul_wide(f, batch, g->b_rows);
+    ptx_val byte = ptx_mul(f, row, g->row_bytes);
+    g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+    ptx_val scales;
+    if (g->is_tiled) {
+        ptx_val tile = ptx_mul_wide(f, batch, scale_tiles_down(f, g->b_rows));
+        scales = ptx_mul(f, tile, g->tile_row_bytes);
+    } else {
+        scales = ptx_shr(f, byte, 3);
     }
+    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), scales);
 }
 
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
@@ -191,7 +182,7 @@ ptx_val nvfp4_decodes(const nvfp4_rows *g)
     return ptx_or(g->f, is_first, is_long);
 }
 
-/* Those of its place in a tile's first block. */
+/* The scales of a place in its first tile; of neighbours, those of the first. */
 static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 {
     ptx_fn *f = g->f;
@@ -207,8 +198,7 @@ static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
 {
     ptx_fn *f = g->f;
-    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, 1));
-    ptx_val of_matrix = present;
+    ptx_val present = tail_clamp(f, row, g->end), of_matrix = present;
     if (g->is_tiled) {
         ptx_val last = ptx_sub(f, g->m, 1);
         of_matrix = ptx_min(f, scale_tiles_row(f, present), last);

@@ -13,8 +13,7 @@ enum {
     NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
     NVFP4_THREADS = 256, /* per thread block */
     NVFP4_WARPS = NVFP4_THREADS / 32,
-    NVFP4_MOST_ROWS = 4,    /* of a lane */
-    NVFP4_SUPER_CODES = 512 /* of a row, in a trip of strategy mma's main loop */
+    NVFP4_MOST_ROWS = 4 /* of a lane */
 };
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
@@ -52,10 +51,9 @@ typedef struct nvfp4_rows {
     ptx_val first_of_pass, first_of_warp; /* rows */
     ptx_val row_bytes;
     ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
-    ptx_val batch;                 /* from first_batch on by batches */
-    ptx_val first_batch, batches;
+    ptx_val batch, first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
-    /* Of the lane's rows: addresses, sums, and marks of NaNs. */
+    /* The lane's rows: addresses, sums, and marks of NaNs. */
     ptx_val a_at[NVFP4_MOST_ROWS], sfa_at[NVFP4_MOST_ROWS], sum[NVFP4_MOST_ROWS], marks[NVFP4_MOST_ROWS];
 } nvfp4_rows;
 
@@ -65,8 +63,8 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 
-/* Has `begin`, unless it is null, begin each batch, and `pass` multiply the rows of each of its passes. */
-void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of);
+/* Sets what depends on the batch. A thread block has every batches-th from first_batch on, of l. */
+void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch);
 
 /* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
@@ -101,11 +99,12 @@ void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
-/* Dynamic shared memory: the most that a call takes; on tensor cores what a call takes whose chunk of b has `depth` codes. */
-uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware);
-uint32_t nvfp4_mma_shared_bytes(uint32_t depth);
-
-/* Codes of each row in a trip of a warp's main loop. */
-uint32_t nvfp4_simt_trip(const kiln_variant *v);
+/* What a chunk of b takes of dynamic shared memory: zero_bytes, and part_bytes for each part_codes that it begins. */
+typedef struct nvfp4_chunk {
+    uint32_t zero_bytes, part_bytes, part_codes;
+    uint32_t trip; /* codes of each row in a trip of a warp's main loop */
+} nvfp4_chunk;
+nvfp4_chunk nvfp4_simt_chunk(const kiln_variant *v);
+nvfp4_chunk nvfp4_mma_chunk(const kiln_variant *v);
 
 #endif

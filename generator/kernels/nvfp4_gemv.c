@@ -59,11 +59,6 @@ static const kiln_rule rules[] = {
 #define GRID_X      "min(ceil_div(" ALL_ROWS ", " PASS_ROWS "), max(1, multiprocessors * blocks_per_multiprocessor / max(1, " GRID_Y ")))"
 #define SHARE       "ceil_div(" ALL_ROWS ", max(1, " GRID_X "))"
 #define PASSES      "ceil_div(" SHARE ", " PASS_ROWS ")"
-#define UNROLL      "max(1, 4 / (rows * k_warps))"
-#define BLOCKS      "(lane_codes / 16)"
-#define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
-#define ITERATION        "(k_warps * " UNROLL ")"
-#define ITERATIONS       "ceil_div(ceil_div(min(k, 16384), 32 * lane_codes), " ITERATION ")"
 
 /* Vectors of a thread block. */
 #define VECTORS     "ceil_div(l, 256)"
@@ -74,14 +69,17 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_hardware = kiln_is(v, "decode", "hardware");
     const uint32_t rows = kiln_int(v, "rows"), lane_codes = kiln_int(v, "lane_codes");
+    const nvfp4_chunk chunk = (is_mma ? nvfp4_mma_chunk : nvfp4_simt_chunk)(v);
     kiln_require(s, is_mma || rows <= 4, "strategy rows", "strategy simt needs rows 1, 2 or 4");
     kiln_require(s, !is_mma || rows >= 16, "strategy rows", "strategy mma needs rows 16 or 32");
     kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes", "strategy mma needs lane_codes 32");
     s->block[0] = NVFP4_THREADS;
-    s->shared_bytes =
-        is_mma ? nvfp4_mma_shared_bytes(NVFP4_DEPTH) : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
-    s->least_shared_bytes = is_mma ? nvfp4_mma_shared_bytes(0) : 0;
-    s->trip = is_mma ? NVFP4_SUPER_CODES : nvfp4_simt_trip(v);
+    kiln_number(s, v, "zero_bytes", chunk.zero_bytes);
+    kiln_number(s, v, "part_bytes", chunk.part_bytes);
+    kiln_number(s, v, "part_codes", chunk.part_codes);
+    s->shared_bytes = chunk.zero_bytes + NVFP4_DEPTH / chunk.part_codes * chunk.part_bytes;
+    s->least_shared_bytes = chunk.zero_bytes;
+    s->trip = chunk.trip;
     s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
@@ -121,8 +119,8 @@ const kiln_family nvfp4_gemv_family = {
     .empty = "m == 0 || l == 0",
     .shape = shape,
     .grid = {GRID_X, GRID_Y},
-    .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " ITERATIONS
-                    " * " ITERATION " * " STEP_BYTES ")",
+    .numbers = "zero_bytes part_bytes part_codes",
+    .shared_bytes = "zero_bytes + part_bytes * ceil_div(min(k, 16384), part_codes)",
     .time = {.length = "k",
              .repeats = VECTORS " * " PASSES,
              /* b is decoded in each thread block, or in each pass where it is too long to be kept */

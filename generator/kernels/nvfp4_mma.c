@@ -13,13 +13,15 @@
  * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
  * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
+#include "device/fragment.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
 #include "nvfp4.h"
 
 enum {
-    STEPS = 4, /* of a super-step */
-    SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
+    SUPER_CODES = 512, /* of a row in a super-step */
+    STEPS = 4,         /* of a super-step */
+    SUPER_SCALES = SUPER_CODES / NVFP4_BLOCK,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
@@ -39,10 +41,10 @@ typedef struct piece {
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
-    ptx_val group, in_group; /* g and t */
-    ptx_val first_row;       /* of the lane, in its warp */
-    ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
-    ptx_val block_step[2];   /* from one super-step to the next */
+    fragment_lane at;
+    ptx_val first_row;     /* of the lane, in its warp */
+    ptx_val block_at[2];   /* this lane's two blocks of b, or zeros: addresses in the first super-step */
+    ptx_val block_step[2]; /* from one super-step to the next */
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
@@ -199,7 +201,7 @@ static void load_words(gemv *g, uint32_t s)
                   ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
 }
 
-/* Of two rows in neighbouring places a tile has the four of a step side by side. */
+/* In tiles the scales of two rows in neighbouring places are side by side, four in each step. */
 static void load_scales(gemv *g)
 {
     ptx_fn *f = g->of.f;
@@ -230,11 +232,11 @@ static uint32_t scales_apart(const gemv *g)
 static void find_rows(gemv *g, const nvfp4_rows *pass)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, 1);
-    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val upper = ptx_shr(f, g->at.t, 1);
+    ptx_val odd = ptx_and(f, g->at.t, 1);
     ptx_val chunk = ptx_mad(f, upper, 8, odd);
     ptx_val chunk_at = ptx_mul(f, chunk, 16);
-    ptx_val code_offset = ptx_mad_wide(f, g->of.slice, NVFP4_SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
+    ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
     ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
     ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
     ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
@@ -247,9 +249,8 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
 }
 
 /* Loads a warp's first piece of a batch. */
-static void begin_batch(void *of)
+static void begin_batch(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         g->of.a_at[r] = ptx_declare(f, PTX_U64);
@@ -278,7 +279,7 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_add_to(f, g->of.a_at[r], g->of.k_warps * NVFP4_SUPER_CODES / 2);
+        ptx_add_to(f, g->of.a_at[r], g->of.k_warps * SUPER_CODES / 2);
         ptx_add_to(f, g->of.sfa_at[r], g->of.k_warps * scales_apart(g));
     }
     ptx_val next = ptx_add(f, super, g->of.k_warps);
@@ -337,13 +338,12 @@ static void end_rows(gemv *g)
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
         row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, row_after(g, r));
     }
-    ptx_val is_first = ptx_eq(f, g->in_group, 0);
+    ptx_val is_first = ptx_eq(f, g->at.t, 0);
     nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
-static void multiply_rows(void *of)
+static void multiply_rows(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
@@ -370,15 +370,15 @@ static void multiply_rows(void *of)
 static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, 1);
-    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val upper = ptx_shr(f, g->at.t, 1);
+    ptx_val odd = ptx_and(f, g->at.t, 1);
     ptx_val half_at = ptx_mad(f, upper, HALF_BYTES, g->shared);
     ptx_val own = ptx_mad(f, odd, 16, half_at);
     ptx_val zeros = ptx_add(f, g->shared, ZERO_APART);
-    ptx_val column = ptx_shl(f, g->in_group, 1);
+    ptx_val column = ptx_shl(f, g->at.t, 1);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val of_block = i == 0 ? column : ptx_add(f, column, 1);
-        ptx_val owns = ptx_eq(f, of_block, g->group);
+        ptx_val owns = ptx_eq(f, of_block, g->at.g);
         ptx_val there = ptx_add(f, own, ZERO_BYTES + BLOCK_BYTES * i);
         g->block_at[i] = ptx_select(f, owns, there, zeros);
         g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), 0);
@@ -388,18 +388,19 @@ static void init_offsets(gemv *g)
     g->half_shift = ptx_shl(f, odd, 4);
 }
 
-uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
+nvfp4_chunk nvfp4_mma_chunk(const kiln_variant *v)
 {
-    return ZERO_BYTES + depth / 512 * SUPER_BYTES;
+    (void)v;
+    return (nvfp4_chunk){
+        .zero_bytes = ZERO_BYTES, .part_bytes = SUPER_BYTES, .part_codes = SUPER_CODES, .trip = SUPER_CODES};
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
-    g.group = ptx_shr(f, g.of.lane, 2);
-    g.in_group = ptx_and(f, g.of.lane, 3);
-    g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, 1) : g.group;
+    g.at = fragment_find_lane(f, g.of.lane);
+    g.first_row = g.of.is_tiled ? ptx_shl(f, g.at.g, 1) : g.at.g;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.supers = ptx_shr(f, g.of.k, 9);
     init_offsets(&g);
@@ -410,5 +411,12 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
         ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
     }
-    nvfp4_each_pass(&g.of, begin_batch, multiply_rows, &g);
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        nvfp4_start_batch(&g.of, batch);
+        begin_batch(&g);
+        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
+    }
 }

@@ -239,9 +239,8 @@ static void wait_for_warps(gemv *g)
         ptx_barrier(g->of.f);
 }
 
-static void multiply_rows(void *of)
+static void multiply_rows(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
     /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
@@ -278,41 +277,43 @@ static void multiply_rows(void *of)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static uint32_t step_bytes(uint32_t lane_codes, bool is_hardware)
-{
-    const uint32_t blocks = lane_codes / NVFP4_BLOCK;
-    return 512 * blocks * (is_hardware ? 2 : 1) + 64 * blocks;
-}
-
-uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
-{
-    return NVFP4_DEPTH / (32 * lane_codes) * step_bytes(lane_codes, is_hardware);
-}
-
-static uint32_t unroll_of(const kiln_variant *v)
+/* The members that the shape depends on. */
+static gemv plan(const kiln_variant *v)
 {
     const uint32_t row_warps = kiln_int(v, "rows") * kiln_int(v, "k_warps");
-    return row_warps < MOST_UNROLL ? MOST_UNROLL / row_warps : 1;
+    gemv g = {.lane_codes = kiln_int(v, "lane_codes")};
+    g.unroll = row_warps < MOST_UNROLL ? MOST_UNROLL / row_warps : 1;
+    g.words = g.lane_codes / 8;
+    g.blocks = g.lane_codes / NVFP4_BLOCK;
+    g.planes = kiln_is(v, "decode", "hardware") ? 2 * g.blocks : g.blocks;
+    g.step_bytes = 512 * g.planes + 64 * g.blocks;
+    return g;
 }
 
-uint32_t nvfp4_simt_trip(const kiln_variant *v)
+/* Whole iterations of all warps. */
+nvfp4_chunk nvfp4_simt_chunk(const kiln_variant *v)
 {
-    return 32 * kiln_int(v, "lane_codes") * unroll_of(v);
+    const gemv g = plan(v);
+    const uint32_t k_warps = kiln_int(v, "k_warps"), trip = 32 * g.lane_codes * g.unroll;
+    return (nvfp4_chunk){
+        .part_bytes = k_warps * g.unroll * g.step_bytes, .part_codes = k_warps * trip, .trip = trip};
 }
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemv g = {.of = nvfp4_init(f, v), .lane_codes = kiln_int(v, "lane_codes")};
-    g.unroll = unroll_of(v);
-    g.words = g.lane_codes / 8;
-    g.blocks = g.lane_codes / NVFP4_BLOCK;
-    g.planes = g.of.is_hardware ? 2 * g.blocks : g.blocks;
-    g.step_bytes = step_bytes(g.lane_codes, g.of.is_hardware);
+    gemv g = plan(v);
+    g.of = nvfp4_init(f, v);
     ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.codes = ptx_mad(f, g.of.lane, 16, shared);
     ptx_val scales = ptx_add(f, shared, 512 * g.planes);
     g.scales = ptx_mad(f, g.of.lane, 2 * g.blocks, scales);
     ptx_val groups = ptx_shr(f, g.of.k, g.lane_codes == 32 ? 5 : 4);
     g.last_group = ptx_sub(f, groups, 1);
-    nvfp4_each_pass(&g.of, NULL, multiply_rows, &g);
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        nvfp4_start_batch(&g.of, batch);
+        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
+    }
 }

@@ -9,8 +9,10 @@
  * 2^-16 and 2^40, the row is read again, with x times a power of two that puts the larger of |x| and the square root of eps
  * between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
+#include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -26,7 +28,6 @@ enum {
     ROUND = 0x4B400000, /* bits of 1.5 * 2^23: a number added to it is an integer in its low bits */
 };
 
-#define LEAST_MOST 0x1p-118f
 #define LEAST_MEAN 0x1p-16f
 #define MOST_MEAN  0x1p40f
 
@@ -45,34 +46,14 @@ typedef struct quantizer {
     ptx_val by, squares;            /* variables: what x is multiplied by; the sum */
 } quantizer;
 
-static uint32_t run_of(ptx_type type)
-{
-    return type == PTX_F32 ? 4 : 8;
-}
-
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* 16 bytes as memory has them. */
-typedef struct chunk {
-    ptx_val raw[4];
-} chunk;
+/* 16 bytes from an element of the row on, as memory has them; zeros where they are out of bounds. */
+typedef ptx_val chunk[4];
 
-static chunk load_chunk(quantizer *q, ptx_val element, ptx_val in_bounds)
+static void load_chunk(quantizer *q, ptx_val element, ptx_val in_bounds, chunk c)
 {
-    chunk c;
-    ptx_val at = ptx_cast_ptr(q->f, ptx_at(q->f, q->row, element), PTX_U32);
-    tail_load(q->f, PTX_U32, 4, c.raw, at, &in_bounds, PTX_NC);
-    return c;
-}
-
-static void widen(quantizer *q, const chunk *c, ptx_val h[MOST_RUN])
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        if (q->type == PTX_F32)
-            h[i] = ptx_as(q->f, PTX_F32, c->raw[i]);
-        else
-            widen_pair(q->f, q->type, c->raw[i], &h[2 * i]);
-    }
+    tail_load(q->f, PTX_U32, 4, c, ptx_at(q->f, q->row, element), &in_bounds, PTX_NC);
 }
 
 /* Multiplies by gamma, and adds up the squares before. */
@@ -92,11 +73,11 @@ static void normalise(quantizer *q, ptx_val element, ptx_val in_bounds, ptx_val 
     }
 }
 
-/* The largest magnitude of a block, F32; of bits a NaN's are above all numbers'. */
-static ptx_val find_most(quantizer *q, const ptx_val h[MOST_RUN])
+/* The absmax of a block, F32; of bits a NaN's are above all numbers'. */
+static ptx_val find_absmax(quantizer *q, const ptx_val h[MOST_RUN])
 {
     ptx_fn *f = q->f;
-    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST));
+    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));
     for (uint32_t i = 0; i < q->run; i++)
         most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
     return ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)q->lanes, most));
@@ -108,22 +89,15 @@ static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN]
     ptx_val words[2], code[MOST_RUN];
     for (uint32_t i = 0; i < q->run; i++)
         code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], raise, ptx_bits(PTX_F32, ROUND)));
-    for (uint32_t i = 0; i < q->run; i += 4) {
-        ptx_val low = ptx_prmt(f, code[i], code[i + 1], 0x0040);
-        ptx_val high = ptx_prmt(f, code[i + 2], code[i + 3], 0x0040);
-        words[i / 4] = ptx_prmt(f, low, high, 0x5410);
-    }
+    for (uint32_t i = 0; i < q->run; i += CODES)
+        words[i / CODES] = codes_join(f, &code[i]);
     ptx_val at = ptx_at(f, q->codes, ptx_add(f, q->first, ptx_cvt(f, PTX_U64, element)));
-    at = ptx_cast_ptr(f, at, PTX_U32);
-    if (q->run == 4)
-        ptx_store(f, at, words[0]);
-    else
-        ptx_store_vec(f, 2, at, words, PTX_PLAIN);
+    ptx_store_vec(f, (int)(q->run / CODES), ptx_cast_ptr(f, at, PTX_U32), words, PTX_PLAIN);
 }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-/* 20 of its bits: so it times 1.5 * 2^23 is exact. An infinite one is made a NaN. */
+/* Stores 20 bits of a scale, so that it times 1.5 * 2^23 is exact. An infinite one becomes a NaN. */
 static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
 {
     ptx_fn *f = q->f;
@@ -142,14 +116,14 @@ static void keep_scale(quantizer *q, ptx_val block, ptx_val scale)
         store_scale(q, block, scale);
 }
 
-static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_val in_bounds)
+static void quantize_chunk(quantizer *q, const chunk c, ptx_val element, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     ptx_val h[MOST_RUN];
-    widen(q, c, h);
+    widen_words(f, q->type, 4, c, h);
     if (q->has_norm)
         normalise(q, element, in_bounds, h);
-    ptx_val most = find_most(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
+    ptx_val most = find_absmax(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     ptx_val lane = ptx_and(f, q->lane, q->lanes - 1);
     PTX_IF (f, in_bounds) {
         store_codes(q, element, h, raise);
@@ -162,7 +136,7 @@ static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_va
 
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
-/* All of the row. */
+/* Codes and scales of the whole row. */
 static void quantize_row(quantizer *q)
 {
     ptx_fn *f = q->f;
@@ -175,10 +149,10 @@ static void quantize_row(quantizer *q)
         for (uint32_t s = 0; s < q->steps; s++) {
             element[s] = s == 0 ? element[0] : ptx_add(f, element[0], s * step);
             in_bounds[s] = ptx_lt(f, element[s], q->k);
-            c[s] = load_chunk(q, element[s], in_bounds[s]);
+            load_chunk(q, element[s], in_bounds[s], c[s]);
         }
         for (uint32_t s = 0; s < q->steps; s++)
-            quantize_chunk(q, &c[s], element[s], in_bounds[s]);
+            quantize_chunk(q, c[s], element[s], in_bounds[s]);
     }
 }
 
@@ -202,9 +176,10 @@ static ptx_val find_power(quantizer *q)
     ptx_fn *f = q->f;
     ptx_val start = ptx_mul(f, q->tid, q->run), most = ptx_var(f, ptx_sqrt_approx(f, q->eps));
     PTX_FOR (f, element, start, q->k, THREADS * q->run) {
-        chunk c = load_chunk(q, element, ptx_lt(f, element, q->k));
+        chunk c;
         ptx_val x[MOST_RUN];
-        widen(q, &c, x);
+        load_chunk(q, element, ptx_lt(f, element, q->k), c);
+        widen_words(f, q->type, 4, c, x);
         for (uint32_t i = 0; i < q->run; i++)
             ptx_max_to(f, most, ptx_abs(f, x[i]));
     }
@@ -262,7 +237,7 @@ static void quantize_normalised(quantizer *q)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     quantizer of = {.f = f, .type = kiln_type(v, "type"), .has_norm = kiln_is(v, "norm", "rms")}, *q = &of;
-    q->run = run_of(q->type);
+    q->run = q->type == PTX_F32 ? 4 : 8;
     q->lanes = BLOCK / q->run;
     q->steps = MOST_STEPS * 4 / q->run;
     q->may_scale = q->type != PTX_F16;
@@ -291,8 +266,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     }
     ptx_val thread = ptx_global_thread_x(f), element = ptx_mul(f, thread, q->run);
     ptx_val in_bounds = ptx_lt(f, element, q->k);
-    chunk c = load_chunk(q, element, in_bounds);
-    quantize_chunk(q, &c, element, in_bounds);
+    chunk c;
+    load_chunk(q, element, in_bounds, c);
+    quantize_chunk(q, c, element, in_bounds);
 }
 
 enum { MOST_K = 262144 /* with a norm */ };
@@ -309,20 +285,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
-     .default_value = "f16",
-     .summary = "element type of x; gamma is f32"},
-    {.name = "norm",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "none rms",
-     .numbers = "1 2",
-     .default_value = "none",
-     .summary = "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+    PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f16", "element type of x; gamma is f32"),
+    PARAM(WORD, CONTRACT, "norm", "none rms", "none",
+          "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma", .numbers = "1 2"),
     {.name = NULL},
 };
 
@@ -330,14 +297,13 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "x: the rows of activations"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"codes", KILN_ARG_OUT, "s8", "m, k", 16, NULL, "from -127 to 127"},
-    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL,
-     "what the codes of each 32 elements are multiplied by"},
+    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL, "what the codes of each 32 elements are multiplied by"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
-    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
-     "added to the mean of the squares; at least 0 and finite"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms", "added to the mean of the squares; at least 0 and finite"},
     {.name = NULL},
 };
+/* clang-format on */
 
 static const kiln_rule rules[] = {
     {"k % 32 == 0", "k must be a multiple of 32"},
@@ -348,14 +314,7 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-#define X_BYTES "select(type == f32, 4, 2)"
-
-static const kiln_value example[] = {
-    {"m", "4"},
-    {"k", "1024"},
-    {"eps", "1e-5"},
-    {.arg = NULL},
-};
+static const kiln_value example[] = {{"m", "4"}, {"k", "1024"}, {"eps", "1e-5"}, {.arg = NULL}};
 
 const kiln_family q8_quantize_family = {
     .name = "q8_quantize",
@@ -380,7 +339,7 @@ const kiln_family q8_quantize_family = {
     .grid = {"select(norm == rms, m, ceil_div(k, select(type == f32, 1024, 2048)))",
              "select(norm == rms, 1, m)"},
     .shared_bytes = "select(norm == rms, 64 + k / 8, 0)",
-    .cost = {.bytes_read = "m * k * " X_BYTES " + select(norm == rms, 4 * k, 0)",
+    .cost = {.bytes_read = "m * k * select(type == f32, 4, 2) + select(norm == rms, 4 * k, 0)",
              .bytes_written = "m * k + m * (k / 8)",
              .elements = "m * k"},
     .min_sm = 75,

@@ -1,5 +1,6 @@
-/* The families of the 4-bit quantisers: of int4 (integers with a scale per group, or with a scale and a zero) and of nf4
- * (NormalFloat with a scale per group) each a maker of scales, a packer, a quantiser that is both, and what goes back.
+/* The families of the 4-bit quantisers. int4 (integers with a scale per group, or with a scale and a zero) and nf4 (NormalFloat
+ * with a scale per group) have four each: scale makes a group's numbers, pack makes codes with given numbers, quantize makes
+ * both, and unpack restores the tensor.
  *
  * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
  * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
@@ -14,9 +15,13 @@
 
 /* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
 
+static ptx_val first_group(quant *q)
+{
+    return ptx_shr(q->f, q->first, lanes_log2(q->group));
+}
+
 /* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
- * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
- * groups (U32) after the tile's first (U64). */
+ * or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
 typedef struct number_slot {
     ptx_val first, index;
 } number_slot;
@@ -25,19 +30,13 @@ static number_slot find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
     uint32_t row_groups = 32 / q->lanes;
-    number_slot slot = {.first = ptx_shr(f, q->first, lanes_log2(q->group))};
+    number_slot slot = {.first = first_group(q)};
     slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, q->rows - 1);
     if (row_groups > 1) {
         ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
         slot.index = ptx_mad(f, slot.index, row_groups, in_row);
     }
     return slot;
-}
-
-static ptx_val number_at(quant *q, number_slot slot, ptx_val tensor)
-{
-    ptx_val first = ptx_at(q->f, tensor, slot.first);
-    return ptx_at(q->f, first, slot.index);
 }
 
 /* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
@@ -83,39 +82,40 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
-/* The extremes of the elements of a row that this lane holds. */
-static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t row, bool nan_wins)
+/* The extremes of what this lane holds of a row: `count` elements of each step, or pairs of them. */
+static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t count, uint32_t row, bool nan_wins)
 {
     quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);
-    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
-        quant_extremes_add(q, &e, x[row * q->row_steps + i / q->lane_elements][i % q->lane_elements]);
+    for (uint32_t i = 1; i < q->row_steps * count; i++)
+        quant_extremes_add(q, &e, x[row * q->row_steps + i / count][i % count]);
     return e;
 }
 
-/* The same, two elements at a time. */
-static quant_extremes extremes_of_pairs(quant *q, quant_words words, uint32_t row, bool nan_wins)
+/* Makes one extreme of each pair of them. */
+static void join_halves(quant *q, quant_extremes *e)
 {
-    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-    quant_extremes e = quant_extremes_of(q, ptx_as(q->f, pair, words[row * q->row_steps][0]), nan_wins);
-    for (uint32_t i = 1; i < 4 * q->row_steps; i++)
-        quant_extremes_add(q, &e, ptx_as(q->f, pair, words[row * q->row_steps + i / 4][i % 4]));
     for (uint32_t i = 0; i < q->stored; i++) {
         ptx_val halves[2];
-        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e.at[i]), halves);
-        e.at[i] = ptx_op2(q->f, quant_extreme[nan_wins][i], halves[0], halves[1], PTX_HERE);
+        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e->at[i]), halves);
+        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], halves[0], halves[1], PTX_HERE);
     }
-    return e;
 }
 
-/* Widens the tile as far as it takes the elements. */
+/* Unless the target compares pairs, widens the tile to x. */
 static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements x, bool nan_wins)
 {
+    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     ptx_val extremes[2][QUANT_MOST_STEPS];
-    for (uint32_t step = 0; step < q->steps && !q->has_pairs; step++)
-        quant_widen_step(q, words[step], x[step]);
+    for (uint32_t step = 0; step < q->steps; step++) {
+        if (!q->has_pairs)
+            quant_widen_step(q, words[step], x[step]);
+        for (uint32_t i = 0; i < 4 && q->has_pairs; i++)
+            x[step][i] = ptx_as(q->f, pair, words[step][i]);
+    }
     for (uint32_t row = 0; row < q->rows; row++) {
-        const quant_extremes e =
-            q->has_pairs ? extremes_of_pairs(q, words, row, nan_wins) : extremes_of_row(q, x, row, nan_wins);
+        quant_extremes e = extremes_of_row(q, x, q->has_pairs ? 4 : q->lane_elements, row, nan_wins);
+        if (q->has_pairs)
+            join_halves(q, &e);
         for (uint32_t i = 0; i < 2; i++)
             extremes[i][row] = e.at[i];
     }
@@ -130,7 +130,7 @@ static void store_numbers(quant *q, const quant_numbers *kept)
     number_slot slot = find_numbers(q);
     ptx_val at[2];
     for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = number_at(q, slot, q->number[i]);
+        at[i] = quant_number_at(q, i, slot.first, slot.index);
     ptx_val of_group = ptx_and(q->f, q->lane, q->lanes - 1);
     ptx_val is_owner = ptx_lt(q->f, of_group, q->rows); /* others own the same ones */
     PTX_WHEN (q->f, is_owner) {
@@ -141,12 +141,8 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 
 static quant_numbers load_numbers(quant *q)
 {
-    quant_numbers g = {.at = {{0}}};
     number_slot slot = find_numbers(q);
-    for (uint32_t i = 0; i < q->stored; i++)
-        g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
-                               : ptx_load_hint(q->f, number_at(q, slot, q->number[i]), PTX_NC);
-    return g;
+    return quant_load_numbers(q, slot.first, slot.index, NULL);
 }
 
 /* A lane's codes of step `step` of a tile. */
@@ -179,16 +175,11 @@ static tile_row init_row(quant *q, ptx_val start)
     return r;
 }
 
-static ptx_val first_group(quant *q)
+/* The address of number i of this lane's group. */
+static ptx_val number_at(quant *q, const tile_row *r, uint32_t i)
 {
-    return ptx_shr(q->f, q->first, lanes_log2(q->group));
-}
-
-/* Where a group's number is. */
-static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
-{
-    ptx_val at = ptx_at(q->f, tensor, first_group(q));
-    return ptx_at(q->f, at, r->group);
+    ptx_val first = first_group(q);
+    return quant_number_at(q, i, first, r->group);
 }
 
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
@@ -196,10 +187,10 @@ static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
     if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
-    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
+    for (uint32_t i = 0; i < q->stored; i++) {
         g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
-        ptx_val at = predicated_number_at(q, r, q->number[i]);
+        ptx_val at = number_at(q, r, i);
         PTX_WHEN (f, r->group_in_bounds) {
             ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
         }
@@ -214,7 +205,7 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
     ptx_val is_first = ptx_eq(f, slot, 0);
     ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
     for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = predicated_number_at(q, r, q->number[i]);
+        at[i] = number_at(q, r, i);
     PTX_WHEN (f, stores) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(f, at[i], g->at[i]);
@@ -223,21 +214,20 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
 
 static quant_numbers numbers_of_row(quant *q, quant_elements x)
 {
-    quant_extremes e = extremes_of_row(q, x, 0, false);
+    quant_extremes e = extremes_of_row(q, x, q->lane_elements, 0, false);
     for (uint32_t i = 0; i < q->stored; i++)
         e.at[i] = reduce_from(q, quant_extreme[false][i], e.at[i], 1);
     return quant_numbers_of(q, e);
 }
 
 /* Byte by byte. Elements out of bounds are NaNs, and a NaN's code is 0, which the unused last nibble has to be. */
-static void store_codes_predicated(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
-                                   quant_elements x)
+static void store_codes_predicated(quant *q, const tile_row *r, const quant_numbers *g, quant_elements x)
 {
     ptx_fn *f = q->f;
     ptx_val byte = ptx_shr(f, r->start, 1);
     ptx_val at = ptx_at(f, quant_packed_at(q), byte);
     for (uint32_t step = 0; step < q->row_steps; step++) {
-        ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
+        ptx_val codes = quant_codes(q, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
         for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
             ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, 8 * pair);
             ptx_val in_bounds = ptx_gt(f, r->has[step], (int)(2 * pair));
@@ -253,36 +243,16 @@ static ptx_val row_elements(const quant *q)
     return ptx_u32(q->row_steps * q->step_elements);
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
-
-static void read_number_arguments(quant *q)
-{
-    static const char *const names[] = {"scale", "zero"};
-    if (q->is_nested)
-        q->nested = nf4_nested_pointers(q->f);
-    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++)
-        q->number[i] = ptx_param_ptr(q->f, q->wide, names[i]);
-}
-
-static void read_size_arguments(quant *q)
-{
-    q->n = ptx_param(q->f, PTX_U64, "n");
-    if (q->group == 0)
-        q->group_size = ptx_param(q->f, PTX_U64, "group_size");
-    if (q->is_nested)
-        nf4_nested_offset(&q->nested);
-}
-
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Row by row, with numbers that it makes and stores, or that are given; `t` null: without codes. */
-static void encode_predicated(quant *q, const quant_tables *t, bool makes_numbers)
+/* Row by row, with numbers that it makes and stores, or that are given. */
+static void encode_predicated(quant *q)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, 0, q->left, row_elements(q)) {
         tile_row r = init_row(q, start);
         quant_elements x;
-        ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r.start);
+        ptx_val at = ptx_at(f, quant_tile_at(q), r.start);
         for (uint32_t step = 0; step < q->row_steps; step++) {
             for (uint32_t i = 0; i < q->lane_elements; i++) {
                 ptx_val in_bounds = ptx_gt(f, r.has[step], (int)i);
@@ -290,141 +260,94 @@ static void encode_predicated(quant *q, const quant_tables *t, bool makes_number
                     quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
             }
         }
-        quant_numbers g = makes_numbers ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
-        if (makes_numbers)
+        quant_numbers g = q->makes_scales ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
+        if (q->makes_scales)
             store_numbers_predicated(q, &r, &g);
-        if (t)
-            store_codes_predicated(q, t, &r, &g, x);
+        if (q->makes_codes)
+            store_codes_predicated(q, &r, &g, x);
     }
 }
 
+static void scale_full_tile(quant *q)
+{
+    quant_words words;
+    quant_elements x;
+    quant_load_tile(q, words);
+    quant_numbers kept = numbers_of_tile(q, words, x, false);
+    store_numbers(q, &kept);
+}
+
 /* Sets `predicated` to 0 when the tile is done. */
-static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers, ptx_val predicated)
+static void encode_full_tile(quant *q, ptx_val predicated)
 {
     ptx_fn *f = q->f;
-    const quant_division how = makes_numbers ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
+    const quant_division how = q->makes_scales ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
     quant_words words;
     quant_elements x;
     quant_numbers g = {.at = {{0}}};
-    if (!makes_numbers)
+    if (!q->makes_scales)
         g = load_numbers(q);
-    quant_load_tile(q, quant_tile_at(q, q->in), words);
-    if (makes_numbers)
+    quant_load_tile(q, words);
+    if (q->makes_scales)
         g = numbers_of_tile(q, words, x, q->has_pairs);
-    const bool is_wide = makes_numbers && !q->has_pairs;
+    const bool is_wide = q->makes_scales && !q->has_pairs;
     ptx_val is_plain = quant_is_plain(q, &g, how);
     PTX_IF (f, ptx_vote_all(f, is_plain)) {
-        if (makes_numbers)
+        if (q->makes_scales)
             store_numbers(q, &g);
         quant_numbers kept = quant_invert(q, &g, how);
         ptx_val at = quant_packed_at(q);
-        for (uint32_t row = 0; row < q->rows; row++) {
-            quant_numbers of_row = row_numbers(q, &kept, row);
-            for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
-                if (!is_wide)
-                    quant_widen_step(q, words[step], x[step]);
-                ptx_val codes = quant_codes(q, t, &of_row, 0, x[step], q->lane_elements, how);
-                ptx_store(f, word_at(q, at, step), codes);
-            }
+        for (uint32_t step = 0; step < q->steps; step++) {
+            if (step % q->row_steps == 0)
+                g = row_numbers(q, &kept, step / q->row_steps);
+            if (!is_wide)
+                quant_widen_step(q, words[step], x[step]);
+            ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements, how);
+            ptx_store(f, word_at(q, at, step), codes);
         }
         ptx_set(f, predicated, 0);
     }
 }
 
-static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_numbers)
-{
-    quant q = quant_init(f, v, coder);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        (makes_numbers ? quant_any_scale : quant_any_tiles)(&q, true);
-        return;
-    }
-    ptx_val in_bounds = quant_find_tile(&q);
-    PTX_IF (f, in_bounds) {
-        ptx_val is_full = quant_find_left(&q);
-        quant_tables t = quant_load_tables(&q);
-        ptx_val predicated = ptx_var(f, ptx_u32(1));
-        PTX_IF (f, is_full) {
-            encode_full_tile(&q, &t, makes_numbers, predicated);
-        }
-        ptx_val is_left = ptx_ne(f, predicated, 0);
-        PTX_IF (f, is_left) {
-            encode_predicated(&q, &t, makes_numbers);
-        }
-    }
-}
-
-static void emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    quant q = quant_init(f, v, coder);
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        quant_any_scale(&q, false);
-        return;
-    }
-    ptx_val in_bounds = quant_find_tile(&q);
-    PTX_IF (f, in_bounds) {
-        ptx_val is_full = quant_find_left(&q);
-        PTX_IF (f, is_full) {
-            quant_words words;
-            quant_elements x;
-            quant_load_tile(&q, quant_tile_at(&q, q.in), words);
-            quant_numbers kept = numbers_of_tile(&q, words, x, false);
-            store_numbers(&q, &kept);
-        }
-        PTX_ELSE (f) {
-            encode_predicated(&q, NULL, true);
-        }
-    }
-}
-
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */
 
-static void unpack_full_tile(quant *q, ptx_val values)
+static void unpack_full_tile(quant *q)
 {
     ptx_fn *f = q->f;
     ptx_val codes[QUANT_MOST_STEPS];
     ptx_val from = quant_packed_at(q);
     for (uint32_t step = 0; step < q->steps; step++)
         codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
-    quant_numbers kept = load_numbers(q);
-    ptx_val to = quant_tile_at(q, q->out);
-    for (uint32_t row = 0; row < q->rows; row++) {
-        quant_numbers g = row_numbers(q, &kept, row);
-        for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
-            ptx_val x[QUANT_MOST_LANE_ELEMENTS];
-            for (uint32_t i = 0; i < q->lane_elements; i++)
-                x[i] = quant_value(q, values, &g, codes[step], i);
-            quant_store_step(q, ptx_at_const(f, to, step * q->step_elements), x);
-        }
+    quant_numbers kept = load_numbers(q), g = kept;
+    ptx_val to = quant_tile_at(q);
+    for (uint32_t step = 0; step < q->steps; step++) {
+        if (step % q->row_steps == 0)
+            g = row_numbers(q, &kept, step / q->row_steps);
+        ptx_val x[QUANT_MOST_LANE_ELEMENTS], at = ptx_at_const(f, to, step * q->step_elements);
+        for (uint32_t i = 0; i < q->lane_elements; i++)
+            x[i] = quant_value(q, &g, codes[step], i);
+        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
     }
 }
 
-static void unpack_step_predicated(quant *q, ptx_val values, const quant_numbers *g, ptx_val has,
-                                   ptx_val from, ptx_val to)
+static void unpack_step_predicated(quant *q, const quant_numbers *g, ptx_val has, ptx_val from, ptx_val to)
 {
     ptx_fn *f = q->f;
     for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
-        ptx_val byte = ptx_var(f, ptx_u32(0));
-        ptx_val has_first = ptx_gt(f, has, (int)pair);
-        ptx_val has_second = ptx_gt(f, has, (int)pair + 1);
-        PTX_WHEN (f, has_first) {
+        ptx_val byte = ptx_var(f, ptx_u32(0)), x[2], in_bounds[2];
+        for (uint32_t i = 0; i < 2; i++)
+            in_bounds[i] = ptx_gt(f, has, (int)(pair + i));
+        PTX_WHEN (f, in_bounds[0]) {
             ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
         }
-        ptx_val first = quant_value(q, values, g, byte, 0);
-        ptx_val second = quant_value(q, values, g, byte, 1);
-        quant_store_element(q, ptx_at_const(f, to, pair), first, has_first);
-        quant_store_element(q, ptx_at_const(f, to, pair + 1), second, has_second);
+        for (uint32_t i = 0; i < 2; i++)
+            x[i] = quant_value(q, g, byte, i);
+        for (uint32_t i = 0; i < 2; i++)
+            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, to, pair + i), x[i], in_bounds[i]);
     }
 }
 
-static void unpack_predicated(quant *q, ptx_val values)
+static void unpack_predicated(quant *q)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, 0, q->left, row_elements(q)) {
@@ -432,36 +355,71 @@ static void unpack_predicated(quant *q, ptx_val values)
         quant_numbers g = load_numbers_predicated(q, &r);
         ptx_val byte = ptx_shr(f, start, 1);
         ptx_val from = ptx_at(f, quant_packed_at(q), byte);
-        ptx_val to = ptx_at(f, quant_tile_at(q, q->out), start);
+        ptx_val to = ptx_at(f, quant_tile_at(q), start);
         for (uint32_t step = 0; step < q->row_steps; step++)
-            unpack_step_predicated(q, values, &g, r.has[step],
-                                   ptx_at_const(f, from, step * q->step_elements / 2),
+            unpack_step_predicated(q, &g, r.has[step], ptx_at_const(f, from, step * q->step_elements / 2),
                                    ptx_at_const(f, to, step * q->step_elements));
     }
 }
 
-static void emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+/* ---- the kernels -------------------------------------------------------------------------------------------------- */
+
+static void declare_arguments(quant *q, bool unpacks)
 {
+    static const char *const names[] = {"scale", "zero"};
+    ptx_fn *f = q->f;
+    if (unpacks)
+        q->packed = ptx_param_ptr(f, PTX_U8, "packed");
+    else
+        q->tensor = ptx_param_ptr(f, q->type, "in");
+    if (q->is_nested)
+        q->nested = nf4_nested_pointers(f);
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++)
+        q->number[i] = ptx_param_ptr(f, q->wide, names[i]);
+    if (unpacks)
+        q->tensor = ptx_param_ptr(f, q->type, "out");
+    else if (q->makes_codes)
+        q->packed = ptx_param_ptr(f, PTX_U8, "packed");
+    q->n = ptx_param(f, PTX_U64, "n");
+    if (q->group == 0)
+        q->group_size = ptx_param(f, PTX_U64, "group_size");
+    if (q->is_nested)
+        nf4_nested_offset(&q->nested);
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_scales, bool makes_codes)
+{
+    const bool unpacks = !makes_scales && !makes_codes;
     quant q = quant_init(f, v, coder);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.is_nested = coder == QUANT_NF4 && kiln_is(v, "scale_type", "nested");
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_number_arguments(&q);
-    q.out = ptx_param_ptr(f, q.type, "out");
-    read_size_arguments(&q);
+    q.makes_scales = makes_scales;
+    q.makes_codes = makes_codes;
+    q.is_high_first = (makes_codes || unpacks) && kiln_is(v, "nibbles", "high");
+    q.is_nested = unpacks && coder == QUANT_NF4 && kiln_is(v, "scale_type", "nested");
+    declare_arguments(&q, unpacks);
     if (q.group == 0) {
-        quant_any_tiles(&q, false);
+        (makes_scales ? quant_any_scale : quant_any_tiles)(&q);
         return;
     }
     ptx_val in_bounds = quant_find_tile(&q);
     PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
-        ptx_val values = quant_load_values(&q);
-        PTX_IF (f, is_full) {
-            unpack_full_tile(&q, values);
-        }
-        PTX_ELSE (f) {
-            unpack_predicated(&q, values);
+        quant_load_tables(&q);
+        if (makes_codes) {
+            ptx_val predicated = ptx_var(f, ptx_u32(1));
+            PTX_IF (f, is_full) {
+                encode_full_tile(&q, predicated);
+            }
+            ptx_val is_left = ptx_ne(f, predicated, 0);
+            PTX_IF (f, is_left) {
+                encode_predicated(&q);
+            }
+        } else {
+            PTX_IF (f, is_full) {
+                (makes_scales ? scale_full_tile : unpack_full_tile)(&q);
+            }
+            PTX_ELSE (f) {
+                (makes_scales ? encode_predicated : unpack_predicated)(&q);
+            }
         }
     }
 }
@@ -525,6 +483,13 @@ static const kiln_rule rules[] = {
 
 /* ---- launch and cost ---------------------------------------------------------------------------------------------- */
 
+/* A thread block has eight warps, each with a tile of the tensor. Where the group's size is an argument and the entry makes
+ * scales, it has an even number of whole groups instead. */
+#define TILES      "ceil_div(n, 8 * tile_elements)"
+#define ANY_SIZE   "min(group_size, n)"
+#define ANY_GROUPS "select(" ANY_SIZE " < large_group, 2 * ceil_div(large_group / 2, " ANY_SIZE "), 2)"
+#define SHARES     "select(group == any, ceil_div(n, " ANY_SIZE " * " ANY_GROUPS "), " TILES ")"
+
 #define ELEMENT_BYTES "select(type == f64, 8, select(type == f32, 4, 2))"
 #define TENSOR        ELEMENT_BYTES " * n"
 #define CODES         "ceil_div(n, 2)"
@@ -532,18 +497,12 @@ static const kiln_rule rules[] = {
 #define INT4_NUMBERS  "select(mode == asym, 2, 1) * " NF4_NUMBERS
 #define NF4_STORED    "select(scale_type == f32, " NF4_NUMBERS ", " NF4_NESTED_BYTES_READ(GROUPS) ")"
 
-/* A thread block has eight warps, each with a tile of 2 or 4 KB of the tensor (see quant_init). Where the group's size is
- * an argument and the entry makes scales, it has an even number of whole groups instead. */
-#define TILE_BYTES  "select(group == any || ((type == f32 || type == f64) && (group == 128 || group == 256)), 4096, 2048)"
-#define TILES       "ceil_div(n, 8 * (" TILE_BYTES " / " ELEMENT_BYTES "))"
-#define LARGE_GROUP "select(type == f64, 1024, 2048)"
-#define ANY_GROUPS  "select(min(group_size, n) < " LARGE_GROUP ", 2 * ceil_div(" LARGE_GROUP " / 2, min(group_size, n)), 2)"
-#define SHARES      "select(group == any, ceil_div(n, min(group_size, n) * " ANY_GROUPS "), " TILES ")"
-
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    (void)v;
+    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     s->block[0] = 32 * QUANT_WARPS;
+    kiln_number(s, v, "tile_elements", q.tile_elements);
+    kiln_number(s, v, "large_group", q.large_group);
 }
 
 /* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas
@@ -590,33 +549,32 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 
 static const kiln_value example[] = {{"n", "4096"}, {"group_size", "64"}, {.arg = NULL}};
 
-/* `emits` emits the kernel of the coder. */
-#define FAMILY(of, OF, entry, emits, what, of_nonfinite, params_of, shape_of, blocks, read, written)                   \
+#define FAMILY(of, OF, entry, makes_scales, makes_codes, what, of_nonfinite, params_of, shape_of, blocks, read, written) \
     static void of##_##entry##_emit(ptx_fn *f, const kiln_variant *v)                                                  \
     {                                                                                                                  \
-        const quant_coder coder = OF##_CODER(v);                                                                       \
-        emits;                                                                                                         \
+        emit(f, v, OF##_CODER(v), makes_scales, makes_codes);                                                          \
     }                                                                                                                  \
     const kiln_family of##_##entry##_family = {                                                                        \
         .name = #of "_" #entry, .summary = what, .source = OF##_SOURCE, .accuracy = ACCURACY,                          \
         .nonfinite = of_nonfinite, .params = params_of, .args = of##_##entry##_args, .rules = rules,                   \
-        .empty = "n == 0", .example = example, .shape = shape_of, .grid = {blocks}, .min_sm = 75,                      \
+        .empty = "n == 0", .example = example, .numbers = "tile_elements large_group", .shape = shape_of,              \
+        .grid = {blocks}, .min_sm = 75,                                                                                \
         .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = of##_##entry##_emit};
 
-FAMILY(int4, INT4, scale, emit_scale(f, v, coder), "compute the scale, and for asym the zero, of each INT4 group",
+FAMILY(int4, INT4, scale, true, false, "compute the scale, and for asym the zero, of each INT4 group",
        INT4_NONFINITE, int4_scale_params, shape, SHARES, TENSOR, INT4_NUMBERS)
-FAMILY(int4, INT4, pack, emit_codes(f, v, coder, false), "quantise a tensor to INT4 codes with given scales and zeros",
+FAMILY(int4, INT4, pack, false, true, "quantise a tensor to INT4 codes with given scales and zeros",
        INT4_NONFINITE, int4_params, coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
-FAMILY(int4, INT4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
+FAMILY(int4, INT4, quantize, true, true, "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
        INT4_NONFINITE, int4_params, coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
-FAMILY(int4, INT4, unpack, emit_unpack(f, v, coder), "turn INT4 codes, scales and zeros back into a tensor",
+FAMILY(int4, INT4, unpack, false, false, "turn INT4 codes, scales and zeros back into a tensor",
        BACK_NONFINITE, int4_params, shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
-FAMILY(nf4, NF4, scale, emit_scale(f, v, coder), "compute the scale of each NF4 group",
+FAMILY(nf4, NF4, scale, true, false, "compute the scale of each NF4 group",
        NF4_NONFINITE, nf4_scale_params, shape, SHARES, TENSOR, NF4_NUMBERS)
-FAMILY(nf4, NF4, pack, emit_codes(f, v, coder, false), "quantise a tensor to NF4 codes with given scales",
+FAMILY(nf4, NF4, pack, false, true, "quantise a tensor to NF4 codes with given scales",
        NF4_NONFINITE, nf4_params, coding_shape, TILES, TENSOR " + " NF4_NUMBERS, CODES)
-FAMILY(nf4, NF4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
+FAMILY(nf4, NF4, quantize, true, true, "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
        NF4_NONFINITE, nf4_params, coding_shape, SHARES, TENSOR, CODES " + " NF4_NUMBERS)
-FAMILY(nf4, NF4, unpack, emit_unpack(f, v, coder), "turn NF4 codes and scales back into a tensor",
+FAMILY(nf4, NF4, unpack, false, false, "turn NF4 codes and scales back into a tensor",
        BACK_NONFINITE, nf4_unpack_params, nf4_unpack_shape, TILES, CODES " + " NF4_STORED, TENSOR)
 /* clang-format on */

@@ -23,13 +23,20 @@ enum {
 
 typedef enum quant_coder { QUANT_INT4_SYM, QUANT_INT4_ASYM, QUANT_NF4 } quant_coder;
 
+/* What a coder keeps in the lanes' registers; poison where it needs none. */
+typedef struct quant_tables {
+    ptx_val threshold, base; /* nf4's bucket of this lane */
+    ptx_val value; /* unpack: lanes i and i + 16 have what code i stands for before zero and scale, F32 */
+} quant_tables;
+
 /* A variant while it is emitted. */
 typedef struct quant {
     ptx_fn *f;
     quant_coder coder;
-    ptx_type type;  /* of the tensor */
-    ptx_type wide;  /* of arithmetic, scales and zeros */
-    bool has_pairs; /* finds extremes of 16-bit elements two at a time */
+    bool makes_scales, makes_codes; /* scale, pack; quantize makes both; unpack neither */
+    ptx_type type;                  /* of the tensor */
+    ptx_type wide;                  /* of arithmetic, scales and zeros */
+    bool has_pairs;                 /* finds extremes of 16-bit elements two at a time */
     bool is_high_first;
     uint32_t group; /* 0: an argument gives it */
 
@@ -38,12 +45,14 @@ typedef struct quant {
     uint32_t lane_elements, step_elements, tile_elements, steps;
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
+    uint32_t large_group; /* least elements of a group that a thread block does not keep in shared memory */
 
-    ptx_val in, out, packed, n, group_size; /* those arguments that the entry has */
+    ptx_val tensor, packed, n, group_size; /* those arguments that the entry has */
     uint32_t stored;   /* numbers of a group in memory: the scale, asymmetric also the zero */
     ptx_val number[2]; /* pointers to these */
     nf4_nested nested; /* in place of the scale's, where is_nested */
     bool is_nested;
+    quant_tables tables; /* after quant_load_tables */
 
     /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */
@@ -74,7 +83,7 @@ typedef enum quant_division {
 
 /* ---- quant_tile.c: types and geometry ----------------------------------------------------------------------------- */
 
-/* Reads the variant's parameters. The entry makes the arguments. */
+/* Reads the parameters that decide the geometry; f may be null. The entry sets the others and the arguments. */
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
 /* Finds the warp's tile. The predicate that it returns holds where there is one. */
@@ -82,15 +91,15 @@ ptx_val quant_find_tile(quant *q);
 /* Sets left and lane_first. The predicate holds where the tile is full. */
 ptx_val quant_find_left(quant *q);
 
-/* This lane's first element of the tile, in a tensor argument. */
-ptx_val quant_tile_at(quant *q, ptx_val tensor);
+/* This lane's first element of the tile. */
+ptx_val quant_tile_at(quant *q);
 /* The bytes of this lane's first codes. */
 ptx_val quant_packed_at(quant *q);
 
 /* A tile as in memory, [step][word], beginning with this lane's first; and its elements, [step][element]. */
 typedef ptx_val quant_words[QUANT_MOST_STEPS][4];
 typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
-void quant_load_tile(quant *q, ptx_val at, quant_words words);
+void quant_load_tile(quant *q, quant_words words);
 void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[]);
 /* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
@@ -98,16 +107,13 @@ void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 ptx_val quant_nan(const quant *q);
 /* One element where the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
-/* Two neighbours, the first at an even index. The second may be out of bounds, or both. */
-void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
-/* A lane's elements of one step, and one element where the predicate holds. */
-void quant_store_step(quant *q, ptx_val at, const ptx_val x[]);
-void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds);
 
 /* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
-/* The scale of group `first` + `index`, U64 and U32, where is_nested. In bounds: as for nf4_nested_load. */
-ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
+/* Where number i of group `first` + `index`, U64 and U32, is in memory; and the numbers of that group, scales of 1 where
+ * in_bounds does not hold (nested ones: 0). Null: it always does. */
+ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index);
+quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
@@ -128,26 +134,21 @@ ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
 /* For plain numbers: replaces the scale by what quotients need that use its inverse. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
 
-/* What a coder keeps in the lanes' registers. */
-typedef struct quant_tables {
-    ptx_val threshold, base; /* nf4 */
-} quant_tables;
-quant_tables quant_load_tables(quant *q);
+/* Sets the tables that the entry needs. */
+void quant_load_tables(quant *q);
 
 /* The codes of a lane's `count` elements in the low 4*count bits of a U32. The bits above are undefined. stride 0: all
  * elements are of one group; 1: each has its own numbers, and div.rn divides. Needs all lanes. */
-ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
-                    const ptx_val x[], uint32_t count, quant_division how);
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
+                    quant_division how);
 
-/* Lanes i and i + 16: what code i stands for before zero and scale, F32. */
-ptx_val quant_load_values(quant *q);
 /* The i-th element of a word of codes. Needs all lanes. */
-ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i);
+ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i);
 
 /* ---- quant_any.c: where the group's size is an argument ------------------------------------------------------------ */
 
-/* The kernels of scale, or where it packs of quantize; and of pack, or else unpack. */
-void quant_any_scale(quant *q, bool packs);
-void quant_any_tiles(quant *q, bool packs);
+/* The kernels of scale and quantize; of pack and unpack. */
+void quant_any_scale(quant *q);
+void quant_any_tiles(quant *q);
 
 #endif

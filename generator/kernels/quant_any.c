@@ -12,6 +12,7 @@
  * its parts, as integers in the order of the floats; 0 means that there was no number. The quantizer reads the elements of
  * large groups twice. Accesses to memory start at a sector, before the first element of the thread block or group.
  */
+#include "device/narrow.h"
 #include "quant.h"
 
 enum {
@@ -34,14 +35,15 @@ typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
     ptx_val position;    /* of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
-    quant_numbers kept;  /* of the group that this lane owns; poison: numbers are in memory */
+    bool is_kept;        /* lane i has the numbers of the tile's i-th group; else they are in memory */
+    quant_numbers kept;
 } finder;
 
-/* Of a large group only its end matters, where a tile has it: so it counts as a group of 4096 that ends there. */
+/* Only the end of a large group matters, where a tile has it: so a large group counts as one of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
-    finder w = {.kept = {.at = {{0}}}};
+    finder w = {.is_kept = false};
     ptx_val size = group_size(q);
     w.first_group = ptx_div(f, q->first, size);
     ptx_val start = ptx_mul(f, w.first_group, size);
@@ -68,23 +70,6 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* The numbers of a group, counted from the tile's first; 1 where the group is out of bounds. */
-static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_val in_bounds)
-{
-    ptx_fn *f = q->f;
-    quant_numbers g = {.at = {{0}}};
-    if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, w->first_group, group, &in_bounds);
-    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
-        ptx_val at = ptx_at(f, ptx_at(f, q->number[i], w->first_group), group);
-        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
-        PTX_WHEN (f, in_bounds) {
-            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
-        }
-    }
-    return g;
-}
-
 /* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does.
  * Needs all lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
@@ -92,8 +77,8 @@ static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, 
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, (float)i, offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    if (w->kept.at[QUANT_SCALE].type == PTX_NONE)
-        return load_numbers(q, w, group, in_bounds);
+    if (!w->is_kept)
+        return quant_load_numbers(q, w->first_group, group, &in_bounds);
     quant_numbers g = {.at = {{0}}};
     for (uint32_t n = 0; n < q->stored; n++)
         g.at[n] = ptx_shfl_idx(f, w->kept.at[n], group);
@@ -110,14 +95,14 @@ typedef struct any_step {
     quant_numbers numbers[QUANT_MOST_LANE_ELEMENTS];
 } any_step;
 
-static any_step init_step(quant *q, const finder *w, ptx_val tensor, ptx_val start)
+static any_step init_step(quant *q, const finder *w, ptx_val start)
 {
     ptx_fn *f = q->f;
     any_step s;
     ptx_val offset = ptx_mad(f, q->lane, q->lane_elements, start);
     ptx_val has = ptx_as(f, PTX_S32, ptx_sub(f, q->left, offset));
     s.is_full = ptx_ge(f, has, (int)q->lane_elements);
-    s.tensor = ptx_at(f, quant_tile_at(q, tensor), start);
+    s.tensor = ptx_at(f, quant_tile_at(q), start);
     ptx_val byte = ptx_shr(f, start, 1);
     s.packed = ptx_at(f, quant_packed_at(q), byte);
     ptx_val groups = group_offset(q, w, offset);
@@ -180,67 +165,58 @@ static ptx_val load_lane_codes(quant *q, const any_step *s)
     return codes;
 }
 
-static void pack_step(quant *q, const any_step *s, const quant_tables *tables)
+static void pack_step(quant *q, const any_step *s)
 {
     ptx_val x[QUANT_MOST_LANE_ELEMENTS];
     load_lane(q, s, x);
-    ptx_val codes = quant_codes(q, tables, s->numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
+    ptx_val codes = quant_codes(q, s->numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
     store_lane_codes(q, s, codes);
 }
 
-static void unpack_step(quant *q, const any_step *s, ptx_val values)
+static void unpack_step(quant *q, const any_step *s)
 {
     ptx_fn *f = q->f;
     ptx_val x[QUANT_MOST_LANE_ELEMENTS], codes = load_lane_codes(q, s);
     for (uint32_t i = 0; i < q->lane_elements; i++)
-        x[i] = quant_value(q, values, &s->numbers[i], codes, i);
+        x[i] = quant_value(q, &s->numbers[i], codes, i);
     PTX_IF (f, s->is_full) {
-        quant_store_step(q, s->tensor, x);
+        narrow_store(f, q->type, q->lane_elements, s->tensor, x, PTX_CS);
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            quant_store_element(q, ptx_at_const(f, s->tensor, i), x[i], s->in_bounds[i]);
+            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, s->tensor, i), x[i], s->in_bounds[i]);
     }
 }
 
-/* Packs by tables, or unpacks. */
-static void code_steps(quant *q, const finder *w, const quant_tables *tables, ptx_val values)
+static void code_steps(quant *q, const finder *w)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, 0, q->left, q->step_elements) {
-        any_step s = init_step(q, w, tables ? q->in : q->out, start);
-        if (tables)
-            pack_step(q, &s, tables);
-        else
-            unpack_step(q, &s, values);
+        any_step s = init_step(q, w, start);
+        (q->makes_codes ? pack_step : unpack_step)(q, &s);
     }
 }
 
 /* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
  * there; in the other one each element loads its numbers from memory. */
-void quant_any_tiles(quant *q, bool packs)
+void quant_any_tiles(quant *q)
 {
     ptx_fn *f = q->f;
     ptx_val in_bounds = quant_find_tile(q);
     PTX_IF (f, in_bounds) {
-        quant_tables tables = {.threshold = {0}};
-        ptx_val values = {0};
         quant_find_left(q);
-        if (packs)
-            tables = quant_load_tables(q);
-        else
-            values = quant_load_values(q);
-        finder w = find_groups(q);
+        quant_load_tables(q);
+        finder in_memory = find_groups(q), in_lanes = in_memory;
         ptx_val last = ptx_sub(f, q->left, 1);
-        ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &w, last));
+        ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &in_memory, last));
         PTX_IF (f, ptx_lt(f, last_group, 32)) {
             ptx_val has_group = ptx_le(f, q->lane, last_group);
-            w.kept = load_numbers(q, &w, q->lane, has_group);
-            code_steps(q, &w, packs ? &tables : NULL, values);
-            w.kept.at[QUANT_SCALE] = (ptx_val){0};
+            in_lanes.kept = quant_load_numbers(q, in_memory.first_group, q->lane, &has_group);
+            in_lanes.is_kept = true;
+            code_steps(q, &in_lanes);
         }
         PTX_ELSE (f) {
-            code_steps(q, &w, packs ? &tables : NULL, values);
+            code_steps(q, &in_memory);
         }
     }
 }
@@ -248,8 +224,7 @@ void quant_any_tiles(quant *q, bool packs)
 /* ---- scales: what a thread block owns ------------------------------------------------------------------------------ */
 
 typedef struct share {
-    ptx_val size;   /* of a group, U64 */
-    uint32_t large; /* least elements of a group that is not kept in shared memory */
+    ptx_val size; /* of a group, U64 */
     ptx_val is_large;
     ptx_val groups;             /* that the thread block has room for, U32 */
     ptx_val first_group, first; /* U64 */
@@ -262,11 +237,12 @@ typedef struct share {
 static share find_share(quant *q)
 {
     ptx_fn *f = q->f;
-    share s = {.thread = ptx_tid_x(f), .large = q->wide == PTX_F64 ? 1024 : 2048};
+    const uint32_t large = q->large_group;
+    share s = {.thread = ptx_tid_x(f)};
     s.size = group_size(q);
-    s.is_large = ptx_ge(f, s.size, s.large);
-    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, s.large));
-    ptx_val rounded_up = ptx_add(f, short_size, s.large / 2 - 1);
+    s.is_large = ptx_ge(f, s.size, large);
+    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, large));
+    ptx_val rounded_up = ptx_add(f, short_size, large / 2 - 1);
     ptx_val pairs = ptx_div(f, rounded_up, short_size);
     s.groups = ptx_shl(f, pairs, 1);
     ptx_val block = ptx_ctaid_x(f);
@@ -276,9 +252,9 @@ static share find_share(quant *q)
     ptx_val room = ptx_mul(f, ptx_cvt(f, PTX_U64, s.groups), s.size);
     s.count = ptx_min(f, left, room);
     ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
-    s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
+    s.kept = ptx_shared(f, q->wide, 2 * large, 16);
     for (uint32_t i = 0; i < q->stored; i++)
-        s.numbers[i] = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
+        s.numbers[i] = ptx_shared(f, key, large, 16); /* the most groups: those of one element */
     return s;
 }
 
@@ -324,6 +300,12 @@ static ptx_val float_of(quant *q, ptx_val key)
     return ptx_as(f, q->wide, ptx_xor(f, key, mask));
 }
 
+/* A U64 as what elements are counted by: U32 where they are kept, U64 in memory. */
+static ptx_val index_in(quant *q, bool is_kept, ptx_val index)
+{
+    return is_kept ? ptx_cvt(q->f, PTX_U32, index) : index;
+}
+
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
 /* Elements from the start of a sector to the thread block's element `from`: U64. */
@@ -336,7 +318,7 @@ static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 static void keep_elements(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
-    ptx_val in = ptx_at(f, q->in, s->first);
+    ptx_val in = ptx_at(f, q->tensor, s->first);
     ptx_val lead = ptx_cvt(f, PTX_U32, lead_of(q, s, ptx_u64(0)));
     ptx_val count = ptx_cvt(f, PTX_U32, s->count);
     ptx_val end = ptx_add(f, count, lead);
@@ -359,12 +341,7 @@ static void keep_elements(quant *q, const share *s)
 /* A NaN where it is out of bounds. */
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    ptx_val x = ptx_var(f, quant_nan(q));
-    PTX_WHEN (f, in_bounds) {
-        ptx_set(f, x, ptx_load(f, at));
-    }
-    return x;
+    return widen_load_where(q->f, q->wide, at, in_bounds, quant_nan(q), PTX_PLAIN);
 }
 
 /* ---- extremes ----------------------------------------------------------------------------------------------------- */
@@ -397,56 +374,38 @@ static team find_team(quant *q, const share *s)
     return t;
 }
 
-static void add_elements(quant *q, const ptx_val x[UNROLL], quant_extremes *all)
-{
-    quant_extremes e = *all;
-    for (int i = 0; i < UNROLL; i++)
-        quant_extremes_add(q, &e, x[i]);
-    for (uint32_t i = 0; i < q->stored; i++)
-        ptx_set(q->f, all->at[i], e.at[i]);
-}
-
-/* This thread's part of `size` elements from `start`, both U64, in memory. */
-static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
+/* This thread's part of `size` elements from `start`, both U64, in memory or kept. */
+static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size, bool is_kept,
                      quant_extremes *all)
 {
     ptx_fn *f = q->f;
-    ptx_val in = ptx_at(f, ptx_at(f, q->in, s->first), start);
-    ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
-    ptx_val stride = ptx_shl(f, lanes, 2);
-    ptx_val lead = lead_of(q, s, start);
-    ptx_val position = ptx_cvt(f, PTX_U64, t->position);
-    ptx_val end = ptx_add(f, size, lead);
-    PTX_FOR (f, from, position, end, stride) {
-        ptx_val x[UNROLL], behind = from;
+    ptx_val from, lanes = t->lanes, position = t->position, stride, end, lead = {0};
+    if (is_kept) {
+        from = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
+        stride = ptx_shl(f, lanes, 2);
+        size = end = ptx_cvt(f, PTX_U32, size);
+    } else {
+        from = ptx_at(f, ptx_at(f, q->tensor, s->first), start);
+        lanes = ptx_cvt(f, PTX_U64, lanes);
+        stride = ptx_shl(f, lanes, 2);
+        lead = lead_of(q, s, start);
+        position = ptx_cvt(f, PTX_U64, position);
+        end = ptx_add(f, size, lead);
+    }
+    PTX_FOR (f, first, position, end, stride) {
+        quant_extremes e = *all;
+        ptx_val x[UNROLL], behind = first;
         for (int i = 0; i < UNROLL; i++) {
             if (i > 0)
                 behind = ptx_add(f, behind, lanes);
-            ptx_val element = ptx_sub(f, behind, lead);
+            ptx_val element = is_kept ? behind : ptx_sub(f, behind, lead);
             ptx_val in_bounds = ptx_lt(f, element, size);
-            x[i] = quant_load_element(q, ptx_at(f, in, element), in_bounds);
+            x[i] = (is_kept ? load_kept : quant_load_element)(q, ptx_at(f, from, element), in_bounds);
         }
-        add_elements(q, x, all);
-    }
-}
-
-/* The same for elements in shared memory. */
-static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
-                          quant_extremes *all)
-{
-    ptx_fn *f = q->f;
-    ptx_val kept = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
-    ptx_val stride = ptx_shl(f, t->lanes, 2);
-    ptx_val end = ptx_cvt(f, PTX_U32, size);
-    PTX_FOR (f, from, t->position, end, stride) {
-        ptx_val x[UNROLL], element = from;
-        for (int i = 0; i < UNROLL; i++) {
-            if (i > 0)
-                element = ptx_add(f, element, t->lanes);
-            ptx_val in_bounds = ptx_lt(f, element, end);
-            x[i] = load_kept(q, ptx_at(f, kept, element), in_bounds);
-        }
-        add_elements(q, x, all);
+        for (int i = 0; i < UNROLL; i++)
+            quant_extremes_add(q, &e, x[i]);
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_set(f, all->at[i], e.at[i]);
     }
 }
 
@@ -460,10 +419,10 @@ static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, 
     PTX_IF (f, in_bounds) {
         ptx_val size = ptx_sub(f, end, start);
         PTX_IF (f, s->is_large) {
-            add_part(q, s, t, start, size, &all);
+            add_part(q, s, t, start, size, false, &all);
         }
         PTX_ELSE (f) {
-            add_kept_part(q, s, t, start, size, &all);
+            add_part(q, s, t, start, size, true, &all);
         }
     }
     return all;
@@ -525,8 +484,7 @@ static void store_scales(quant *q, const share *s)
             }
             quant_numbers g = quant_numbers_of(q, e);
             for (uint32_t i = 0; i < q->stored; i++) {
-                ptx_val first = ptx_at(f, q->number[i], s->first_group);
-                ptx_store(f, ptx_at(f, first, group), g.at[i]);
+                ptx_store(f, quant_number_at(q, i, s->first_group, group), g.at[i]);
                 ptx_store(f, ptx_at(f, ptx_cast_ptr(f, s->numbers[i], q->wide), group), g.at[i]);
             }
         }
@@ -544,86 +502,76 @@ static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
     return g;
 }
 
-/* Two elements, one byte, per thread and round. All threads take part in every round, for the coder's shuffles. */
-typedef struct pair {
-    ptx_val in_bounds[2];
-    ptx_val x[2];
-    ptx_val group[2]; /* U32; of an element out of bounds any group that there is */
-    ptx_val at;       /* of the byte */
-} pair;
-
-static void store_pair(quant *q, const share *s, const quant_tables *t, const pair *p)
+/* Two neighbours in memory, the first at an even index. The second may be out of bounds, or both. */
+static void load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
 {
-    quant_numbers g[2] = {numbers_at(q, s, p->group[0])};
-    g[1] = numbers_at(q, s, p->group[1]);
-    ptx_val codes = quant_codes(q, t, g, 1, p->x, 2, QUANT_DIVIDE);
-    PTX_WHEN (q->f, p->in_bounds[0]) {
-        ptx_store(q->f, p->at, codes);
+    ptx_fn *f = q->f;
+    x[0] = ptx_declare(f, q->wide);
+    x[1] = ptx_var(f, quant_nan(q));
+    PTX_IF (f, in_bounds[1]) {
+        ptx_val two[2];
+        if (q->lane_elements == 8)
+            widen_pair(q->f, q->type, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
+        else
+            ptx_load_vec(f, 2, two, at, PTX_NC);
+        ptx_set(f, x[0], two[0]);
+        ptx_set(f, x[1], two[1]);
+    }
+    PTX_ELSE (f) {
+        ptx_set(f, x[0], quant_load_element(q, at, in_bounds[0]));
     }
 }
 
-/* Elements from the start of a sector of codes to the thread block's first: U64. */
-static ptx_val lead_of_codes(quant *q, const share *s)
-{
-    return ptx_and(q->f, s->first, 2 * SECTOR_ELEMENTS - 1);
-}
-
-static void store_large_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
+/* Two elements, one byte, per thread and round, from a sector of codes on. All threads take part in every round, for the
+ * coder's shuffles; an element out of bounds gets the numbers of any group that there is. */
+static void store_codes(quant *q, const share *s, ptx_val packed, bool is_kept)
 {
     ptx_fn *f = q->f;
-    ptx_val in = ptx_at(f, q->in, s->first);
-    ptx_val lead = lead_of_codes(q, s);
-    ptx_val end = ptx_add(f, s->count, lead);
-    PTX_FOR (f, base, 0, end, 2 * THREADS) {
-        pair p;
-        ptx_val behind = ptx_mad_wide(f, s->thread, 2, base);
-        ptx_val first = ptx_sub(f, behind, lead);
-        ptx_val second = ptx_add(f, first, 1);
-        p.in_bounds[0] = ptx_lt(f, first, s->count);
-        p.in_bounds[1] = ptx_lt(f, second, s->count);
-        quant_load_pair(q, ptx_at(f, in, first), p.in_bounds, p.x);
-        ptx_val is_behind[2] = {ptx_ge(f, first, s->size)};
-        is_behind[1] = ptx_ge(f, second, s->size);
-        for (int i = 0; i < 2; i++)
-            p.group[i] = ptx_select(f, is_behind[i], ptx_u32(1), 0);
-        p.at = ptx_at(f, packed, ptx_shr(f, first, 1));
-        store_pair(q, s, t, &p);
-    }
-}
-
-static void store_kept_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
-{
-    ptx_fn *f = q->f;
-    ptx_val count = ptx_cvt(f, PTX_U32, s->count);
-    ptx_val lead = ptx_cvt(f, PTX_U32, lead_of_codes(q, s));
+    ptx_val from = is_kept ? s->kept : ptx_at(f, q->tensor, s->first);
+    ptx_val count = index_in(q, is_kept, s->count), inverse = {0}, last_group = {0};
+    ptx_val lead = index_in(q, is_kept, ptx_and(f, s->first, 2 * SECTOR_ELEMENTS - 1));
     ptx_val end = ptx_add(f, count, lead);
-    ptx_val inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, s->size)));
-    ptx_val last_group = ptx_sub(f, s->groups, 1);
+    if (is_kept) {
+        inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, s->size)));
+        last_group = ptx_sub(f, s->groups, 1);
+    }
     PTX_FOR (f, base, 0, end, 2 * THREADS) {
-        pair p;
-        ptx_val behind = ptx_mad(f, s->thread, 2, base);
+        ptx_val behind = is_kept ? ptx_mad(f, s->thread, 2, base) : ptx_mad_wide(f, s->thread, 2, base);
         ptx_val first = ptx_sub(f, behind, lead);
-        ptx_val second = ptx_add(f, first, 1);
-        p.in_bounds[0] = ptx_lt(f, first, count);
-        p.in_bounds[1] = ptx_lt(f, second, count);
-        ptx_val at = ptx_at(f, s->kept, first);
-        p.x[0] = load_kept(q, at, p.in_bounds[0]);
-        p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.in_bounds[1]);
-        ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), 0.5f);
-        ptx_val exact[2] = {ptx_mul(f, middle, inverse)};
-        exact[1] = ptx_add(f, exact[0], inverse);
-        for (int i = 0; i < 2; i++)
-            p.group[i] = ptx_min(f, ptx_cvt_rzi(f, PTX_U32, exact[i]), last_group);
-        p.at = ptx_at(f, packed, ptx_shr(f, first, 1));
-        store_pair(q, s, t, &p);
+        ptx_val second = ptx_add(f, first, 1), in_bounds[2], x[2], group[2];
+        in_bounds[0] = ptx_lt(f, first, count);
+        in_bounds[1] = ptx_lt(f, second, count);
+        ptx_val at = ptx_at(f, from, first);
+        if (is_kept) {
+            for (int i = 0; i < 2; i++)
+                x[i] = load_kept(q, ptx_at_const(f, at, i), in_bounds[i]);
+            ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), 0.5f);
+            group[0] = ptx_mul(f, middle, inverse);
+            group[1] = ptx_add(f, group[0], inverse);
+            for (int i = 0; i < 2; i++)
+                group[i] = ptx_min(f, ptx_cvt_rzi(f, PTX_U32, group[i]), last_group);
+        } else {
+            load_pair(q, at, in_bounds, x);
+            group[0] = ptx_ge(f, first, s->size);
+            group[1] = ptx_ge(f, second, s->size);
+            for (int i = 0; i < 2; i++)
+                group[i] = ptx_select(f, group[i], ptx_u32(1), 0);
+        }
+        ptx_val to = ptx_at(f, packed, ptx_shr(f, first, 1));
+        quant_numbers g[2] = {numbers_at(q, s, group[0])};
+        g[1] = numbers_at(q, s, group[1]);
+        ptx_val codes = quant_codes(q, g, 1, x, 2, QUANT_DIVIDE);
+        PTX_WHEN (f, in_bounds[0]) {
+            ptx_store(f, to, codes);
+        }
     }
 }
 
-void quant_any_scale(quant *q, bool packs)
+void quant_any_scale(quant *q)
 {
     ptx_fn *f = q->f;
     share s = find_share(q);
-    ptx_val is_small = ptx_lt(f, s.size, s.large);
+    ptx_val is_small = ptx_lt(f, s.size, q->large_group);
     PTX_IF (f, is_small) {
         keep_elements(q, &s);
     }
@@ -634,16 +582,16 @@ void quant_any_scale(quant *q, bool packs)
     ptx_barrier(f);
     find_extremes(q, &s);
     store_scales(q, &s);
-    if (packs) {
+    if (q->makes_codes) {
         ptx_barrier(f);
         q->lane = ptx_laneid(f);
-        quant_tables tables = quant_load_tables(q);
+        quant_load_tables(q);
         ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, 1));
         PTX_IF (f, s.is_large) {
-            store_large_codes(q, &s, &tables, packed);
+            store_codes(q, &s, packed, false);
         }
         PTX_ELSE (f) {
-            store_kept_codes(q, &s, &tables, packed);
+            store_codes(q, &s, packed, true);
         }
     }
 }

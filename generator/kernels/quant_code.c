@@ -154,12 +154,9 @@ static double threshold_at(const quant *q, int i)
     return q->wide == PTX_F64 ? middle : (double)(float)middle;
 }
 
-quant_tables quant_load_tables(quant *q)
+static void load_thresholds(quant *q)
 {
-    quant_tables t = {0};
     ptx_fn *f = q->f;
-    if (q->coder != QUANT_NF4)
-        return t;
     uint64_t thresholds[32], bases[32];
     int below = 0;
     for (int bucket = 0; bucket < 32; bucket++) {
@@ -173,9 +170,8 @@ quant_tables quant_load_tables(quant *q)
     ptx_val base_table = ptx_global_table(f, PTX_U32, 32, bases);
     ptx_val threshold_address = ptx_at(f, threshold_table, q->lane);
     ptx_val base_address = ptx_at(f, base_table, q->lane);
-    t.threshold = ptx_load_hint(f, threshold_address, PTX_NC);
-    t.base = ptx_load_hint(f, base_address, PTX_NC);
-    return t;
+    q->tables.threshold = ptx_load_hint(f, threshold_address, PTX_NC);
+    q->tables.base = ptx_load_hint(f, base_address, PTX_NC);
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -262,8 +258,7 @@ static uint32_t nibble_of(const quant *q, uint32_t i)
 }
 
 /* Adds the code of r - lift, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
-static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_r, uint32_t nibble,
-                     uint32_t excess, ptx_val *word)
+static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uint32_t excess, ptx_val *word)
 {
     ptx_fn *f = q->f;
     ptx_val weight = ptx_u32(UINT32_C(1) << 4 * nibble);
@@ -278,8 +273,8 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle takes its low five bits */
-    ptx_val threshold = ptx_shfl_idx(f, t->threshold, bucket);
-    ptx_val base = ptx_shfl_idx(f, t->base, bucket);
+    ptx_val threshold = ptx_shfl_idx(f, q->tables.threshold, bucket);
+    ptx_val base = ptx_shfl_idx(f, q->tables.base, bucket);
     *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, weight, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
@@ -287,8 +282,8 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_
     }
 }
 
-ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
-                    const ptx_val x[], uint32_t count, quant_division how)
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
+                    quant_division how)
 {
     ptx_fn *f = q->f;
     limits l = {0};
@@ -306,14 +301,14 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
         if (has_zero(q))
             r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
         r = clamp(q, r, how);
-        add_code(q, t, r, lift(q, how), nibble, excess, &word);
+        add_code(q, r, lift(q, how), nibble, excess, &word);
     }
     return word;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
 
-ptx_val quant_load_values(quant *q)
+static ptx_val load_values(quant *q)
 {
     ptx_fn *f = q->f;
     if (q->coder != QUANT_NF4) {
@@ -329,15 +324,23 @@ ptx_val quant_load_values(quant *q)
     return ptx_load_hint(f, address, PTX_NC);
 }
 
-ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i)
+ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i)
 {
     ptx_fn *f = q->f;
     uint32_t nibble = nibble_of(q, i);
     ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, 4 * nibble);
-    ptx_val value = ptx_shfl_idx(f, values, code);
+    ptx_val value = ptx_shfl_idx(f, q->tables.value, code);
     if (q->wide == PTX_F64)
         value = ptx_cvt(f, PTX_F64, value);
     if (has_zero(q))
         value = ptx_sub(f, value, g->at[QUANT_ZERO]);
     return ptx_mul(f, value, g->at[QUANT_SCALE]);
+}
+
+void quant_load_tables(quant *q)
+{
+    if (q->makes_codes && q->coder == QUANT_NF4)
+        load_thresholds(q);
+    if (!q->makes_codes && !q->makes_scales)
+        q->tables.value = load_values(q);
 }

@@ -21,6 +21,7 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     bool has_many_steps = q.group == 0 || (q.group >= 128 && q.lane_elements < 8);
     q.steps = has_many_steps ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
     q.tile_elements = q.steps * q.step_elements;
+    q.large_group = q.wide == PTX_F64 ? 1024 : 2048;
     if (q.group == 0)
         return q;
     q.lanes = q.group / q.lane_elements < 32 ? q.group / q.lane_elements : 32;
@@ -52,9 +53,9 @@ ptx_val quant_find_left(quant *q)
     return ptx_eq(f, q->left, q->tile_elements);
 }
 
-ptx_val quant_tile_at(quant *q, ptx_val tensor)
+ptx_val quant_tile_at(quant *q)
 {
-    return ptx_at(q->f, tensor, q->lane_first);
+    return ptx_at(q->f, q->tensor, q->lane_first);
 }
 
 ptx_val quant_packed_at(quant *q)
@@ -79,8 +80,9 @@ static void load_words(quant *q, ptx_val at, uint32_t step, ptx_val words[4])
                  PTX_NC | PTX_NO_ALLOCATE);
 }
 
-void quant_load_tile(quant *q, ptx_val at, quant_words words)
+void quant_load_tile(quant *q, quant_words words)
 {
+    ptx_val at = quant_tile_at(q);
     for (uint32_t step = 0; step < q->steps; step++)
         load_words(q, at, step, words[step]);
 }
@@ -105,36 +107,7 @@ ptx_val quant_nan(const quant *q)
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_val nan = q->type == PTX_F16 ? ptx_u16(0x7fff) : q->type == PTX_BF16 ? ptx_u32(0x7fff) : quant_nan(q);
-    return widen_load_where(q->f, q->type, at, in_bounds, nan);
-}
-
-void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
-{
-    ptx_fn *f = q->f;
-    x[0] = ptx_declare(f, q->wide);
-    x[1] = ptx_var(f, quant_nan(q));
-    PTX_IF (f, in_bounds[1]) {
-        ptx_val two[2];
-        if (q->lane_elements == 8)
-            widen_pair(q->f, q->type, ptx_load_hint(f, ptx_cast_ptr(f, at, PTX_U32), PTX_NC), two);
-        else
-            ptx_load_vec(f, 2, two, at, PTX_NC);
-        ptx_set(f, x[0], two[0]);
-        ptx_set(f, x[1], two[1]);
-    }
-    PTX_ELSE (f) {
-        ptx_set(f, x[0], quant_load_element(q, at, in_bounds[0]));
-    }
-}
-
-void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
-{
-    narrow_store(q->f, q->type, q->lane_elements, at, x, PTX_CS);
-}
-
-void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
-{
-    narrow_store_where(q->f, q->type, q->wide, at, x, in_bounds);
+    return widen_load_where(q->f, q->type, at, in_bounds, nan, PTX_NC);
 }
 
 ptx_type quant_word_type(const quant *q)
@@ -142,9 +115,27 @@ ptx_type quant_word_type(const quant *q)
     return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
 }
 
-ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
+/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+
+ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index)
 {
-    ptx_val scale, number = ptx_add(q->f, first, ptx_cvt(q->f, PTX_U64, index));
-    nf4_nested_load(&q->nested, 1, &number, in_bounds, &scale);
-    return scale;
+    ptx_val at = ptx_at(q->f, q->number[i], first);
+    return ptx_at(q->f, at, index);
+}
+
+quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
+{
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
+    if (q->is_nested) {
+        ptx_val number = ptx_add(f, first, ptx_cvt(f, PTX_U64, index));
+        nf4_nested_load(&q->nested, 1, &number, in_bounds, &g.at[QUANT_SCALE]);
+        return g;
+    }
+    for (uint32_t i = 0; i < q->stored; i++) {
+        ptx_val at = quant_number_at(q, i, first, index);
+        g.at[i] = in_bounds ? widen_load_where(f, q->wide, at, *in_bounds, ptx_number(q->wide, 1), PTX_NC)
+                            : ptx_load_hint(f, at, PTX_NC);
+    }
+    return g;
 }

@@ -88,12 +88,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_simt(s, &g);
 }
 
-static const kiln_value example[] = {
-    {"n", "256"},
-    {"k", "1024"},
-    {"eps", "1e-5"},
-    {.arg = NULL},
-};
+static const kiln_value example[] = {{"n", "256"}, {"k", "1024"}, {"eps", "1e-5"}, {.arg = NULL}};
 
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",

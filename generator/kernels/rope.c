@@ -17,11 +17,9 @@
 
 enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
-#define LEAST_MOST 0x1p-118f
-
 typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 
-/* How far apart pages, rows, and heads of a row are: elements, U64. */
+/* How far apart pages of a cache, rows of a page, and heads of a row are: elements, U64. */
 typedef struct strides {
     ptx_val page, row, head;
 } strides;
@@ -37,11 +35,12 @@ typedef struct rope {
     uint32_t elements; /* of a chunk */
     uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
 
-    ptx_val in[MATRICES], heads[MATRICES]; /* Q, K, V */
+    ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
+    ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
     ptx_val frequencies, positions, slots, q_out;
     ptx_val cache_of[2], scale_of[2]; /* K, V */
     ptx_val rotary_dim, magnitude, pages, page_size;
-    strides of_in[MATRICES], of_out, of_cache, of_scale;
+    strides of_cache, of_scale;
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* what the warp has; else keys */
@@ -57,15 +56,27 @@ typedef struct rope {
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
 
-static void declare_pointers(rope *r)
+static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
 {
-    static const char *const in[MATRICES] = {"q", "k", "v"};
+    strides s = {.page = ptx_param(f, PTX_U64, page)};
+    s.row = ptx_param(f, PTX_U64, row);
+    s.head = ptx_param(f, PTX_U64, head);
+    return s;
+}
+
+static void declare_arguments(rope *r)
+{
+    static const struct {
+        const char *in, *heads, *row, *head;
+    } names[MATRICES] = {{"q", "q_heads", "q_row_stride", "q_head_stride"},
+                         {"k", "k_heads", "k_row_stride", "k_head_stride"},
+                         {"v", "v_heads", "v_row_stride", "v_head_stride"}};
     static const char *const caches[2][2] = {{"k_codes", "v_codes"}, {"k_cache", "v_cache"}};
     static const char *const scales[2][2] = {{"k_scale", "v_scale"}, {"k_scales", "v_scales"}};
     ptx_fn *f = r->f;
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
     for (uint32_t i = 0; i < MATRICES; i++)
-        r->in[i] = ptx_param_ptr(f, r->type, in[i]);
+        r->in[i] = ptx_param_ptr(f, r->type, names[i].in);
     r->frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
     r->positions = ptx_param_ptr(f, PTX_U32, "positions");
     r->slots = ptx_param_ptr(f, PTX_S64, "slots");
@@ -74,33 +85,21 @@ static void declare_pointers(rope *r)
         r->cache_of[i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
     for (uint32_t i = 0; i < 2 && !is_same; i++)
         r->scale_of[i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
-}
-
-static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
-{
-    strides s = {.page = page ? ptx_param(f, PTX_U64, page) : ptx_u64(0)};
-    s.row = ptx_param(f, PTX_U64, row);
-    s.head = ptx_param(f, PTX_U64, head);
-    return s;
-}
-
-static void declare_numbers(rope *r)
-{
-    static const char *const heads[MATRICES] = {"q_heads", "k_heads", "v_heads"};
-    ptx_fn *f = r->f;
     ptx_param(f, PTX_U32, "n");
     for (uint32_t i = 0; i < MATRICES; i++)
-        r->heads[i] = ptx_param(f, PTX_U32, heads[i]);
+        r->heads[i] = ptx_param(f, PTX_U32, names[i].heads);
     r->rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
     r->magnitude = ptx_param(f, PTX_F32, "magnitude");
     r->pages = ptx_param(f, PTX_U32, "pages");
     r->page_size = ptx_param(f, PTX_U32, "page_size");
-    r->of_in[0] = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
-    r->of_in[1] = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
-    r->of_in[2] = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
-    r->of_out = declare_strides(f, NULL, "out_row_stride", "out_head_stride");
+    for (uint32_t i = 0; i < MATRICES; i++) {
+        r->in_row[i] = ptx_param(f, PTX_U64, names[i].row);
+        r->in_head[i] = ptx_param(f, PTX_U64, names[i].head);
+    }
+    r->out_row = ptx_param(f, PTX_U64, "out_row_stride");
+    r->out_head = ptx_param(f, PTX_U64, "out_head_stride");
     r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
-    if (r->cache == INT8_TOKEN)
+    if (is_token)
         r->of_scale = declare_strides(f, "scale_page_stride", "scale_row_stride", "scale_head_stride");
 }
 
@@ -113,11 +112,11 @@ static ptx_val warps_of(rope *r, ptx_val heads)
     return ptx_shr(r->f, raised, lanes_log2(of_warp));
 }
 
-/* One of three for what the warp has. */
-static ptx_val choose(rope *r, ptx_val of_q, ptx_val of_k, ptx_val of_v)
+/* One of Q's, K's and V's, for what the warp has. */
+static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
-    ptx_val others = ptx_select(r->f, r->is_value, of_v, of_k);
-    return ptx_select(r->f, r->is_query, of_q, others);
+    ptx_val others = ptx_select(r->f, r->is_value, of[2], of[1]);
+    return ptx_select(r->f, r->is_query, of[0], others);
 }
 
 /* The first warps of a token have heads of Q, the next ones those of K, then of V. */
@@ -126,16 +125,17 @@ static void find_head(rope *r)
     ptx_fn *f = r->f;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, WARPS, ptx_warpid_x(f));
-    ptx_val with_q = warps_of(r, r->heads[0]);
-    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->heads[1]));
-    r->is_query = ptx_lt(f, warp, with_q);
-    r->is_value = ptx_ge(f, warp, with_k);
-    ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
+    ptx_val first[MATRICES] = {ptx_u32(0)}; /* warps of each */
+    first[1] = warps_of(r, r->heads[0]);
+    first[2] = ptx_add(f, first[1], warps_of(r, r->heads[1]));
+    r->is_query = ptx_lt(f, warp, first[1]);
+    r->is_value = ptx_ge(f, warp, first[2]);
+    ptx_val before = choose(r, first);
     ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2((uint32_t)WARP_LANES / r->lanes));
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, lanes_log2(r->lanes)));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, r->lanes - 1);
-    ptx_val has_head = ptx_lt(f, head, choose(r, r->heads[0], r->heads[1], r->heads[2]));
+    ptx_val has_head = ptx_lt(f, head, choose(r, r->heads));
     ptx_val has_chunks = ptx_lt(f, r->lane, r->head_dim / (PARTS * r->elements));
     r->in_bounds = ptx_and(f, has_head, has_chunks);
 }
@@ -165,30 +165,31 @@ static void find_chunks(rope *r)
 static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    const strides *of = r->of_in;
-    ptx_val of_q = ptx_address(f, r->in[0]), of_k = ptx_address(f, r->in[1]), of_v = ptx_address(f, r->in[2]);
-    ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
-    ptx_val row_stride = choose(r, of[0].row, of[1].row, of[2].row);
+    ptx_val address[MATRICES];
+    for (uint32_t i = 0; i < MATRICES; i++)
+        address[i] = ptx_address(f, r->in[i]);
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, address));
+    ptx_val row_stride = choose(r, r->in_row);
     ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
-    ptx_val stride = choose(r, of[0].head, of[1].head, of[2].head);
-    ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
+    ptx_val head_stride = choose(r, r->in_head);
+    ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, head_stride, row));
     for (uint32_t part = 0; part < PARTS; part++)
         tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
 }
 
+/* To elements: variables, as F32 ones are that tail_load gives. */
 static void widen_chunks(rope *r)
 {
-    ptx_val pair[2];
     for (uint32_t i = 0; i < PARTS * WORDS; i++) {
-        ptx_val raw = r->raw[i / WORDS][i % WORDS];
+        ptx_val raw = r->raw[i / WORDS][i % WORDS], pair[2];
         if (r->type == PTX_F32) {
             r->x[i] = raw;
-            continue;
+        } else {
+            widen_pair(r->f, r->type, raw, pair);
+            r->x[2 * i] = ptx_var(r->f, pair[0]);
+            r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
         }
-        widen_pair(r->f, r->type, raw, pair);
-        r->x[2 * i] = ptx_var(r->f, pair[0]);
-        r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
     }
 }
 
@@ -220,7 +221,7 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Of an angle of turn * 2^-64 full turns, U64, so that angles wrap as they should. F32, each within 2^-22 of the exact one. */
+/* Cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
 typedef struct turn_values {
     ptx_val cosine, sine;
 } turn_values;
@@ -336,10 +337,7 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
         }
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, head, r->chunk[part]), PTX_U32);
         PTX_WHEN (f, in_bounds) {
-            if (r->elements == CODES)
-                ptx_store(f, at, words[0]);
-            else
-                ptx_store_vec(f, MOST_ELEMENTS / CODES, at, words, PTX_PLAIN);
+            ptx_store_vec(f, (int)(r->elements / CODES), at, words, PTX_PLAIN);
         }
     }
 }
@@ -349,7 +347,7 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
 static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
-    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST));
+    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));
     for (uint32_t i = 0; i < PARTS * r->elements; i++)
         most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, r->x[i])), most);
     most = ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)r->lanes, most));
@@ -361,7 +359,7 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     return ptx_mul(f, ptx_rcp_approx(f, most), 127);
 }
 
-/* A slot that is negative, or beyond the cache, is none. */
+/* Appends nothing where the slot is negative or beyond the cache. */
 static void append(rope *r)
 {
     ptx_fn *f = r->f;
@@ -388,20 +386,25 @@ static void append(rope *r)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void emit(ptx_fn *f, const kiln_variant *v)
+static rope init(ptx_fn *f, const kiln_variant *v)
 {
     static const char *const caches[] = {"same", "e4m3", "int8", "int8_token", NULL};
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
               .cache = (cache_kind)param_index(v, "cache", caches),
               .is_halves = kiln_is(v, "pairs", "halves"),
-              .head_dim = kiln_int(v, "head_dim")};
+              .head_dim = kiln_int(v, "head_dim"),
+              .lanes = 1};
     r.elements = r.type == PTX_F32 ? 4 : 8;
-    r.lanes = 1;
     while (r.lanes * PARTS * r.elements < r.head_dim)
         r.lanes *= 2;
-    declare_pointers(&r);
-    declare_numbers(&r);
+    return r;
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    rope r = init(f, v);
+    declare_arguments(&r);
     r.token = ptx_ctaid_x(f);
     find_head(&r);
     find_chunks(&r);
@@ -410,8 +413,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     widen_chunks(&r);
     rotate(&r, &t);
     PTX_IF (f, r.is_query) {
-        ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.of_out.row);
-        ptx_val element = ptx_mad(f, r.head, r.of_out.head, row);
+        ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.out_row);
+        ptx_val element = ptx_mad(f, r.head, r.out_head, row);
         store_chunks(&r, ptx_at(f, r.q_out, element), r.in_bounds);
     }
     PTX_ELSE (f) {
@@ -421,8 +424,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    (void)v;
     s->block[0] = THREADS;
+    kiln_number(s, v, "warp_heads", WARP_LANES / init(NULL, v).lanes);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
@@ -446,6 +449,10 @@ static const kiln_param params[] = {
     of "_row_stride + " LAST(heads) " * " of "_head_stride + " elements ")"
 #define IS_STATIC "cache == e4m3 || cache == int8"
 
+#define CACHE(name, heads, type, when, text) {name, KILN_ARG_INOUT, type, SLOTS("cache", heads, "head_dim"), 16, when, text}
+#define COUNT(name, text)                    {name, KILN_ARG_VALUE, "u32", NULL, 0, NULL, text}
+#define STRIDE(name, when, text)             {name, KILN_ARG_VALUE, "u64", NULL, 0, when, text}
+
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", ROWS("q", "q_heads"), 16, NULL, "Q, a row for each token"},
     {"k", KILN_ARG_IN, "$type", ROWS("k", "k_heads"), 16, NULL, "K"},
@@ -457,40 +464,42 @@ static const kiln_arg args[] = {
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
      "page * page_size + row for each token's K and V\nanother for each; with one that is negative or beyond the cache nothing is appended"},
     {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
-    {"k_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "k_heads", "head_dim"), 16, "cache == same", "the cache of K\nwhat gets no token stays as it is"},
-    {"v_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "v_heads", "head_dim"), 16, "cache == same", "the cache of V\nwith the same strides"},
-    {"k_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "k_heads", "head_dim"), 16, "cache != same", "the cache of K: signed bytes, or e4m3 numbers"},
-    {"v_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "v_heads", "head_dim"), 16, "cache != same", "the cache of V\nwith the same strides"},
+    CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nwhat gets no token stays as it is"),
+    CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the same strides"),
+    CACHE("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
+    CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the same strides"),
     {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: what codes are multiplied by"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
     {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: what codes are multiplied by"},
     {"v_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "v_heads", "1"), 4, "cache == int8_token", "the same for V, with the same strides"},
-    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "tokens"},
-    {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q; may be 0"},
-    {"k_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K; may be 0"},
-    {"v_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of V; may be 0"},
-    {"rotary_dim", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a head that are rotated, its first; the others stay"},
+    COUNT("n", "tokens"),
+    COUNT("q_heads", "heads of Q; may be 0"),
+    COUNT("k_heads", "heads of K; may be 0"),
+    COUNT("v_heads", "heads of V; may be 0"),
+    COUNT("rotary_dim", "elements of a head that are rotated, its first; the others stay"),
     {"magnitude", KILN_ARG_VALUE, "f32", NULL, 0, NULL, "factor of cosines and sines; usually 1"},
-    {"pages", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "pages of the cache"},
-    {"page_size", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a page"},
-    {"q_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from token to token"},
-    {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head"},
-    {"k_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K"},
-    {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K"},
-    {"v_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
-    {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
-    {"out_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for q_out"},
-    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for q_out"},
-    {"cache_page_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from page to page"},
-    {"cache_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from row to row of a page"},
-    {"cache_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from head to head"},
-    {"scale_page_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
-    {"scale_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
-    {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
+    COUNT("pages", "pages of the cache"),
+    COUNT("page_size", "rows of a page"),
+    STRIDE("q_row_stride", NULL, "elements of Q from token to token"),
+    STRIDE("q_head_stride", NULL, "elements of Q from head to head"),
+    STRIDE("k_row_stride", NULL, "the same for K"),
+    STRIDE("k_head_stride", NULL, "the same for K"),
+    STRIDE("v_row_stride", NULL, "the same for V"),
+    STRIDE("v_head_stride", NULL, "the same for V"),
+    STRIDE("out_row_stride", NULL, "the same for q_out"),
+    STRIDE("out_head_stride", NULL, "the same for q_out"),
+    STRIDE("cache_page_stride", NULL, "elements of a cache from page to page"),
+    STRIDE("cache_row_stride", NULL, "elements of a cache from row to row of a page"),
+    STRIDE("cache_head_stride", NULL, "elements of a cache from head to head"),
+    STRIDE("scale_page_stride", "cache == int8_token", "the same for scales"),
+    STRIDE("scale_row_stride", "cache == int8_token", "the same for scales"),
+    STRIDE("scale_head_stride", "cache == int8_token", "the same for scales"),
     {.name = NULL},
 };
 
 #define EIGHTHS(a, b) a " % 8 == 0 && " b " % 8 == 0"
+#define HOLDS_HEAD(stride, count, words) \
+    {stride " >= head_dim || " count " <= 1", stride " must be at least head_dim where " words " is above 1"}
 
 static const kiln_rule rules[] = {
     {"rotary_dim % 16 == 0 && rotary_dim <= head_dim", "rotary_dim must be a multiple of 16, and at most head_dim"},
@@ -504,21 +513,17 @@ static const kiln_rule rules[] = {
     {EIGHTHS("v_row_stride", "v_head_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride"), "strides of q_out must be multiples of 8"},
     {EIGHTHS("cache_page_stride", "cache_row_stride") " && cache_head_stride % 8 == 0", "strides of the cache must be multiples of 8"},
-    {"out_row_stride >= head_dim || n <= 1", "out_row_stride must be at least head_dim where n is above 1"},
-    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim where q_heads is above 1"},
-    {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim where pages is above 1"},
-    {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim where page_size is above 1"},
-    {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim where k_heads or v_heads is above 1"},
+    HOLDS_HEAD("out_row_stride", "n", "n"),
+    HOLDS_HEAD("out_head_stride", "q_heads", "q_heads"),
+    HOLDS_HEAD("cache_page_stride", "pages", "pages"),
+    HOLDS_HEAD("cache_row_stride", "page_size", "page_size"),
+    HOLDS_HEAD("cache_head_stride", "max(k_heads, v_heads)", "k_heads or v_heads"),
     {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
      "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1 where there are more pages, rows or heads than one"},
     {NULL, NULL},
 };
 
-#define LANE_HEADS   "(head_dim / select(type == f32, 8, 16))"
-#define WARP_HEADS                                                                                                     \
-    "select(" LANE_HEADS " > 16, 1, select(" LANE_HEADS " > 8, 2, select(" LANE_HEADS " > 4, 4, select(" LANE_HEADS " > 2, 8, " \
-    "select(" LANE_HEADS " > 1, 16, 32)))))"
-#define WARPS_OF(heads) "ceil_div(" heads ", " WARP_HEADS ")"
+#define WARPS_OF(heads) "ceil_div(" heads ", warp_heads)"
 #define BLOCKS       "ceil_div(" WARPS_OF("q_heads") " + " WARPS_OF("k_heads") " + " WARPS_OF("v_heads") ", 8)"
 #define TYPE_BYTES   "select(type == f32, 4, 2)"
 /* clang-format on */
@@ -567,6 +572,7 @@ const kiln_family rope_family = {
     .example = example,
     .usual = usual,
     .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
+    .numbers = "warp_heads",
     .shape = shape,
     .grid = {"n", BLOCKS},
     .cost = {.bytes_read =
