@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Moves the rows of survivors.txt and unreached.txt with their lines, after a change of kernels' C that leaves their PTX alone.
+"""Moves the rows of survivors.txt and unreached.txt with their lines, after a change of kernels' C that leaves most of their PTX
+alone.
 
 usage: move.py OLD_ROOT OLD_KILN KILN CONFIG...
   OLD_ROOT   a checkout from before the change, which OLD_KILN was built from
 
-Line N of a variant's PTX has a place in both sources; the rows of the old place become the new one's. Fails where the PTX differs.
+A line of a variant's PTX that both have, registers and labels aside, has a place in both sources: the rows of the old place become
+the new one's. Rows of lines that are gone stay, for a person to look at.
 """
+import difflib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -22,17 +26,25 @@ def images(kiln, config):
             for target in targets.split(",")]
 
 
+def without_numbers(lines):
+    return [re.sub(r"(%[a-z]+|\b[A-Z_]+)\d+|<\d+>", r"\1", text) for text, _ in lines]
+
+
+def alike(old, new):
+    """The blocks that both have, as difflib gives them."""
+    return [(0, 0, len(old))] if old == new else difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()
+
+
 def moves(old_root, old_kiln, kiln, configs):
     """{old place: its new places}"""
     found = {}
     for config in configs:
         for variant, target in images(kiln, config):
-            old = places.places(old_kiln, config, variant, target, old_root)
-            new = places.places(kiln, config, variant, target)
-            if len(old) != len(new):
-                sys.exit(f"{variant} for {target}: {len(old)} lines of PTX, now {len(new)}")
-            for before, after in zip(old, new):
-                found.setdefault(before, {})[after] = True
+            old = places.lines(old_kiln, config, variant, target, old_root)
+            new = places.lines(kiln, config, variant, target)
+            for a, b, count in alike(without_numbers(old), without_numbers(new)):
+                for (_, before), (_, after) in zip(old[a:a + count], new[b:b + count]):
+                    found.setdefault(before, {})[after] = True
     return found
 
 

@@ -16,13 +16,19 @@ def source_lines(root, path):
 
 
 @functools.cache
-def places(kiln, config, variant, target, root=ROOT):
-    """One place per line of the variant's PTX: "kernels/rope.c: text of the line"."""
+def lines(kiln, config, variant, target, root=ROOT):
+    """Of each line of the variant's PTX its text, and its place: "kernels/rope.c: text of the source line"."""
     shown = subprocess.run([kiln, "show", config, variant, "--target", target, "--source"], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, text=True, check=True).stdout
     found = []
     for line in shown.split("\n"):
-        path, _, number = line.rpartition(" // ")[2].rpartition(":")
-        words = source_lines(root, path)[int(number) - 1].strip() if number.isdigit() and path.endswith(".c") else line.strip()
-        found.append(f"{path.removeprefix('generator/')}: {words}")
+        text, _, at = line.rpartition(" // ")
+        path, _, number = at.rpartition(":")
+        has_place = number.isdigit() and path.endswith(".c")
+        words = source_lines(root, path)[int(number) - 1].strip() if has_place else line.strip()
+        found.append((text if has_place else line, f"{path.removeprefix('generator/')}: {words}"))
     return found
+
+
+def places(kiln, config, variant, target):
+    return [place for _, place in lines(kiln, config, variant, target)]
