@@ -143,13 +143,19 @@ void row_ring_step(row_ring *r)
 
 row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
 {
-    return (row_ring_row){.at = at, .behind = ptx_var(r->f, ptx_cvt(r->f, PTX_U32, address))};
+    ptx_fn *f = r->f;
+    ptx_val low = ptx_cvt(f, PTX_U32, address);
+    if (r->of.bytes % ROW_RING_SECTOR != 0)
+        return (row_ring_row){.at = at, .behind = ptx_var(f, low)};
+    return (row_ring_row){.at = ptx_add(f, at, ptx_and(f, low, ROW_RING_SECTOR - 1))};
 }
 
 ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset)
 {
     ptx_fn *f = r->f;
     ptx_val at = ptx_add(f, row->at, offset);
+    if (row->behind.type == PTX_NONE)
+        return at;
     ptx_val behind = ptx_and(f, row->behind, ROW_RING_SECTOR - 1);
     ptx_add_to(f, row->behind, r->of.bytes);
     return ptx_add(f, at, behind);

@@ -47,8 +47,10 @@ void row_ring_step(row_ring *r);
 
 /* A row that a lane reads. */
 typedef struct row_ring_row {
-    ptx_val at;     /* its first byte in the first stage, but for what it is behind a sector */
-    ptx_val behind; /* a variable: that of the next stage, in its low bits */
+    ptx_val at; /* where it begins in the first stage, less `behind` */
+    ptx_val
+        behind; /* a variable: bytes from a sector's begin to the row's in the next stage, in its low bits; poison where it is no
+                     * other in any stage, and `at` has it */
 } row_ring_row;
 
 /* The row at `address`, U64, of which the first stage is at `at`. */

@@ -88,6 +88,14 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
 
 /* ---- stretches ----------------------------------------------------------------------------------------------------- */
 
+split_part split_find_part(ptx_fn *f, ptx_val steps, ptx_val part, uint32_t parts)
+{
+    ptx_val each = ptx_div(f, steps, parts), more = ptx_rem(f, steps, parts);
+    ptx_val first = ptx_mad(f, part, each, ptx_min(f, part, more));
+    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
+    return (split_part){first, ptx_add(f, each, longer)};
+}
+
 split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length)
 {
     ptx_val steps = ptx_mul(f, tiles, length), blocks = ptx_nctaid_x(f);

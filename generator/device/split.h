@@ -31,6 +31,13 @@ enum { SPLIT_SHARED_BYTES = 32 };
  * here: it has barriers. */
 ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
 
+/* The steps that a part of a reduction has: U32. Where they do not divide evenly, the first parts have one more. */
+typedef struct split_part {
+    ptx_val first, count;
+} split_part;
+
+split_part split_find_part(ptx_fn *f, ptx_val steps, ptx_val part, uint32_t parts);
+
 /* Reductions of many tiles one behind the other, cut into stretches of equal length, one for each thread block (stream-K). A tile's
  * parts belong to neighbouring thread blocks; one that lies in one stretch has none to add. Needs of the arguments:
  *     workspace       2 * thread blocks * threads * count

@@ -18,6 +18,8 @@ enum {
     LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,
     LINEAR_MOST_MATRICES = 3,
+    LINEAR_MMA_TILES = 2,             /* of 16 rows of W, per warp on tensor cores */
+    LINEAR_LANE_ROWS = 4,             /* of W that a lane has there */
     LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
     LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
     LINEAR_DENORMAL = 26,             /* linear_x.c */
@@ -92,6 +94,22 @@ typedef struct linear {
     ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
 } linear;
 
+/* A thread block's tile of y on tensor cores, and where this thread is in it: its warp has some columns, or a share of k of
+ * these. */
+typedef struct linear_tile {
+    uint32_t rows, columns, k_warps;
+    ptx_val shared; /* address of the dynamic shared memory */
+    fragment_lane lane;
+    ptx_val k_warp, column_warp; /* this warp's; there is no k_warp where one has all of k */
+    ptx_val first_x, first_w;    /* rows */
+
+    /* Where k is split. */
+    uint32_t stage;       /* elements of k: parts have whole ones, or the last ones of a row */
+    ptx_val number, part; /* of the tile; of k */
+    split_stretch stretch;
+    ptx_val kept_stretch, kept_tile; /* words in shared memory */
+} linear_tile;
+
 /* ---- linear.c: the kernel on CUDA cores, which other families are spellings of ------------------------------------ */
 
 /* Fills in the rest of a geometry. */
@@ -141,6 +159,19 @@ ptx_val linear_row_address(linear *g, ptx_val row);
 /* Sets up a ring of the rows from `first` on. */
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
 
+/* The rows of W that this lane of a tensor-core kernel reads: four, eight apart, and the one whose numbers it decodes. */
+typedef struct linear_rows {
+    row_ring_row codes[LINEAR_LANE_ROWS], numbers;
+} linear_rows;
+
+/* `mine` is the first of them in the tile, whose first stage is at `first`; the numbers are of row mine + 8t. */
+linear_rows linear_find_lane_rows(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val mine,
+                                  ptx_val first);
+
+/* Where they begin in the stage at `offset`; the next time, in the next stage. */
+void linear_next_lane_rows(const row_ring *ring, const linear_rows *rows, ptx_val offset,
+                           ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers);
+
 /* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
 
 /* What a thread block with the rows from `first` to `end` does before it waits for the launch in front. Stands in no block. */
@@ -173,24 +204,6 @@ void linear_emit_tiles(linear *l, const kiln_variant *v);
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
-
-enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };
-
-/* A thread block's tile of y on tensor cores, and where this thread is in it: its warp has some columns, or a share of k of
- * these. */
-typedef struct linear_tile {
-    uint32_t rows, columns, k_warps;
-    ptx_val shared; /* address of the dynamic shared memory */
-    fragment_lane lane;
-    ptx_val k_warp, column_warp; /* this warp's; there is no k_warp where one has all of k */
-    ptx_val first_x, first_w;    /* rows */
-
-    /* Where k is split. */
-    uint32_t stage;       /* elements of k: parts have whole ones, or the last ones of a row */
-    ptx_val number, part; /* of the tile; of k */
-    split_stretch stretch;
-    ptx_val kept_stretch, kept_tile; /* words in shared memory */
-} linear_tile;
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage);
 

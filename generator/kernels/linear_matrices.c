@@ -58,6 +58,36 @@ ptx_val linear_row_address(linear *g, ptx_val row)
     return g->split_k == 1 ? at : ptx_add(g->f, at, ptx_cvt(g->f, PTX_U64, g->part_byte));
 }
 
+static row_ring_row find_row(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val row,
+                             ptx_val at)
+{
+    return row_ring_find(ring, at, linear_row_address(l, ptx_add(l->f, row, tile->first_w)));
+}
+
+linear_rows linear_find_lane_rows(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val mine,
+                                  ptx_val first)
+{
+    ptx_fn *f = l->f;
+    const uint32_t step = layout_rows(&ring->of.rows, 8);
+    linear_rows rows;
+    ptx_val row_at = ptx_add(f, layout_row_at(f, &ring->of.rows, mine), first);
+    for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++) {
+        ptx_val at = ptx_add(f, row_at, r * step);
+        rows.codes[r] = find_row(l, ring, tile, ptx_add(f, mine, 8 * r), at);
+    }
+    ptx_val numbers_at = ptx_mad(f, tile->lane.t, step, row_at);
+    rows.numbers = find_row(l, ring, tile, ptx_mad(f, tile->lane.t, 8, mine), numbers_at);
+    return rows;
+}
+
+void linear_next_lane_rows(const row_ring *ring, const linear_rows *rows, ptx_val offset,
+                           ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers)
+{
+    *numbers = row_ring_next(ring, &rows->numbers, offset);
+    for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++)
+        codes[r] = row_ring_next(ring, &rows->codes[r], offset);
+}
+
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
 {
     ptx_val row = ptx_add(g->f, row_ring_row_of(ring, g->tid), first);

@@ -29,12 +29,12 @@ enum {
     PAIRS = 2,   /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
-    LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
-    QUAD_LANES = 4,            /* t */
-    X_UNIT = 8,                /* elements of x in a copy */
-    X_PAD_BYTES = 32,          /* so that four rows of x are in different banks */
-    MOST_GROUPS = 16,          /* of a row and stage */
-    MOST_HALVES = 2            /* of a group's units: t and t + 4 */
+    LANE_ROWS = LINEAR_LANE_ROWS,
+    QUAD_LANES = 4,   /* t */
+    X_UNIT = 8,       /* elements of x in a copy */
+    X_PAD_BYTES = 32, /* so that four rows of x are in different banks */
+    MOST_GROUPS = 16, /* of a row and stage */
+    MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };
 
 /* What `shape` and `emit` both know. */
@@ -63,7 +63,7 @@ typedef struct mma {
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
 
-    row_ring_row rows[LANE_ROWS], number_row;
+    linear_rows rows;
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero;
@@ -295,10 +295,8 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage),
-                               number_at = row_ring_next(&g->w, &g->number_row, g->stage);
-    for (uint32_t r = 0; r < LANE_ROWS; r++)
-        row_at[r] = row_ring_next(&g->w, &g->rows[r], g->stage);
+    ptx_val x_at = ptx_add(f, g->x_at, g->stage), row_at[LANE_ROWS], number_at;
+    linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
@@ -316,12 +314,6 @@ static void multiply_stage(mma *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* A row of the tile. */
-static row_ring_row init_row(mma *g, ptx_val row, ptx_val at)
-{
-    return row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(g->f, row, g->tile.first_w)));
-}
-
 /* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
 static void init_reads(mma *g)
 {
@@ -333,14 +325,7 @@ static void init_reads(mma *g)
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
-    const uint32_t step = layout_rows(&g->of.w.rows, 8);
-    ptx_val row_at = ptx_add(f, layout_row_at(f, &g->of.w.rows, mine), first);
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val at = ptx_add(f, row_at, r * step);
-        g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
-    }
-    ptx_val number_at = ptx_mad(f, g->tile.lane.t, step, row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.lane.t, 8, mine), number_at);
+    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
         g->codes[i] = format_lane_init(f, format, group, g->tile.lane.t, FORMAT_FINITE);

@@ -32,9 +32,9 @@ enum {
     PAIRS = 2,   /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
-    LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
-    QUAD_LANES = 4,            /* t */
-    X_BLOCK = 32,              /* elements under one scale of x */
+    LANE_ROWS = LINEAR_LANE_ROWS,
+    QUAD_LANES = 4, /* t */
+    X_BLOCK = 32,   /* elements under one scale of x */
     WARP_ELEMENTS = 256,
     MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
     MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
@@ -74,7 +74,7 @@ typedef struct q8_product {
     ptx_val x_left, x_rows; /* bytes from its unit on, rows from its first on, S32 */
     ptx_val scale_from, scale_step, scale_left, scale_rows; /* the same of scales */
 
-    row_ring_row rows[LANE_ROWS], number_row;
+    linear_rows rows;
     ptx_val x_at, scale_at, number_to, number_from;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
@@ -438,38 +438,14 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val x_at, 
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* Whether rows begin at the same byte of a sector in all stages. */
-static bool has_alike_stages(const q8_product *g)
-{
-    return g->of.w.bytes % ROW_RING_SECTOR == 0;
-}
-
-/* A row of the tile. */
-static row_ring_row init_row(q8_product *g, ptx_val row, ptx_val at)
-{
-    ptx_fn *f = g->f;
-    row_ring_row of = row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(f, row, g->tile.first_w)));
-    if (has_alike_stages(g))
-        of.at = ptx_add(f, at, ptx_and(f, of.behind, ROW_RING_SECTOR - 1));
-    return of;
-}
-
-/* Where it begins in the next stage. */
-static ptx_val next_row(q8_product *g, const row_ring_row *row)
-{
-    return has_alike_stages(g) ? ptx_add(g->f, row->at, g->stage) : row_ring_next(&g->w, row, g->stage);
-}
-
 /* This warp's groups of the stage. */
 static void multiply_stage(q8_product *g)
 {
     ptx_fn *f = g->f;
-    ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage),
-                               scale_at = ptx_add(f, g->scale_at, g->stage),
-                               number_at = next_row(g, &g->number_row);
+    ptx_val x_at = ptx_add(f, g->x_at, g->stage), scale_at = ptx_add(f, g->scale_at, g->stage),
+            row_at[LANE_ROWS], number_at;
     batch_numbers numbers;
-    for (uint32_t r = 0; r < LANE_ROWS; r++)
-        row_at[r] = next_row(g, &g->rows[r]);
+    linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
     share_numbers(g, number_at);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
@@ -492,16 +468,9 @@ static void multiply_stage(q8_product *g)
 static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t step = layout_rows(&g->of.w.rows, 8);
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.k_warps, g->tile.shared);
-    ptx_val row_at = ptx_add(f, layout_row_at(f, &g->of.w.rows, mine), first);
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val at = ptx_add(f, row_at, r * step);
-        g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
-    }
-    ptx_val number_at = ptx_mad(f, g->tile.lane.t, step, row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.lane.t, 8, mine), number_at);
+    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
 }
 
 /* Where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */

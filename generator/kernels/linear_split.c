@@ -70,10 +70,8 @@ static void find_part(linear *l, linear_tile *s)
 {
     ptx_fn *f = l->f;
     ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
-    ptx_val each = ptx_div(f, stages, l->split_k), more = ptx_rem(f, stages, l->split_k);
-    ptx_val first = ptx_mad(f, part, each, ptx_min(f, part, more));
-    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
-    set_part(l, s, first, ptx_add(f, each, longer));
+    const split_part mine = split_find_part(f, stages, part, l->split_k);
+    set_part(l, s, mine.first, mine.count);
     ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
     s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
     keep_tile(l, s, part);

@@ -21,6 +21,7 @@
  * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'
  * where there are few vectors.
  */
+#include "device/codes.h"
 #include "device/narrow.h"
 #include "device/tail.h"
 #include "linear.h"
@@ -34,7 +35,6 @@ enum {
     BIAS = 127
 };
 
-#define LEAST_MOST 0x1p-118f
 #define LEAST_MEAN 0x1p-16f
 #define MOST_MEAN  0x1p40f
 
@@ -151,10 +151,10 @@ static ptx_val join_most(linear *g, ptx_val most[])
     ptx_fn *f = g->f;
     if (ptx_has_sm(g->f, 80)) {
         join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
-        return ptx_max_nan(f, most[0], LEAST_MOST);
+        return ptx_max_nan(f, most[0], INT8_LEAST_ABSMAX);
     }
     join_vectors(g, PTX_OP_MAX, SCALE_LANES, most);
-    return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
+    return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX))));
 }
 
 /* What a lane multiplies h by, and what that is undone by. */

@@ -743,20 +743,15 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
+/* This thread block's part of the quantised blocks. */
 static void init_part(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = nf4_blocks(f, &g->args);
-    g->tile.first_block = ptx_u32(0);
-    g->tile.block_count = blocks;
-    if (g->split_k == 1)
-        return;
-    ptx_val part = ptx_ctaid_z(f);
-    ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
-    g->tile.first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
-    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
-    g->tile.block_count = ptx_add(f, each, longer);
+    const split_part part = g->split_k == 1 ? (split_part){ptx_u32(0), blocks}
+                                            : split_find_part(f, blocks, ptx_ctaid_z(f), g->split_k);
+    g->tile.first_block = part.first;
+    g->tile.block_count = part.count;
 }
 
 static void init_warp(gemm_mma *g)
