@@ -6,12 +6,12 @@
 
 enum { WARP_LANES = 32, MULTIPROCESSOR_REGISTERS = 65536 };
 
-/* Thread blocks of a multiprocessor that leave each thread so many registers; at least one. Left to itself, ptxas fits one
- * more and spills, or hoists loads until no register is left. */
-static inline uint32_t lanes_blocks(uint32_t threads, uint32_t registers)
+/* Thread blocks of a multiprocessor that should hold so many threads, at least one: each thread then has as many registers as
+ * MULTIPROCESSOR_REGISTERS / resident, less what that is above a multiple of eight, and 255 at most. Left to itself, ptxas fits one
+ * block more and spills, or hoists loads until no register is left. */
+static inline uint32_t lanes_blocks(uint32_t threads, uint32_t resident)
 {
-    const uint32_t blocks = MULTIPROCESSOR_REGISTERS / (threads * registers);
-    return blocks ? blocks : 1;
+    return resident > threads ? resident / threads : 1;
 }
 
 /* The logarithm of a power of two. */

@@ -405,8 +405,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
         kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
-                                                           : g.tile_m == 16 ? 168
-                                                           : g.tile_m == 32 ? 204
-                                                                            : 255);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 512
+                                                           : g.tile_m == 16 ? 384
+                                                           : g.tile_m == 32 ? 320
+                                                                            : 256);
 }

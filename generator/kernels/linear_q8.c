@@ -559,5 +559,5 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =
         format->parts == 4 && format->has_minimum; /* some targets spill with fewer registers */
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 && !has_many_numbers ? 160 : 255);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 && !has_many_numbers ? 384 : 256);
 }

@@ -421,7 +421,7 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */
     const bool needs_all = has_many_words || (kiln_int(v, "split_k") != 1 && !g.is_half); /* else it spills */
     s->blocks_per_multiprocessor =
-        lanes_blocks(g.threads, g.tile_m == 16 && g.is_half                       ? 128
-                                : g.tile_m < 64 || (g.tile_m == 64 && !needs_all) ? 168
-                                                                                  : 255);
+        lanes_blocks(g.threads, g.tile_m == 16 && g.is_half                       ? 512
+                                : g.tile_m < 64 || (g.tile_m == 64 && !needs_all) ? 384
+                                                                                  : 256);
 }

@@ -678,12 +678,12 @@ static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
 /* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
 {
-    uint32_t registers = g->tile_m >= 64 || g->holds_rows    ? 255
-                         : g->has_most_threads               ? 128
-                         : g->is_wide                        ? 204
-                         : g->groups == 1 && g->split_k == 1 ? 85
-                                                             : 128;
-    return lanes_blocks(g->threads, registers);
+    const uint32_t resident = g->tile_m >= 64 || g->holds_rows    ? 256
+                              : g->has_most_threads               ? 512
+                              : g->is_wide                        ? 320
+                              : g->groups == 1 && g->split_k == 1 ? 768
+                                                                  : 512;
+    return lanes_blocks(g->threads, resident);
 }
 
 /* That ptxas 13.0 gives a thread on sm_90, rounded up to as many as let the same number of thread blocks run. */

@@ -370,10 +370,10 @@ static uint32_t blocks_per_multiprocessor(const gemm *g, const kiln_variant *v)
 {
     enum { MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->sums * g->wide_bytes / 4;
-    uint32_t few = g->k_warps == 4 ? 96 : 85, many = kiln_has_sm(v, 80) ? 168 : 255;
+    uint32_t few = g->k_warps == 4 ? 640 : 768, many = kiln_has_sm(v, 80) ? 384 : 256;
     uint32_t held = sums + g->tile_n; /* codes too */
-    uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
-    uint32_t blocks = lanes_blocks(g->k_warps * WARP_LANES, registers);
+    uint32_t resident = sums <= 8 ? few : held <= 48 ? 512 : held <= 80 ? many : 256;
+    uint32_t blocks = lanes_blocks(g->k_warps * WARP_LANES, resident);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
     if (kiln_has_sm(v, 110) && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
         blocks--;

@@ -429,5 +429,5 @@ void nf4_gemm_shape_tiles(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
     s->min_sm = 80;
     s->trip = NF4_BLOCK_K;
-    s->blocks_per_multiprocessor = lanes_blocks(THREADS, 255);
+    s->blocks_per_multiprocessor = lanes_blocks(THREADS, 256);
 }

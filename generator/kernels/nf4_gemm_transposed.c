@@ -295,7 +295,7 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = table > sums ? table : sums;
     /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
     s->blocks_per_multiprocessor =
-        lanes_blocks(g.threads, sum_words(&g) > 64 || g.wide == PTX_F64 ? 255 : 128);
+        lanes_blocks(g.threads, sum_words(&g) > 64 || g.wide == PTX_F64 ? 256 : 512);
     s->trip = CHUNK;
     s->loop_warps = g.k_warps;
 }

@@ -314,11 +314,11 @@ static void init_threads(wide *g)
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
     const wide g = geometry(NULL, v);
-    const uint32_t sums = 2 * g.sums, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
+    const uint32_t sums = 2 * g.sums, resident = sums <= 32 ? 512 : sums <= 64 ? 384 : 256;
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE +
                       (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
-    s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, registers);
+    s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, resident);
     s->trip = NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
 }
