@@ -195,25 +195,64 @@ void tile_multiply(const tile_operand *rows, const tile_operand *columns, tile_s
 
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
+/* Of a row of two column tiles a lane has columns 2t and 2t + 1 of each. */
+typedef struct sink {
+    ptx_fn *f;
+    ptx_type type;
+    const tile_matrix *y;
+    tile_map *map;
+    const void *of;
+    fragment_lane lane;
+    ptx_val is_odd; /* t */
+} sink;
+
+/* A pair of neighbouring sums as elements of y, U32; 0 where they are not in y. */
+static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx_val column, ptx_val in_rows)
+{
+    ptx_fn *f = s->f;
+    ptx_val word = ptx_var(f, ptx_u32(0)), in_bounds = ptx_and(f, ptx_lt(f, column, s->y->columns), in_rows);
+    PTX_WHEN (f, in_bounds) {
+        ptx_val low = s->map ? s->map(f, s->of, sum[0], row, column) : sum[0];
+        ptx_val high = s->map ? s->map(f, s->of, sum[1], row, ptx_add(f, column, 1)) : sum[1];
+        ptx_set(f, word, narrow_pair(f, s->type, low, high));
+    }
+    return word;
+}
+
+/* Even lanes take four neighbours of the first tile, odd ones of the second: so the four lanes of a row store 32 bytes. */
+static void exchange(const sink *s, ptx_val words[2])
+{
+    ptx_fn *f = s->f;
+    ptx_val given = ptx_select(f, s->is_odd, words[0], words[1]),
+            kept = ptx_select(f, s->is_odd, words[1], words[0]), taken = ptx_shfl_xor(f, given, 1);
+    words[0] = ptx_select(f, s->is_odd, taken, kept);
+    words[1] = ptx_select(f, s->is_odd, kept, taken);
+}
+
 void tile_store(const tile_sums *sums, ptx_type type, const tile_matrix *y, ptx_val row, ptx_val column,
                 tile_map *map, const void *of)
 {
     ptx_fn *f = sums->f;
-    const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
-    ptx_val first = ptx_add(f, lane.g, row), left_column = ptx_mad(f, lane.t, 2, column);
+    sink s = {f, type, y, map, of, fragment_find_lane(f, ptx_laneid(f)), {0}};
+    ptx_val odd = ptx_and(f, s.lane.t, 1), upper = ptx_shr(f, s.lane.t, 1);
+    s.is_odd = ptx_ne(f, odd, 0);
+    ptx_val first = ptx_add(f, s.lane.g, row), own = ptx_mad(f, s.lane.t, 2, column);
+    ptx_val stored = ptx_mad(f, odd, B_COLUMNS, ptx_mad(f, upper, 4, column));
     for (uint32_t i = 0; i < 2 * sums->row_tiles; i++) {
         ptx_val number = i == 0 ? first : ptx_add(f, first, A_ROWS / 2 * i),
                 in_rows = ptx_lt(f, number, y->rows);
-        ptx_val line = ptx_at(f, y->data, ptx_mul_wide(f, number, y->stride));
-        for (uint32_t j = 0; j < sums->column_tiles; j++) {
-            const ptx_val *sum = &sums->of[4 * (i / 2 * sums->column_tiles + j) + i % 2 * 2];
-            ptx_val at = j == 0 ? left_column : ptx_add(f, left_column, B_COLUMNS * j);
-            ptx_val in_bounds = ptx_and(f, ptx_lt(f, at, y->columns), in_rows);
-            PTX_WHEN (f, in_bounds) {
-                ptx_val low = map ? map(f, of, sum[0], number, at) : sum[0];
-                ptx_val high = map ? map(f, of, sum[1], number, ptx_add(f, at, 1)) : sum[1];
-                ptx_val to = ptx_cast_ptr(f, ptx_at(f, line, at), PTX_U32);
-                ptx_store(f, to, narrow_pair(f, type, low, high));
+        ptx_val start = ptx_at(f, y->data, ptx_mul_wide(f, number, y->stride));
+        for (uint32_t j = 0; j < sums->column_tiles; j += 2) {
+            ptx_val words[2];
+            for (uint32_t tile = 0; tile < 2; tile++)
+                words[tile] =
+                    narrow_sums(&s, &sums->of[4 * (i / 2 * sums->column_tiles + j + tile) + i % 2 * 2],
+                                number, ptx_add(f, own, B_COLUMNS * (j + tile)), in_rows);
+            exchange(&s, words);
+            ptx_val at = ptx_add(f, stored, B_COLUMNS * j), is_in = ptx_lt(f, at, y->columns);
+            ptx_val to = ptx_cast_ptr(f, ptx_at(f, start, at), PTX_U32);
+            PTX_WHEN (f, ptx_and(f, is_in, in_rows)) {
+                ptx_store_vec(f, 2, to, words, PTX_PLAIN);
             }
         }
     }

@@ -13,7 +13,7 @@
  *     tile_store(&sums, &y, row, column, NULL, NULL);
  *
  * makes y = x * w^T. What these functions take as C integers is known when the kernel is made. Values are U32 unless a comment says
- * otherwise. All threads of the thread block, whole warps in one row, call all of them, except tile_store.
+ * otherwise. A thread block is whole warps in a row, and all its threads come to these calls together; to tile_store those of a warp.
  */
 #ifndef KILN_TILE_H
 #define KILN_TILE_H
@@ -24,8 +24,8 @@
 extern "C" {
 #endif
 
-/* A matrix in global memory, of F16 or BF16, row by row; `data` points to it. Rows begin at multiples of 16 bytes, so `stride`, the
- * elements from a row to the next, is a multiple of eight, as `columns` is where the matrix is an operand. */
+/* A matrix in global memory, of F16 or BF16, row by row; `data` points to it. `stride` is the elements from a row to
+ * the next. Rows of operands begin at multiples of 16 bytes: `stride` and `columns` are multiples of eight. */
 typedef struct tile_matrix {
     ptx_val data, rows, columns, stride;
 } tile_matrix;
@@ -43,8 +43,8 @@ typedef struct tile_slot {
     uint32_t rows, byte; /* a multiple of the rows that are copied at once; where they are in a stage */
     ptx_val from, to;    /* a variable, U64: the next 16 bytes to copy; where they go to in the first stage */
     ptx_val row_step;    /* U64: bytes between the rows that this thread copies */
-    ptx_val rows_left,
-        left; /* S32: rows from this thread's first on; a variable: columns from the next ones on */
+    ptx_val rows_left;   /* S32: from this thread's first on */
+    ptx_val left;        /* S32, a variable: columns from the next 16 bytes on */
 } tile_slot;
 
 typedef struct tile_pipeline {
@@ -90,12 +90,12 @@ tile_operand tile_columns(const tile_pipeline *p, uint32_t slot, ptx_val first);
 
 enum { TILE_MOST_SUMS = 128 };
 
-/* A warp's sums, F32 variables: 16 times `row_tiles` by 8 times `column_tiles`, which is even. */
+/* A warp's sums, F32 variables: of 16 times `row_tiles` rows by 8 times `column_tiles` columns, an even number. Lane 4 * g + t has four
+ * for each column tile of each row tile: rows g and g + 8, columns 2t and 2t + 1. */
 typedef struct tile_sums {
     ptx_fn *f;
     uint32_t row_tiles, column_tiles;
-    ptx_val of
-        [TILE_MOST_SUMS]; /* of lane 4 * g + t four for each column tile of each row tile: rows g and g + 8, columns 2t, 2t + 1 */
+    ptx_val of[TILE_MOST_SUMS];
 } tile_sums;
 
 /* All are 0; at most TILE_MOST_SUMS / 4 tiles. */
@@ -110,7 +110,8 @@ void tile_multiply(const tile_operand *rows, const tile_operand *columns, tile_s
 /* What becomes of a sum, F32, on its way to a row and a column of y: a bias, a gate. It is called for elements of y only. */
 typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column);
 
-/* Stores what of the sums is in y, whose `columns` are even, from a row and an even column on; `map` may be null. */
+/* Stores what of the sums is in y, whose `columns` are a multiple of four as its stride is, from a row and such a column on; rows of y
+ * begin at multiples of 8 bytes. `map` may be null. */
 void tile_store(const tile_sums *sums, ptx_type type, const tile_matrix *y, ptx_val row, ptx_val column,
                 tile_map *map, const void *of);
 

@@ -37,7 +37,7 @@ static const kiln_arg args[] = {
      .kind = KILN_ARG_OUT,
      .type = "$type",
      .shape = "m, n",
-     .alignment = 4,
+     .alignment = 8,
      .summary = "the product"},
     {.name = "m", .type = "u32", .summary = "rows of x and y"},
     {.name = "n", .type = "u32", .summary = "rows of w, columns of y"},
@@ -45,7 +45,7 @@ static const kiln_arg args[] = {
     {0}};
 
 static const kiln_rule rules[] = {
-    {"k % 8 == 0 && n % 2 == 0", "k must be a multiple of 8, and n of 2"},
+    {"k % 8 == 0 && n % 4 == 0", "k must be a multiple of 8, and n of 4"},
     {"m <= 4194240 && n <= 1048576 && k <= 1048576", "m, n and k must be at most 2^20, m 65535 * 64"},
     {0}};
 
