@@ -144,9 +144,13 @@ def plant(cases, text):
 
 
 @functools.lru_cache(maxsize=None)
-def find_id(kiln, config, pattern):
+def list_ids(kiln, config):
     done = subprocess.run([kiln, "list", config], text=True, capture_output=True, check=True)
-    found = [word for line in done.stdout.splitlines() for word in line.split()[1:2] if re.search(pattern, word)]
+    return [word for line in done.stdout.splitlines() for word in line.split()[1:2]]
+
+
+def find_id(kiln, config, pattern):
+    found = [word for word in list_ids(kiln, config) if re.search(pattern, word)]
     return found[0] if len(found) == 1 else sys.exit(f"{config}: {len(found)} variants match {pattern}")
 
 
@@ -246,7 +250,11 @@ def main():
     words = parser.parse_args()
     pairs = zip(words.programs[::2], words.programs[1::2])
     tools = Tools(words.kiln, words.library, {pathlib.Path(config).stem: (verify, config) for verify, config in pairs})
-    chosen = [case for case in read(words.table)[::words.each] if re.search(words.only, f"{case.kind}: {case.name}")]
+    cases = read(words.table)
+    for case in cases:  # also those that are not tried now
+        config = tools.programs[case.bundle][1]
+        plant([case], show(tools.kiln, config, find_id(tools.kiln, config, case.variant)))
+    chosen = [case for case in cases[::words.each] if re.search(words.only, f"{case.kind}: {case.name}")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         tries = pool.map(lambda company: try_company(company, tools), companies(chosen, tools))
         results = list(itertools.chain.from_iterable(tries))
