@@ -5,7 +5,7 @@
 #include "attention_score.h"
 #include "device/shared.h"
 
-enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };
+enum { TILES = 2, OWN_BYTES = 8 };
 
 static uint32_t entry_bytes(const attention *a)
 {

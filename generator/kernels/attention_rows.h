@@ -1,0 +1,90 @@
+/* A warp's rows of O on tensor cores, in registers: while it goes over the keys, and from there to memory.
+ *
+ * MANY KEYS. Tensor cores truncate at every step: after k keys a sum falls short by a relative error that grows with k; and a sum
+ * of weights is one addition for each key of a lane. So after every ATTENTION_CHUNK keys the sums are added to a total, with
+ * rounding, and restart at 0. Each thread has its total in local memory, since no registers are left, and touches it once per
+ * chunk where there is more than one.
+ */
+#ifndef KERNELS_ATTENTION_ROWS_H
+#define KERNELS_ATTENTION_ROWS_H
+
+#include "attention_split.h"
+#include "device/layout.h"
+
+enum {
+    BLOCK_ROWS = 16,
+    MOST_BLOCKS = 4,
+    MOST_PRODUCTS = 32,
+    ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */
+};
+
+/* What products make: `blocks` of 16 rows by `octets` of eight columns. Of each block lane (g, t), see device/fragment.h, has rows
+ * g and g + 8, which are its rows 2 * block and 2 * block + 1; of each octet columns 2t and 2t + 1. */
+typedef struct attention_sums {
+    uint32_t blocks, octets;
+    ptx_val of[MOST_PRODUCTS][4];
+} attention_sums;
+
+static inline ptx_val *attention_product(attention_sums *s, uint32_t block, uint32_t octet)
+{
+    return s->of[block * s->octets + octet];
+}
+
+/* Number n of the lane's row i. */
+static inline ptx_val attention_sum(const attention_sums *s, uint32_t i, uint32_t n)
+{
+    return s->of[i / 2 * s->octets + n / 2][i % 2 * 2 + n % 2];
+}
+
+/* Rows of O, not yet divided by the sums of their weights. */
+typedef struct attention_rows {
+    attention_sums sums;
+    softmax_row row[2 * MOST_BLOCKS];
+} attention_rows;
+
+/* Makes the rows of a block, and its sums, those of no keys. */
+void attention_init_rows(const attention *a, attention_rows *r, uint32_t block);
+void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block);
+
+/* A softmax may subtract any number, as long as no weight gets too large. So sums are scaled only where the largest weight of
+ * some row has grown fourfold: in the first tile, and seldom later. This is whether that of row i has, or one before it, given the
+ * shift that suits the tile. */
+ptx_val attention_has_grown(const attention *a, const attention_rows *r, uint32_t i, ptx_val shift,
+                            ptx_val has_before);
+void attention_scale_sums(const attention *a, const attention_rows *r, uint32_t i, ptx_val factor);
+
+/* ---- many keys ------------------------------------------------------------------------------------------------------- */
+
+typedef struct attention_total {
+    const attention *a;
+    attention_rows *rows;
+    ptx_val at;
+} attention_total;
+
+attention_total attention_init_total(const attention *a, attention_rows *rows);
+
+/* Goes over this part's keys: `add` takes a tile of keys, given its first as keys are counted. Of each tile_k a warp has those that
+ * are *ahead of the first, U32; null: all. A chunk of the thread block has chunk_keys keys; in the end the sums are those of
+ * all chunks. */
+void attention_add_chunks(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
+                          const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of);
+
+/* ---- results --------------------------------------------------------------------------------------------------------- */
+
+/* In which order a lane's columns lie in its sums: pairs, eight columns apart; or fours, 16 apart, in the sums of two octets, of
+ * which one has the even columns: codes of V make them so. */
+typedef enum attention_width { ATTENTION_PAIRS = 2, ATTENTION_FOURS = 4 } attention_width;
+
+/* The numbers of the lane's rows, of which this is the first. */
+void attention_number_rows(const attention *a, const attention_rows *r, ptx_val first, ptx_val numbers[]);
+
+/* Stores rows of O, divided and multiplied by shrink[i], in shared memory: `at` are the addresses of the lane's first pairs in
+ * an even and an odd unit of its first row; with fours at[0] is that of the first four. */
+void attention_stage_rows(const attention *a, const attention_rows *r, attention_width width,
+                          const ptx_val shrink[], const layout *lines, const ptx_val at[2]);
+
+/* The lane's slices, with its first row and column. */
+attention_slices attention_slice_rows(const attention *a, const attention_rows *r, attention_width width,
+                                      ptx_val first, ptx_val column);
+
+#endif
