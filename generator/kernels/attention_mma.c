@@ -67,7 +67,7 @@ static void stage_rows(const warp *m, const ptx_val shrink[])
         ptx_warp_barrier(f);
     else
         ptx_barrier(f); /* it takes the place of other warps' rows of Q */
-    attention_stage_rows(m->a, &m->rows, attention_warp_width(m), shrink, &m->out_lines, at);
+    attention_stage_rows(m->a, &m->rows, shrink, &m->out_lines, at);
     ptx_warp_barrier(f);
 }
 

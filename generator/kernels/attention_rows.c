@@ -31,10 +31,13 @@ ptx_val attention_has_grown(const attention *a, const attention_rows *r, uint32_
     return i == 0 ? is_over : ptx_or(f, has_before, is_over);
 }
 
-void attention_scale_sums(const attention *a, const attention_rows *r, uint32_t i, ptx_val factor)
+void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_val shift, bool has_sum)
 {
+    ptx_val shrink = softmax_raise(a->f, a->wide, &r->row[i], shift);
+    if (has_sum)
+        ptx_mul_to(a->f, r->row[i].sum, shrink);
     for (uint32_t n = 0; n < 2 * r->sums.octets; n++)
-        ptx_mul_to(a->f, attention_sum(&r->sums, i, n), factor);
+        ptx_mul_to(a->f, attention_sum(&r->sums, i, n), shrink);
 }
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
@@ -172,24 +175,24 @@ void attention_number_rows(const attention *a, const attention_rows *r, ptx_val 
 }
 
 /* Column n of the lane's columns of its row i. */
-static ptx_val column_of(const attention_rows *r, attention_width width, uint32_t i, uint32_t n)
+static ptx_val column_of(const attention_rows *r, uint32_t i, uint32_t n)
 {
-    const uint32_t of_fours = n / 4 * 4 + n % 2 * 2 + n % 4 / 2;
-    return attention_sum(&r->sums, i, width == ATTENTION_FOURS ? of_fours : n);
+    const uint32_t of_four = n / 4 * 4 + n % 2 * 2 + n % 4 / 2;
+    return attention_sum(&r->sums, i, r->width == 4 ? of_four : n);
 }
 
-void attention_stage_rows(const attention *a, const attention_rows *r, attention_width width,
-                          const ptx_val shrink[], const layout *lines, const ptx_val at[2])
+void attention_stage_rows(const attention *a, const attention_rows *r, const ptx_val shrink[],
+                          const layout *lines, const ptx_val at[2])
 {
     ptx_fn *f = a->f;
     for (uint32_t i = 0; i < 2 * r->sums.blocks; i++) {
         ptx_val words[2], share = ptx_mul(f, softmax_share(f, a->wide, r->row[i].sum), shrink[i]);
         for (uint32_t n = 0; n < r->sums.octets; n++) {
             const uint32_t odd = n % 2, byte = layout_rows(lines, OCTET * i) + layout_unit(lines, n - odd);
-            ptx_val low = ptx_mul(f, column_of(r, width, i, 2 * n), share);
-            ptx_val high = ptx_mul(f, column_of(r, width, i, 2 * n + 1), share);
+            ptx_val low = ptx_mul(f, column_of(r, i, 2 * n), share);
+            ptx_val high = ptx_mul(f, column_of(r, i, 2 * n + 1), share);
             words[odd] = narrow_pair(f, a->type, low, high);
-            if (width == ATTENTION_PAIRS)
+            if (r->width == 2)
                 ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
             else if (odd)
                 ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
@@ -197,22 +200,18 @@ void attention_stage_rows(const attention *a, const attention_rows *r, attention
     }
 }
 
-attention_slices attention_slice_rows(const attention *a, const attention_rows *r, attention_width width,
-                                      ptx_val first, ptx_val column)
+attention_slices attention_slice_rows(const attention *a, const attention_rows *r, ptx_val first,
+                                      ptx_val column)
 {
     const uint32_t columns = 2 * r->sums.octets;
-    attention_slices s = {.rows = 2 * r->sums.blocks,
-                          .width = width,
-                          .step = 4 * width,
-                          .count = columns / width,
-                          .column = column};
-    ptx_val numbers[2 * MOST_BLOCKS];
-    attention_number_rows(a, r, first, numbers);
+    attention_slices s = {.rows = 2 * r->sums.blocks, .width = r->width, .step = 4 * r->width};
+    s.count = columns / s.width;
+    s.column = column;
+    attention_number_rows(a, r, first, s.number);
     for (uint32_t i = 0; i < s.rows; i++) {
-        s.of[i].number = numbers[i];
-        s.of[i].row = r->row[i];
+        s.row[i] = r->row[i];
         for (uint32_t n = 0; n < columns; n++)
-            s.of[i].sums[n] = column_of(r, width, i, n);
+            s.sums[i][n] = column_of(r, i, n);
     }
     return s;
 }

@@ -36,22 +36,25 @@ static inline ptx_val attention_sum(const attention_sums *s, uint32_t i, uint32_
     return s->of[i / 2 * s->octets + n / 2][i % 2 * 2 + n % 2];
 }
 
-/* Rows of O, not yet divided by the sums of their weights. */
+/* Rows of O, not yet divided by the sums of their weights. Of each 16 columns a lane has two pairs, in two octets; or, with codes of
+ * V, four neighbours, the even ones in one octet and the odd ones in the next. */
 typedef struct attention_rows {
     attention_sums sums;
+    uint32_t width; /* 2 or 4 neighbouring columns */
     softmax_row row[2 * MOST_BLOCKS];
 } attention_rows;
 
-/* Makes the rows of a block, and its sums, those of no keys. */
+/* Makes the two rows of a block those of no keys; and its sums. */
 void attention_init_rows(const attention *a, attention_rows *r, uint32_t block);
 void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block);
 
-/* A softmax may subtract any number, as long as no weight gets too large. So sums are scaled only where the largest weight of
- * some row has grown fourfold: in the first tile, and seldom later. This is whether that of row i has, or one before it, given the
- * shift that suits the tile. */
+/* A softmax may subtract any number, as long as no weight gets too large. So rows are raised only where the largest weight of some
+ * row has grown fourfold: in the first tile, and seldom later. Given the shift that suits the tile, this is whether that of row i
+ * has, or one before it. The other raises a row and scales
+ * its sums; that of its weights, too, if it has one. */
 ptx_val attention_has_grown(const attention *a, const attention_rows *r, uint32_t i, ptx_val shift,
                             ptx_val has_before);
-void attention_scale_sums(const attention *a, const attention_rows *r, uint32_t i, ptx_val factor);
+void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_val shift, bool has_sum);
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
@@ -71,20 +74,16 @@ void attention_add_chunks(const attention_total totals[], uint32_t count, uint32
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */
 
-/* In which order a lane's columns lie in its sums: pairs, eight columns apart; or fours, 16 apart, in the sums of two octets, of
- * which one has the even columns: codes of V make them so. */
-typedef enum attention_width { ATTENTION_PAIRS = 2, ATTENTION_FOURS = 4 } attention_width;
-
 /* The numbers of the lane's rows, of which this is the first. */
 void attention_number_rows(const attention *a, const attention_rows *r, ptx_val first, ptx_val numbers[]);
 
-/* Stores rows of O, divided and multiplied by shrink[i], in shared memory: `at` are the addresses of the lane's first pairs in
- * an even and an odd unit of its first row; with fours at[0] is that of the first four. */
-void attention_stage_rows(const attention *a, const attention_rows *r, attention_width width,
-                          const ptx_val shrink[], const layout *lines, const ptx_val at[2]);
+/* Stores rows of O, divided and multiplied by shrink[i], in shared memory. `at` are the addresses of the lane's first pairs in an
+ * even and an odd unit of its first row; of width 4, at[0] is that of its first columns. */
+void attention_stage_rows(const attention *a, const attention_rows *r, const ptx_val shrink[],
+                          const layout *lines, const ptx_val at[2]);
 
 /* The lane's slices, with its first row and column. */
-attention_slices attention_slice_rows(const attention *a, const attention_rows *r, attention_width width,
-                                      ptx_val first, ptx_val column);
+attention_slices attention_slice_rows(const attention *a, const attention_rows *r, ptx_val first,
+                                      ptx_val column);
 
 #endif

@@ -290,9 +290,9 @@ static void store_parts(void *of)
                                .count = s->vectors,
                                .column = ptx_mul(f, s->lane, s->vector)};
     for (uint32_t r = 0; r < s->rows; r++) {
-        slices.of[r].number = attention_plus(f, s->first_row, r);
-        slices.of[r].row = s->row[r];
-        memcpy(slices.of[r].sums, s->sum[r], sizeof s->sum[r]);
+        slices.number[r] = attention_plus(f, s->first_row, r);
+        slices.row[r] = s->row[r];
+        memcpy(slices.sums[r], s->sum[r], sizeof s->sum[r]);
     }
     attention_leave_part(s->a, &slices, s->copier.tid);
 }

@@ -87,11 +87,11 @@ void attention_store_slice(const attention *a, const attention_slices *s, uint32
     for (uint32_t n = 0; n < s->count; n++) {
         ptx_val in_bounds = ptx_le(f, s->column, a->head_dim_v - s->width - n * s->step);
         PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->of[i].sums[n * s->width],
+            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->sums[i][n * s->width],
                           PTX_PLAIN);
         }
     }
-    ptx_val numbers[2] = {s->of[i].row.shift, s->of[i].row.sum};
+    ptx_val numbers[2] = {s->row[i].shift, s->row[i].sum};
     PTX_WHEN (f, ptx_eq(f, s->column, 0)) {
         ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
@@ -319,8 +319,8 @@ void attention_leave_part(const attention *a, const attention_slices *s, ptx_val
     ptx_fn *f = a->f;
     records part = of_part(a);
     for (uint32_t i = 0; i < s->rows; i++) {
-        PTX_IF (f, ptx_lt(f, s->of[i].number, a->rows)) {
-            ptx_val row = ptx_sub(f, s->of[i].number, a->first);
+        PTX_IF (f, ptx_lt(f, s->number[i], a->rows)) {
+            ptx_val row = ptx_sub(f, s->number[i], a->first);
             attention_store_slice(a, s, i, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }

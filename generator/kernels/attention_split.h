@@ -13,12 +13,10 @@
 enum { ATTENTION_MOST_SHARED_ROWS = 8, ATTENTION_MOST_COLUMNS = 64 };
 typedef struct attention_slices {
     uint32_t rows, width, step, count;
-    ptx_val column; /* the first */
-    struct {
-        ptx_val number; /* may be out of bounds */
-        softmax_row row;
-        ptx_val sums[ATTENTION_MOST_COLUMNS]; /* width * count */
-    } of[ATTENTION_MOST_SHARED_ROWS];
+    ptx_val column;                             /* the first */
+    ptx_val number[ATTENTION_MOST_SHARED_ROWS]; /* may be out of bounds */
+    softmax_row row[ATTENTION_MOST_SHARED_ROWS];
+    ptx_val sums[ATTENTION_MOST_SHARED_ROWS][ATTENTION_MOST_COLUMNS]; /* width * count */
 } attention_slices;
 
 /* Numbers of a record in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */

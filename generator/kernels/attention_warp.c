@@ -221,11 +221,8 @@ static void raise_rows(warp *m)
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
-            ptx_val shrink = softmax_raise(f, m->a->wide, &rows->row[i], shift[i]);
-            ptx_mul_to(f, rows->row[i].sum, shrink);
-            attention_scale_sums(m->a, rows, i, shrink);
-        }
+        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
+            attention_raise_row(m->a, rows, i, shift[i], true);
     }
 }
 
@@ -435,17 +432,11 @@ void attention_warp_init(warp *m)
     }
 }
 
-attention_width attention_warp_width(const warp *m)
-{
-    return m->has_codes ? ATTENTION_FOURS : ATTENTION_PAIRS;
-}
-
 attention_slices attention_warp_slices(const warp *m)
 {
     ptx_fn *f = m->a->f;
-    const attention_width width = attention_warp_width(m);
     ptx_val row = attention_first_row(m), t = ptx_and(f, m->lane, FRAGMENT_LANES - 1);
-    return attention_slice_rows(m->a, &m->rows, width, row, ptx_mul(f, t, (uint32_t)width));
+    return attention_slice_rows(m->a, &m->rows, row, ptx_mul(f, t, m->rows.width));
 }
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
@@ -460,6 +451,7 @@ warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
     m.scores.blocks = m.rows.sums.blocks = blocks;
     m.scores.octets = keys / OCTET;
     m.rows.sums.octets = a->head_dim_v / OCTET;
+    m.rows.width = m.has_codes ? 4 : 2;
     m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
     return m;
 }

@@ -141,6 +141,5 @@ void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(vo
 
 /* The lane's slices of its rows. */
 attention_slices attention_warp_slices(const attention_warp *m);
-attention_width attention_warp_width(const attention_warp *m);
 
 #endif

@@ -118,7 +118,7 @@ static void raise_rows(wide *w)
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
-            attention_scale_sums(a, rows, i, softmax_raise(f, a->wide, &rows->row[i], shift[i]));
+            attention_raise_row(a, rows, i, shift[i], false);
         raise_own(w);
     }
 }
@@ -217,7 +217,7 @@ static void stage_rows(wide *w, const ptx_val shrink[])
     ptx_val at[2];
     for (uint32_t odd = 0; odd < 2; odd++)
         at[odd] = ptx_add(f, layout_at(f, &w->m.out_lines, of.g, ptx_add(f, unit, odd)), pair);
-    attention_stage_rows(a, &w->m.rows, ATTENTION_PAIRS, shrink, &w->m.out_lines, at);
+    attention_stage_rows(a, &w->m.rows, shrink, &w->m.out_lines, at);
 }
 
 static void store_results(void *of)
@@ -252,8 +252,7 @@ static void store_parts(void *of)
     ptx_fn *f = w->m.a->f;
     ptx_val of_warp = ptx_mul(f, w->warp, w->m.rows.sums.octets * OCTET);
     ptx_val column = ptx_mad(f, ptx_and(f, w->m.lane, FRAGMENT_LANES - 1), 2, of_warp);
-    const attention_slices slices =
-        attention_slice_rows(w->m.a, &w->m.rows, ATTENTION_PAIRS, first_row(w), column);
+    const attention_slices slices = attention_slice_rows(w->m.a, &w->m.rows, first_row(w), column);
     attention_leave_part(w->m.a, &slices, w->m.copier.tid);
 }
 
