@@ -1,7 +1,7 @@
 /* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
- * neighbouring units, and each
- * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
- * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
+ * neighbouring units, and each thread the units of its row that are a team apart: these offsets are constants. Where U is odd,
+ * units go to threads one by one, row after row. From one unit of a thread to its next the step is always the same, except at
+ * the end of a row. */
 #include "attention_copy.h"
 #include "attention_pages.h"
 #include "device/copy.h"
@@ -162,81 +162,76 @@ static void copy_even(const attention_panel *p, ptx_val row, bool has_end, ptx_v
 
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
 
-typedef struct unit {
+/* A thread's unit, and its way to the next one. */
+typedef struct walk {
+    ptx_val from; /* the panel's first column */
     ptx_val row, column, at;
-    ptx_val to; /* without the units before it: only the padding before its row */
-} unit;
+    ptx_val to;           /* without the units before it: only the padding before its row */
+    bool has_hops;        /* else the next unit is found from its row and column */
+    ptx_val within, over; /* hops, bytes of global memory: without and with one more row */
+} walk;
 
-/* Finds a unit's source from its row and column. */
-static void find_unit(const attention_panel *p, ptx_val from, unit *u)
+static void find_unit(const attention_panel *p, walk *w)
 {
     ptx_fn *f = p->by.a->f;
-    ptx_val line = attention_line_at(p->by.a, &p->from, from, u->row);
-    ptx_val column = ptx_mul(f, u->column, p->unit_elements);
-    u->at = ptx_at(f, line, column);
+    ptx_val line = attention_line_at(p->by.a, &p->from, w->from, w->row);
+    w->at = ptx_at(f, line, ptx_mul(f, w->column, p->unit_elements));
 }
 
-/* Steps from a unit to the thread's next one, in bytes of global memory. */
-typedef struct hops {
-    ptx_val within, over; /* without and with one more row */
-} hops;
-
-static hops init_hops(const attention_panel *p)
+static void init_hops(const attention_panel *p, walk *w)
 {
     ptx_fn *f = p->by.a->f;
     uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
-    uint32_t bytes = attention_bytes(&p->from);
-    ptx_val row = ptx_mul_wide(f, p->from.row_stride, bytes);
+    ptx_val row = ptx_mul_wide(f, p->from.row_stride, attention_bytes(&p->from));
     ptx_val within = ptx_mul(f, row, rows);
-    within = ptx_add(f, within, columns * UNIT_BYTES);
-    ptx_val over = ptx_add(f, within, row);
-    return (hops){within, ptx_sub(f, over, units * UNIT_BYTES)};
+    w->within = ptx_add(f, within, columns * UNIT_BYTES);
+    w->over = ptx_sub(f, ptx_add(f, w->within, row), units * UNIT_BYTES);
 }
 
 /* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
-static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
+static void step(const attention_panel *p, bool has_row, walk *w)
 {
     ptx_fn *f = p->by.a->f;
     uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
     uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
-    u->column = ptx_var(f, ptx_add(f, u->column, columns));
+    w->column = ptx_var(f, ptx_add(f, w->column, columns));
     if (has_row)
-        u->row = ptx_var(f, ptx_add(f, u->row, rows));
+        w->row = ptx_var(f, ptx_add(f, w->row, rows));
     if (gap > 0)
-        u->to = ptx_var(f, ptx_add(f, u->to, rows * gap));
-    ptx_val is_over = ptx_ge(f, u->column, units);
-    if (h) {
-        ptx_val hop = ptx_select(f, is_over, h->over, h->within);
-        u->at = ptx_at(f, ptx_cast_ptr(f, u->at, PTX_U8), hop);
+        w->to = ptx_var(f, ptx_add(f, w->to, rows * gap));
+    ptx_val is_over = ptx_ge(f, w->column, units);
+    if (w->has_hops) {
+        ptx_val hop = ptx_select(f, is_over, w->over, w->within);
+        w->at = ptx_at(f, ptx_cast_ptr(f, w->at, PTX_U8), hop);
     }
     PTX_WHEN (f, is_over) {
-        ptx_sub_to(f, u->column, units);
+        ptx_sub_to(f, w->column, units);
         if (has_row)
-            ptx_add_to(f, u->row, 1);
+            ptx_add_to(f, w->row, 1);
         if (gap > 0)
-            ptx_add_to(f, u->to, gap);
+            ptx_add_to(f, w->to, gap);
     }
+    if (!w->has_hops)
+        find_unit(p, w);
 }
 
 static void copy_odd(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;
     uint32_t units = p->rows * p->row_units, threads = p->by.threads;
-    bool has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
-    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
-    ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
-    hops h = {0};
-    find_unit(p, from, &u);
-    if (has_hops)
-        h = init_hops(p);
+    walk w = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
+    w.from = ptx_at(f, p->at, element);
+    w.has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
+    find_unit(p, &w);
+    if (w.has_hops)
+        init_hops(p, &w);
     for (uint32_t first = 0; first < units; first += threads) {
+        ptx_val in_bounds;
         if (first > 0)
-            step(p, has_hops ? &h : NULL, has_end || !has_hops, &u);
-        if (first > 0 && !has_hops)
-            find_unit(p, from, &u);
+            step(p, has_end || !w.has_hops, &w);
         if (has_end)
-            in_bounds = ptx_lt(f, u.row, p->from.end);
-        copy_units(p, units - first, u.at, u.to, layout_unit(&p->lines, first), has_end ? &in_bounds : NULL);
+            in_bounds = ptx_lt(f, w.row, p->from.end);
+        copy_units(p, units - first, w.at, w.to, layout_unit(&p->lines, first), has_end ? &in_bounds : NULL);
     }
 }
 
@@ -246,28 +241,23 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
                                      uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {
-        .by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines, .at = from.first};
+    attention_panel p = {.by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines};
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
-    if (p.row_units % 2 == 0) {
-        const teams t = teams_of(&p);
-        ptx_val team = ptx_div(f, by->tid, t.team);
-        p.column = ptx_and(f, by->tid, t.team - 1);
-        p.row = team;
-        if (t.parts > 1) {
-            p.row = ptx_and(f, team, t.rows - 1);
-            ptx_val part = ptx_div(f, team, t.rows);
-            p.column = ptx_mad(f, part, t.team, p.column);
-        }
-        ptx_val column = ptx_mul(f, p.column, p.unit_elements);
-        p.at = ptx_at(f, from.first, column);
-        if (from.is_paged)
-            p.at = in_octet(f, &from, p.at, p.row);
-    } else {
-        p.row = ptx_div(f, by->tid, p.row_units);
-        p.column = ptx_rem(f, by->tid, p.row_units);
+    p.at = from.first;
+    const bool is_even = p.row_units % 2 == 0;
+    const teams t = teams_of(&p);
+    ptx_val team = ptx_div(f, by->tid, t.team);
+    p.row = team;
+    p.column = is_even ? ptx_and(f, by->tid, t.team - 1) : ptx_rem(f, by->tid, t.team);
+    if (is_even && t.parts > 1) {
+        p.row = ptx_and(f, team, t.rows - 1);
+        p.column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, p.column);
     }
+    if (is_even)
+        p.at = ptx_at(f, from.first, ptx_mul(f, p.column, p.unit_elements));
+    if (is_even && from.is_paged)
+        p.at = in_octet(f, &from, p.at, p.row);
     p.to = ptx_add(f, layout_at(f, &lines, p.row, p.column), to);
     return p;
 }
@@ -300,16 +290,15 @@ void attention_copy_rows(const attention_panel *p, ptx_val row)
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */
 
-enum { SCALE_BYTES = 4 };
-
 /* From key `first` of the tile on, one of K and one of V per thread. */
 static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row)
 {
+    enum { SCALE_BYTES = 4 };
     ptx_fn *f = by->a->f;
-    for (uint32_t is_v = 0; is_v < 2; is_v++) {
-        const attention_matrix *m = is_v ? &by->a->v_scales : &by->a->k_scales;
-        if (is_v)
-            to = ptx_add(f, to, rows * SCALE_BYTES);
+    const attention_matrix *const matrices[] = {&by->a->k_scales, &by->a->v_scales};
+    for (uint32_t i = 0; i < 2; i++) {
+        const attention_matrix *m = matrices[i];
+        to = attention_plus(f, to, i * rows * SCALE_BYTES);
         ptx_val mine = attention_plus(f, by->tid, first), number = ptx_add(f, row, mine);
         ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, m->end);
         ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, SCALE_BYTES, to), 0), scale;

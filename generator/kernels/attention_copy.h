@@ -8,8 +8,7 @@
 typedef struct attention_copier {
     const attention *a;
     uint32_t threads;
-    bool
-        widens; /* elements become F32, on their way through registers; else copies are in the background where they can be */
+    bool widens; /* elements to F32, in registers; else copies are in the background where they can be */
     ptx_val tid;
 } attention_copier;
 

@@ -138,7 +138,8 @@ static void emit(attention *a)
     m.lane = ptx_laneid(f);
     m.row_warp = ptx_warpid_x(f);
     attention_init_panels(&m, &m.copier, m.shared);
-    attention_init_operands(&m, m.shared);
+    const attention_matrix_lane of = attention_find_matrix(f, m.lane);
+    attention_init_operands(&m, &of, m.shared, NULL, NULL);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);
     attention_hold_q(&m);

@@ -42,20 +42,26 @@ void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-attention_total attention_init_total(const attention *a, attention_rows *rows)
+typedef struct total {
+    const attention *a;
+    attention_rows *rows;
+    ptx_val at;
+} total;
+
+static total init_total(const attention *a, attention_rows *rows)
 {
     const uint32_t numbers = rows->sums.blocks * (rows->sums.octets + 1) * NUMBERS;
-    return (attention_total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
+    return (total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
 }
 
 /* The offset of an octet of a block; behind the last, of the numbers of its rows. */
-static uint32_t offset_of(const attention_total *t, uint32_t block, uint32_t octet)
+static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
 {
     return (block * (t->rows->sums.octets + 1) + octet) * NUMBERS;
 }
 
 /* Sets the total to that of no keys. */
-static void clear(const attention_total *t)
+static void clear(const total *t)
 {
     const attention_sums *s = &t->rows->sums;
     ptx_val zero = ptx_f32(0), none = softmax_none(t->a->wide);
@@ -67,7 +73,7 @@ static void clear(const attention_total *t)
 }
 
 /* Adds the sums of weights of a block; gets the factor by which the total of each of its rows shrinks. */
-static void add_rows(const attention_total *t, const softmax_row row[2], ptx_val at, ptx_val shrink[2])
+static void add_rows(const total *t, const softmax_row row[2], ptx_val at, ptx_val shrink[2])
 {
     ptx_fn *f = t->a->f;
     ptx_val old[NUMBERS], now[NUMBERS];
@@ -83,17 +89,17 @@ static void add_rows(const attention_total *t, const softmax_row row[2], ptx_val
         ptx_set(f, row[i].sum, 0);
 }
 
-static void add_octets(const attention_total *t, ptx_val octets[][4], uint32_t count, ptx_val at,
+static void add_octets(const total *t, ptx_val octets[][4], uint32_t count, ptx_val at,
                        const ptx_val shrink[2])
 {
     ptx_fn *f = t->a->f;
-    ptx_val total[AT_ONCE][NUMBERS];
+    ptx_val of_all[AT_ONCE][NUMBERS];
     for (uint32_t n = 0; n < count; n++)
-        ptx_load_vec(f, NUMBERS, total[n], ptx_at_const(f, at, n * NUMBERS), PTX_PLAIN);
+        ptx_load_vec(f, NUMBERS, of_all[n], ptx_at_const(f, at, n * NUMBERS), PTX_PLAIN);
     for (uint32_t n = 0; n < count; n++) {
         for (uint32_t i = 0; i < NUMBERS; i++)
-            total[n][i] = ptx_fma(f, total[n][i], shrink[i / 2], octets[n][i]);
-        ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), total[n], PTX_PLAIN);
+            of_all[n][i] = ptx_fma(f, of_all[n][i], shrink[i / 2], octets[n][i]);
+        ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), of_all[n], PTX_PLAIN);
         for (uint32_t i = 0; i < NUMBERS; i++)
             ptx_set(f, octets[n][i], 0);
     }
@@ -102,7 +108,7 @@ static void add_octets(const attention_total *t, ptx_val octets[][4], uint32_t c
 /* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. Where ptxas knows that addresses
  * differ, it loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does
  * not know: min(thread blocks, 1). */
-static void add_chunk(const attention_total *t)
+static void add_chunk(const total *t)
 {
     ptx_fn *f = t->a->f;
     attention_sums *s = &t->rows->sums;
@@ -119,7 +125,7 @@ static void add_chunk(const attention_total *t)
 }
 
 /* Replaces the sums by the total. */
-static void take(const attention_total *t)
+static void take(const total *t)
 {
     ptx_fn *f = t->a->f;
     attention_sums *s = &t->rows->sums;
@@ -136,8 +142,8 @@ static void take(const attention_total *t)
 }
 
 /* Of all totals, where there are more keys than one chunk takes. */
-static void where_long(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
-                       void (*what)(const attention_total *t))
+static void where_long(const total totals[], uint32_t count, uint32_t chunk_keys,
+                       void (*what)(const total *t))
 {
     const attention *a = totals[0].a;
     ptx_val end = ptx_add(a->f, a->first_key, chunk_keys);
@@ -148,11 +154,14 @@ static void where_long(const attention_total totals[], uint32_t count, uint32_t 
     }
 }
 
-void attention_add_chunks(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
-                          const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
+void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
+                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
+                          void *of)
 {
-    const attention *a = totals[0].a;
     ptx_fn *f = a->f;
+    total totals[MOST_TOTALS];
+    for (uint32_t i = 0; i < count; i++)
+        totals[i] = init_total(a, rows[i]);
     where_long(totals, count, chunk_keys, clear);
     PTX_FOR (f, chunk, a->first_key, a->end, chunk_keys) {
         ptx_val behind = ptx_add(f, chunk, chunk_keys);

@@ -58,19 +58,13 @@ void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-typedef struct attention_total {
-    const attention *a;
-    attention_rows *rows;
-    ptx_val at;
-} attention_total;
-
-attention_total attention_init_total(const attention *a, attention_rows *rows);
-
 /* Goes over this part's keys: `add` takes a tile of keys, given its first as keys are counted. Of each tile_k a warp has those that
- * are *ahead of the first, U32; null: all. A chunk of the thread block has chunk_keys keys; in the end the sums are those of
- * all chunks. */
-void attention_add_chunks(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
-                          const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of);
+ * are *ahead of the first, U32; null: all. A chunk of the thread block has chunk_keys keys; in the end the sums of all rows are
+ * those of all chunks. */
+enum { MOST_TOTALS = 2 };
+void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
+                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
+                          void *of);
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */
 

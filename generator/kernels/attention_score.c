@@ -117,11 +117,6 @@ ptx_val attention_key(const attention *a, ptx_val counted)
     return ptx_add(f, counted, ptx_select(f, is_behind, a->gap, 0));
 }
 
-ptx_val attention_is_masked(const attention *a, ptx_val key)
-{
-    return ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count);
-}
-
 /* ---- masks ----------------------------------------------------------------------------------------------------------- */
 
 static void hide_unless(const attention *a, ptx_val is_seen, ptx_val score)
@@ -129,7 +124,8 @@ static void hide_unless(const attention *a, ptx_val is_seen, ptx_val score)
     ptx_set(a->f, score, ptx_select(a->f, is_seen, score, softmax_none(a->wide)));
 }
 
-void attention_mask_scores(const attention *a, ptx_val key, const attention_scores *s)
+/* Sets scores to -inf where their row does not see the key. */
+static void mask_scores(const attention *a, ptx_val key, const attention_scores *s)
 {
     ptx_fn *f = a->f;
     for (uint32_t r = 0; r < s->rows; r++) {
@@ -245,7 +241,7 @@ static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
     }
 }
 
-void attention_shape_scores(const attention *a, const attention_scores *s)
+static void shape_scores(const attention *a, const attention_scores *s)
 {
     for (uint32_t r = 0; r < s->rows; r++) {
         for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < s->count; i++)
@@ -257,18 +253,19 @@ void attention_shape_scores(const attention *a, const attention_scores *s)
     }
 }
 
-void attention_shape_and_mask(const attention *a, ptx_val key,
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
                               void (*find)(void *of, ptx_val key, attention_scores *s), void *of)
 {
     attention_scores s;
-    if (a->shaping != ATTENTION_PLAIN) {
+    if (finds_once || a->shaping != ATTENTION_PLAIN) {
         find(of, key, &s);
-        attention_shape_scores(a, &s);
+        shape_scores(a, &s);
     }
-    PTX_IF (a->f, attention_is_masked(a, key)) {
+    PTX_IF (a->f, ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count)) {
         ptx_rarely(a->f);
-        find(of, key, &s);
-        attention_mask_scores(a, key, &s);
+        if (!finds_once)
+            find(of, key, &s);
+        mask_scores(a, key, &s);
     }
 }
 

@@ -15,9 +15,6 @@ ptx_val attention_own_key(const attention *a, ptx_val row);
 /* The number of the key that is counted as `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 
-/* Whether some query of the tile does not see some of the tile_k keys from `key` on. */
-ptx_val attention_is_masked(const attention *a, ptx_val key);
-
 /* A lane's scores of some rows: score[r][i] is that of row[r] and of key first + offset[i]. Rows are numbers of the tile's
  * head, keys U32. */
 enum { ATTENTION_MOST_ROWS = 8, ATTENTION_MOST_SCORES = 32 };
@@ -29,19 +26,13 @@ typedef struct attention_scores {
     ptx_val score[ATTENTION_MOST_ROWS][ATTENTION_MOST_SCORES]; /* variables */
 } attention_scores;
 
-/* Sets scores to -inf where their row does not see the key; tile_k keys begin at `key`. */
-void attention_mask_scores(const attention *a, ptx_val key, const attention_scores *s);
-
 /* Declares the parameters of the shaping, behind all others, and finds factor and Q's end. With scale 0 Q is zeros and the scale
  * that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* Shapes a lane's scores of a tile. Afterwards `factor` makes powers of two of them. */
-void attention_shape_scores(const attention *a, const attention_scores *s);
-
-/* Shapes the scores of a tile and masks those that some row does not see. `find` finds them where they are needed:
- * kept, rows and keys would take registers. */
-void attention_shape_and_mask(const attention *a, ptx_val key,
+/* Shapes the scores of the tile_k keys from `key` on, of which `factor` then makes powers of two, and sets those to -inf whose row does
+ * not see the key. `find` finds them where they are needed, since rows and keys would take registers, or once. */
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
                               void (*find)(void *of, ptx_val key, attention_scores *s), void *of);
 
 /* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is what their sums of V have to be multiplied by

@@ -396,7 +396,7 @@ static void emit(attention *a)
         multiply_scores(&s, key);
         if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
-        attention_shape_and_mask(a, key, find_scores, &s);
+        attention_shape_and_mask(a, key, false, find_scores, &s);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);

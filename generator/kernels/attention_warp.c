@@ -110,12 +110,6 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
-void attention_multiply_scores(warp *m)
-{
-    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        (m->has_codes ? multiply_code_scores : multiply_step)(m, step);
-}
-
 /* Columns of V as B operands: two of them, of eight columns each, of 16 keys. */
 typedef struct operands {
     ptx_val of[2][2];
@@ -179,26 +173,23 @@ ptx_val attention_first_row(const warp *m)
     return ptx_add(f, of_warp, ptx_shr(f, m->lane, 2));
 }
 
-void attention_find_scores(const warp *m, ptx_val row, ptx_val key, attention_scores *s)
+static void find_scores(void *of, ptx_val key, attention_scores *s)
 {
-    s->first = key;
+    const warp *m = of;
+    ptx_fn *f = m->a->f;
+    ptx_val row = attention_first_row(m);
+    if (m->groups > 1)
+        key = ptx_mad(f, m->group, m->scores.octets * OCTET, key);
+    s->first = ptx_mad(f, ptx_and(f, m->lane, FRAGMENT_LANES - 1), 2, key);
     s->rows = 2 * m->scores.blocks;
     s->count = 2 * m->scores.octets;
     for (uint32_t n = 0; n < s->count; n++)
         s->offset[n] = n / 2 * OCTET + n % 2;
     for (uint32_t i = 0; i < s->rows; i++) {
-        s->row[i] = attention_plus(m->a->f, row, OCTET * i);
+        s->row[i] = attention_plus(f, row, OCTET * i);
         for (uint32_t n = 0; n < s->count; n++)
             s->score[i][n] = attention_sum(&m->scores, i, n);
     }
-}
-
-static void find_scores(void *of, ptx_val key, attention_scores *s)
-{
-    const warp *m = of;
-    ptx_fn *f = m->a->f;
-    ptx_val row = attention_first_row(m), t = ptx_and(f, m->lane, FRAGMENT_LANES - 1);
-    attention_find_scores(m, row, ptx_mad(f, t, 2, key), s);
 }
 
 ptx_val attention_find_shift(const warp *m, uint32_t i)
@@ -244,6 +235,15 @@ static void scale_scores(warp *m)
     }
 }
 
+void attention_make_scores(warp *m, ptx_val key)
+{
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        (m->has_codes ? multiply_code_scores : multiply_step)(m, step);
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        scale_scores(m);
+    attention_shape_and_mask(m->a, key, m->groups > 1, find_scores, m);
+}
+
 static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
 {
     ptx_fn *f = m->a->f;
@@ -256,42 +256,33 @@ static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
     }
 }
 
-void attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet,
-                          ptx_val weights[2])
+ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
 {
     ptx_fn *f = m->a->f;
+    ptx_val weights[2];
     for (uint32_t n = 0; n < 2; n++) {
         ptx_val x = ptx_fma(f, attention_sum(&m->scores, i, 2 * octet + n), m->a->factor, minus);
         weights[n] = softmax_exp2(f, m->a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
-}
-
-static void weigh_row(warp *m, uint32_t i)
-{
-    ptx_fn *f = m->a->f;
-    const softmax_row *row = &m->rows.row[i];
-    ptx_val minus = softmax_minus(f, m->a->wide, row);
-    for (uint32_t o = 0; o < m->scores.octets; o++) {
-        ptx_val pair[2];
-        attention_weigh_pair(m, row, minus, i, o, pair);
-        if (m->a->kv == ATTENTION_INT8_TOKEN)
-            scale_pair(m, o, pair);
-        ptx_val word = narrow_pair(f, m->a->type, pair[0], pair[1]);
-        m->weight[i / 2][2 * o + i % 2] = ptx_as(f, pairs_of(m), word);
-    }
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        scale_pair(m, octet, weights);
+    return narrow_pair(f, m->a->type, weights[0], weights[1]);
 }
 
 void attention_weigh(void *of, ptx_val key)
 {
     warp *m = of;
-    attention_multiply_scores(m);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
-    attention_shape_and_mask(m->a, key, find_scores, m);
+    attention_make_scores(m, key);
     raise_rows(m);
-    for (uint32_t i = 0; i < 2 * m->scores.blocks; i++)
-        weigh_row(m, i);
+    for (uint32_t i = 0; i < 2 * m->scores.blocks; i++) {
+        const softmax_row *row = &m->rows.row[i];
+        ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
+        for (uint32_t o = 0; o < m->scores.octets; o++) {
+            ptx_val word = attention_weigh_pair(m, row, minus, i, o);
+            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, pairs_of(m), word);
+        }
+    }
 }
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
@@ -354,8 +345,8 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
 void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->a->f;
-    attention_total total = attention_init_total(m->a, &m->rows);
-    attention_add_chunks(&total, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
+    attention_rows *const rows = &m->rows;
+    attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
     if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->rows.sums.blocks; i++)
@@ -363,16 +354,6 @@ void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, pt
 }
 
 /* ---- a lane -------------------------------------------------------------------------------------------------------- */
-
-attention_matrix_lane attention_find_matrix(ptx_fn *f, ptx_val lane)
-{
-    attention_matrix_lane of;
-    of.in_octet = ptx_and(f, lane, OCTET - 1);
-    of.upper = ptx_shr(f, lane, 4);
-    of.odd = ptx_bfe(f, lane, 3, 1);
-    of.in_16 = ptx_and(f, lane, 2 * OCTET - 1);
-    return of;
-}
 
 ptx_val attention_fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {
@@ -386,10 +367,17 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
     return ptx_add(m->a->f, layout_at(m->a->f, &of->lines, row, unit), from);
 }
 
-void attention_place_operands(warp *m, const attention_matrix_lane *of, ptx_val q_row, ptx_val k_row,
-                              ptx_val v_unit, ptx_val keys)
+/* Of Q and V the four matrices are rows 0-7 and 8-15 of the first unit, then of the second; of K the two units of keys 0-7, then
+ * of keys 8-15; of tails one unit of 32 keys. */
+void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
+                             const ptx_val *column_warp)
 {
     ptx_fn *f = m->a->f;
+    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of->in_16);
+    ptx_val k_row = octet ? ptx_mad(f, *octet, OCTET, of->in_octet) : of->in_octet;
+    if (m->scores.octets > 1)
+        k_row = ptx_mad(f, of->upper, OCTET, k_row);
+    ptx_val v_unit = column_warp ? ptx_mad(f, *column_warp, m->rows.sums.octets, of->upper) : of->upper;
     if (!m->has_codes) {
         m->q.at = operand_at(m, &m->q, q_row, of->upper, m->shared);
     } else {
@@ -406,15 +394,6 @@ void attention_place_operands(warp *m, const attention_matrix_lane *of, ptx_val 
     }
     if (m->v.has_tail)
         m->v.tail = operand_at(m, &m->v, m->lane, ptx_u32(2 * m->v.steps), keys);
-}
-
-void attention_init_operands(warp *m, ptx_val keys)
-{
-    ptx_fn *f = m->a->f;
-    const attention_matrix_lane of = attention_find_matrix(f, m->lane);
-    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of.in_16);
-    ptx_val k_row = ptx_mad(f, of.upper, OCTET, of.in_octet);
-    attention_place_operands(m, &of, q_row, k_row, of.upper, keys);
 }
 
 void attention_hold_q(warp *m)
@@ -443,7 +422,7 @@ attention_slices attention_warp_slices(const warp *m)
 
 warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
 {
-    warp m = {.a = a, .keys = keys, .has_codes = a->kv != ATTENTION_SAME};
+    warp m = {.a = a, .keys = keys, .groups = 1, .has_codes = a->kv != ATTENTION_SAME};
     m.q.steps = m.k.steps = a->head_dim / 16;
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
     m.v.steps = a->head_dim_v / 16;

@@ -37,18 +37,20 @@ typedef struct attention_operand {
 
 typedef struct attention_warp {
     attention *a;
-    uint32_t keys;  /* of a tile in shared memory */
+    uint32_t keys; /* of a tile in shared memory */
+    uint32_t groups;
     bool has_codes; /* K and V are codes */
     bool holds_q;   /* in registers, all of it */
     bool v_in_k;    /* V takes K's place */
     layout out_lines;
-    uint32_t scales_start,
-        shared_bytes; /* with a scale for each key, where the tile's are: see attention_copy_scales */
+    uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
+    uint32_t shared_bytes;
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, shared;
-    ptx_val row_warp;  /* U32: rows of scores are those of this block of the tile, or pair of blocks, on */
+    ptx_val row_warp;  /* U32: the warp's scores are of this block of rows, or pair of blocks */
+    ptx_val group;     /* and, where groups of warps share the keys of a tile, of this group's */
     ptx_val key;       /* the tile's first, whose rows of K are on their way */
     ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
@@ -87,21 +89,28 @@ void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *
 
 /* ---- rows and keys --------------------------------------------------------------------------------------------------- */
 
-/* Where a lane's row of ldmatrix is, of four matrices: lane 8 * i + j points to row j of matrix i. */
+/* Of four matrices for ldmatrix, lane 8 * i + j points to row j of matrix i. */
 typedef struct attention_matrix_lane {
-    ptx_val in_octet, in_16; /* j; and 8 more in odd matrices */
-    ptx_val odd, upper;      /* of the matrix: i % 2, i / 2 */
+    ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
 } attention_matrix_lane;
-attention_matrix_lane attention_find_matrix(ptx_fn *f, ptx_val lane);
+
+static inline attention_matrix_lane attention_find_matrix(ptx_fn *f, ptx_val lane)
+{
+    attention_matrix_lane of;
+    of.in_octet = ptx_and(f, lane, OCTET - 1);
+    of.upper = ptx_shr(f, lane, 4);
+    of.odd = ptx_bfe(f, lane, 3, 1);
+    of.in_16 = ptx_and(f, lane, 2 * OCTET - 1);
+    return of;
+}
+
+/* Finds where the lane's rows are, in Q, and in K and V from `keys` on. Of a warp that does not have all keys or columns of a tile
+ * *octet is the first of its keys, and *column_warp which warp's its columns are; null: 0. */
+void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
+                             const ptx_val *octet, const ptx_val *column_warp);
 
 /* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
 ptx_val attention_fours_at(const attention_warp *m, const layout *lines, ptx_val row, ptx_val t);
-
-/* Finds where the lane's rows are, in Q, and in K and V from `keys` on, of a warp that has all keys and columns; or, of another,
- * given its rows of Q and K and its unit of V. */
-void attention_init_operands(attention_warp *m, ptx_val keys);
-void attention_place_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val q_row,
-                              ptx_val k_row, ptx_val v_unit, ptx_val keys);
 
 /* Registers take Q, if they hold it. */
 void attention_hold_q(attention_warp *m);
@@ -114,18 +123,15 @@ void attention_warp_init(attention_warp *m);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
-/* Scores, from Q and K. */
-void attention_multiply_scores(attention_warp *m);
-
-/* Finds the scores of rows from `row` on, and of keys from `key` on, of which the lane has `key` and the next of each octet. */
-void attention_find_scores(const attention_warp *m, ptx_val row, ptx_val key, attention_scores *s);
+/* Makes scores of the keys from `key` on, shaped and masked. */
+void attention_make_scores(attention_warp *m, ptx_val key);
 
 /* The shift that suits the lane's row i of scores: the largest, times the factor. */
 ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 
-/* The weights of an octet's two keys in row i of scores, which join the row's sum. */
-void attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
-                          uint32_t octet, ptx_val weights[2]);
+/* The weights of an octet's two keys in row i of scores, as a pair; they join the row's sum. */
+ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
+                             uint32_t octet);
 
 /* Adds weights times V, of the 16 keys of two octets. */
 void attention_add_step(attention_warp *m, uint32_t octet);

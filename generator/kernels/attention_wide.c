@@ -18,7 +18,6 @@
 #include "attention_warp.h"
 #include "device/fragment.h"
 #include "device/lanes.h"
-#include "device/narrow.h"
 #include "device/shared.h"
 
 enum {
@@ -32,10 +31,9 @@ enum {
 
 typedef struct wide {
     attention_warp m; /* its block of scores, its columns of the rows of O */
-    uint32_t groups;  /* of keys */
     layout weight_lines;
     uint32_t numbers_start;
-    ptx_val warp, group;
+    ptx_val warp;
     ptx_val weight_at;                   /* this lane's row of weights for ldmatrix */
     ptx_val weight_to[MOST_WARP_OCTETS]; /* its first row's pair of each octet */
     ptx_val numbers_at;                  /* its rows' numbers, of all blocks */
@@ -47,7 +45,7 @@ typedef struct wide {
 
 static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
 {
-    return (row * w->groups + group) * NUMBER_BYTES;
+    return (row * w->m.groups + group) * NUMBER_BYTES;
 }
 
 /* A number of each of this warp's rows of scores, for all warps; four lanes have the same ones. */
@@ -67,40 +65,24 @@ static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
     ptx_val number[ROW_NUMBERS];
     for (uint32_t i = 0; i < ROW_NUMBERS; i += 4)
         ptx_load_vec(f, 4, &number[i], shared_at(f, PTX_F32, w->numbers_at, i * NUMBER_BYTES), PTX_PLAIN);
-    for (uint32_t i = 0; i < ROW_NUMBERS / w->groups; i++) {
-        joined[i] = number[i * w->groups];
-        for (uint32_t g = 1; g < w->groups; g++)
-            joined[i] = ptx_op2(f, op, joined[i], number[i * w->groups + g], PTX_HERE);
+    for (uint32_t i = 0; i < ROW_NUMBERS / w->m.groups; i++) {
+        joined[i] = number[i * w->m.groups];
+        for (uint32_t g = 1; g < w->m.groups; g++)
+            joined[i] = ptx_op2(f, op, joined[i], number[i * w->m.groups + g], PTX_HERE);
     }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-static void shape_and_mask(wide *w, ptx_val key)
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    attention_scores scores;
-    ptx_val row = attention_first_row(&w->m);
-    ptx_val of_group = ptx_mad(f, w->group, w->m.scores.octets * OCTET, key);
-    ptx_val mine = ptx_mad(f, ptx_and(f, w->m.lane, FRAGMENT_LANES - 1), 2, of_group);
-    attention_find_scores(&w->m, row, mine, &scores);
-    attention_shape_scores(a, &scores);
-    PTX_IF (f, attention_is_masked(a, key)) {
-        ptx_rarely(f);
-        attention_mask_scores(a, key, &scores);
-    }
-}
-
 /* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
 static void raise_own(wide *w)
 {
     ptx_fn *f = w->m.a->f;
-    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, NUMBER_BYTES));
+    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->m.group, NUMBER_BYTES));
     for (uint32_t i = 0; i < 2; i++) {
         softmax_row *row = &w->own.row[i];
         ptx_val shift = ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, 0)));
-        for (uint32_t g = 1; g < w->groups; g++)
+        for (uint32_t g = 1; g < w->m.groups; g++)
             shift = ptx_max(f, shift, ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, g))));
         ptx_mul_to(f, row->sum, softmax_raise(f, w->m.a->wide, row, shift));
     }
@@ -131,9 +113,7 @@ static void weigh_rows(wide *w)
         const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
         ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
         for (uint32_t o = 0; o < w->m.scores.octets; o++) {
-            ptx_val pair[2];
-            attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o, pair);
-            ptx_val word = narrow_pair(f, a->type, pair[0], pair[1]);
+            ptx_val word = attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o);
             ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
     }
@@ -144,8 +124,7 @@ static void weigh_rows(wide *w)
 static void weigh(void *of, ptx_val key)
 {
     wide *w = of;
-    attention_multiply_scores(&w->m);
-    shape_and_mask(w, key);
+    attention_make_scores(&w->m, key);
     ptx_val shift[2]; /* those that suit this warp's keys */
     for (uint32_t i = 0; i < 2; i++)
         shift[i] = attention_find_shift(&w->m, i);
@@ -184,10 +163,8 @@ static void add_tiles(wide *w)
     ptx_fn *f = a->f;
     attention_rows *rows = &w->m.rows;
     ptx_val sum[2], joined[2 * MOST_BLOCKS];
-    attention_total totals[2];
-    totals[0] = attention_init_total(a, rows);
-    totals[1] = attention_init_total(a, &w->own);
-    attention_add_chunks(totals, 2, ATTENTION_CHUNK, NULL, add_tile, w);
+    attention_rows *const both[] = {rows, &w->own};
+    attention_add_chunks(a, both, 2, ATTENTION_CHUNK, NULL, add_tile, w);
     for (uint32_t i = 0; i < 2; i++)
         sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w->own.row[i].sum);
     attention_wait_for_copies(&w->m);
@@ -271,7 +248,8 @@ static uint32_t lay_out(wide *w, bool v_in_k)
 static wide geometry(attention *a)
 {
     const uint32_t blocks = a->tile_q / BLOCK_ROWS, groups = WARPS / blocks;
-    wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k), .groups = groups};
+    wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
+    w.m.groups = groups;
     w.m.holds_q = false;
     w.m.scores.blocks = w.own.sums.blocks = 1;
     w.m.scores.octets /= groups;
@@ -288,13 +266,8 @@ static void init_lane(wide *w)
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
     const attention_matrix_lane of = attention_find_matrix(f, m->lane);
-    ptx_val g = ptx_shr(f, m->lane, 2), first_octet = ptx_mul(f, w->group, m->scores.octets);
-    ptx_val q_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, of.in_16);
-    ptx_val k_row = ptx_mad(f, first_octet, OCTET, of.in_octet);
-    if (m->scores.octets > 1)
-        k_row = ptx_mad(f, of.upper, OCTET, k_row);
-    ptx_val v_unit = ptx_mad(f, w->warp, m->rows.sums.octets, of.upper);
-    attention_place_operands(m, &of, q_row, k_row, v_unit, m->shared);
+    ptx_val g = ptx_shr(f, m->lane, 2), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
+    attention_init_operands(m, &of, m->shared, &first_octet, &w->warp);
     w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, of.in_16, of.upper), m->shared);
     ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
     ptx_val pair = ptx_mad(f, ptx_and(f, m->lane, FRAGMENT_LANES - 1), 4, m->shared);
@@ -305,7 +278,7 @@ static void init_lane(wide *w)
     ptx_val numbers = ptx_add(f, m->shared, w->numbers_start);
     w->numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
     ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(w, 2, 0), w->numbers_at);
-    w->number_to = ptx_mad(f, w->group, NUMBER_BYTES, of_block);
+    w->number_to = ptx_mad(f, w->m.group, NUMBER_BYTES, of_block);
 }
 
 static void shape(kiln_shape *s, attention *a)
@@ -327,7 +300,7 @@ static void emit(attention *a)
     w.m.lane = ptx_laneid(f);
     w.warp = ptx_warpid_x(f);
     w.m.row_warp = ptx_rem(f, w.warp, rows->sums.blocks);
-    w.group = ptx_div(f, w.warp, rows->sums.blocks);
+    w.m.group = ptx_div(f, w.warp, rows->sums.blocks);
     w.m.zero = ptx_var(f, ptx_f32(0));
     attention_init_rows(a, &w.own, 0);
     for (uint32_t b = 0; b < rows->sums.blocks; b++)
