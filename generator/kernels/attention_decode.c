@@ -125,7 +125,7 @@ static void init_copies(decode *d, ptx_val tid)
     ptx_val ring = ptx_mad(f, d->warp, d->stages * m->shared_bytes, rings);
     m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
     attention_init_panels(m, &by_all, ring);
-    const attention_matrix_lane of = attention_find_matrix(f, m->lane);
+    const attention_matrix_lane of = attention_find_matrix(m);
     attention_init_operands(m, &of, ring, NULL, NULL);
     d->k_at = m->k.at;
     d->v_at = m->v.at;

@@ -138,7 +138,7 @@ static void emit(attention *a)
     m.lane = ptx_laneid(f);
     m.row_warp = ptx_warpid_x(f);
     attention_init_panels(&m, &m.copier, m.shared);
-    const attention_matrix_lane of = attention_find_matrix(f, m.lane);
+    const attention_matrix_lane of = attention_find_matrix(&m);
     attention_init_operands(&m, &of, m.shared, NULL, NULL);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);

@@ -33,9 +33,9 @@ static void multiply(warp *m, const ptx_val a[4], const ptx_val b[2], ptx_val su
 }
 
 /* Points to matrices of an operand: of a step, or, behind the last one, of the tail. */
-static ptx_val matrices_at(const warp *m, const attention_operand *from, bool has_codes, uint32_t octet,
-                           uint32_t step)
+static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_t octet, uint32_t step)
 {
+    const bool has_codes = m->has_codes && from != &m->q;
     const uint32_t row = layout_rows(&from->lines, octet * OCTET), unit = has_codes ? step : 2 * step;
     const ptx_type type = has_codes ? PTX_B32 : m->a->type;
     if (step == from->steps)
@@ -49,119 +49,99 @@ static ptx_val *q_of(warp *m, uint32_t block, uint32_t step)
     return m->q_of[m->holds_q ? step : 2 * block + step % 2];
 }
 
-/* Of Q for codes of K, four neighbouring elements are 2t, 2t + 1, 2t + 8 and 2t + 9 of a step. */
 static void load_q(warp *m, uint32_t block, uint32_t step)
 {
     ptx_fn *f = m->a->f;
     ptx_val *q = q_of(m, block, step);
     if (!m->has_codes) {
-        ptx_ldmatrix(f, step < m->q.steps ? 4 : 2, q, matrices_at(m, &m->q, false, 2 * block, step));
+        ptx_ldmatrix(f, step < m->q.steps ? 4 : 2, q, matrices_at(m, &m->q, 2 * block, step));
         return;
     }
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val words[2], at = matrices_at(m, &m->q, false, 2 * block + i, step);
+        ptx_val words[2], at = matrices_at(m, &m->q, 2 * block + i, step);
         ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_PLAIN);
         for (uint32_t half = 0; half < 2; half++)
             q[fragment_a(i, half)] = ptx_as(f, pairs_of(m), words[half]);
     }
 }
 
-/* Two steps of codes: each register is one of an octet. */
-static void multiply_code_scores(warp *m, uint32_t step)
-{
-    ptx_fn *f = m->a->f;
-    const codes_values codes = attention_codes_of(m->a, m->a->type, false);
-    ptx_val words[4], k[2];
-    for (uint32_t i = 0; i < 2 * m->scores.blocks && !m->holds_q; i++)
-        load_q(m, i / 2, step + i % 2);
-    for (uint32_t o = 0; o < m->scores.octets; o += 2) {
-        ptx_ldmatrix(f, 4, words, matrices_at(m, &m->k, true, o, step));
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t odd = i / 2, octet = o + i % 2; /* one sum after the other */
-            codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * (i % 2) + odd]), false, k);
-            for (uint32_t b = 0; b < m->scores.blocks; b++)
-                multiply(m, q_of(m, b, step + odd), k, attention_product(&m->scores, b, octet),
-                         step + odd == 0);
-        }
-    }
-}
-
-/* A step: two registers are those of an octet; of a tail it is one. */
+/* Scores of a step, or of two of codes. Of four registers of ldmatrix an octet of keys has two, of a tail one; one of codes
+ * becomes a step, once for all blocks. */
 static void multiply_step(warp *m, uint32_t step)
 {
     ptx_fn *f = m->a->f;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, false);
     const bool is_tail = step == m->k.steps;
-    const uint32_t registers = is_tail ? 1 : 2, all = 4 / registers;
-    const uint32_t octets = all < m->scores.octets ? all : m->scores.octets;
-    ptx_val k[4];
-    for (uint32_t b = 0; b < m->scores.blocks && (!m->holds_q || is_tail); b++)
-        load_q(m, b, step);
-    for (uint32_t o = 0; o < m->scores.octets; o += octets) {
-        ptx_ldmatrix(f, (int)(octets * registers), k, matrices_at(m, &m->k, false, o, step));
-        for (uint32_t i = 0; i < octets * m->scores.blocks; i++) {
-            const uint32_t b = i / octets, octet = i % octets;
-            const ptx_val *of_octet = &k[registers * octet];
-            ptx_val *sums = attention_product(&m->scores, b, o + octet);
+    const uint32_t registers = is_tail ? 1 : 2, blocks = m->scores.blocks, steps = m->has_codes ? 2 : 1;
+    const uint32_t octets = m->scores.octets < 4 / registers ? m->scores.octets : 4 / registers;
+    const uint32_t products = octets * steps; /* of a block */
+    ptx_val words[4], decoded[2];
+    for (uint32_t i = 0; i < steps * blocks && (!m->holds_q || is_tail); i++)
+        load_q(m, i / steps, step + i % steps);
+    for (uint32_t first = 0; first < m->scores.octets; first += octets) {
+        ptx_ldmatrix(f, (int)(octets * registers), words, matrices_at(m, &m->k, first, step));
+        for (uint32_t i = 0; i < products * blocks; i++) {
+            const uint32_t b = m->has_codes ? i % blocks : i / products;
+            const uint32_t product = m->has_codes ? i / blocks : i % products;
+            const uint32_t octet = product % octets, odd = product / octets;
+            const ptx_val *k = m->has_codes ? decoded : &words[registers * octet],
+                          *q = q_of(m, b, step + odd);
+            ptx_val *sums = attention_product(&m->scores, b, first + octet);
+            if (m->has_codes && b == 0)
+                codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * octet + odd]), false, decoded);
             if (is_tail)
-                ptx_mma_to(f, tensor_shape(m->a->type, false), sums, q_of(m, b, step), of_octet);
+                ptx_mma_to(f, tensor_shape(m->a->type, false), sums, q, k);
             else
-                multiply(m, q_of(m, b, step), of_octet, sums, step == 0);
+                multiply(m, q, k, sums, step + odd == 0);
         }
     }
 }
 
-/* Columns of V as B operands: two of them, of eight columns each, of 16 keys. */
-typedef struct operands {
-    ptx_val of[2][2];
-} operands;
-
-/* Codes of a unit: one operand has its even columns, and one the odd ones. */
-static operands decode_columns(const warp *m, const ptx_val words[2])
+/* Codes of a unit of V: one operand has its even columns, and one the odd ones, of 16 keys. */
+static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
 {
     const codes_values codes = attention_codes_of(m->a, m->a->type, true);
-    operands c;
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val pairs[2];
         codes_pairs(m->a->f, &codes, ptx_as(m->a->f, PTX_U32, words[half]), true, pairs);
-        c.of[0][half] = pairs[0];
-        c.of[1][half] = pairs[1];
-    }
-    return c;
-}
-
-void attention_add_step(warp *m, uint32_t octet)
-{
-    attention_sums *sums = &m->rows.sums;
-    ptx_val v[4];
-    for (uint32_t step = 0; step < m->v.steps; step++) {
-        if (!m->has_codes || step % 2 == 0)
-            ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, m->has_codes, octet, step));
-        const operands c =
-            m->has_codes ? decode_columns(m, &v[step % 2 * 2]) : (operands){{{v[0], v[1]}, {v[2], v[3]}}};
-        for (uint32_t i = 0; i < 2 * sums->blocks; i++)
-            multiply(m, &m->weight[i / 2][2 * octet], c.of[i % 2],
-                     attention_product(sums, i / 2, 2 * step + i % 2), false);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            operands[odd][half] = pairs[odd];
     }
 }
 
-/* The last eight columns, of 32 keys at a time. */
-static void add_tail(warp *m, uint32_t octet)
+/* Adds weights times V: of a step's two octets of columns, and 16 keys; or of a tail's octet, and 32 keys. v keeps what is loaded
+ * of codes, which is of two steps. */
+static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
     attention_sums *sums = &m->rows.sums;
+    const bool is_tail = step == m->v.steps;
+    ptx_val decoded[2][2];
+    if (!m->has_codes || step % 2 == 0)
+        ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, octet, step));
+    if (m->has_codes)
+        decode_columns(m, &v[step % 2 * 2], decoded);
+    for (uint32_t i = 0; i < 2 * sums->blocks; i++) {
+        const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
+        multiply(m, &m->weight[b][2 * keys], m->has_codes ? decoded[odd] : &v[2 * odd],
+                 attention_product(sums, b, 2 * step + (is_tail ? 0 : odd)), false);
+    }
+}
+
+void attention_add_keys(warp *m, uint32_t octet)
+{
     ptx_val v[4];
-    ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, false, octet, m->v.steps));
-    for (uint32_t i = 0; i < 2 * sums->blocks; i++)
-        multiply(m, &m->weight[i / 2][2 * octet + i % 2 * 4], &v[i % 2 * 2],
-                 attention_product(sums, i / 2, sums->octets - 1), false);
+    for (uint32_t step = 0; step < m->v.steps; step++)
+        add_columns(m, octet, step, v);
 }
 
 void attention_add_values(void *of)
 {
     warp *m = of;
+    ptx_val v[4];
     for (uint32_t o = 0; o < m->scores.octets; o += 2)
-        attention_add_step(m, o);
+        attention_add_keys(m, o);
     for (uint32_t o = 0; o < m->scores.octets && m->v.has_tail; o += 4)
-        add_tail(m, o);
+        add_columns(m, o, m->v.steps, v);
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
@@ -238,7 +218,7 @@ static void scale_scores(warp *m)
 void attention_make_scores(warp *m, ptx_val key)
 {
     for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        (m->has_codes ? multiply_code_scores : multiply_step)(m, step);
+        multiply_step(m, step);
     if (m->a->kv == ATTENTION_INT8_TOKEN)
         scale_scores(m);
     attention_shape_and_mask(m->a, key, m->groups > 1, find_scores, m);
@@ -354,6 +334,17 @@ void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, pt
 }
 
 /* ---- a lane -------------------------------------------------------------------------------------------------------- */
+
+attention_matrix_lane attention_find_matrix(const warp *m)
+{
+    ptx_fn *f = m->a->f;
+    attention_matrix_lane of;
+    of.in_octet = ptx_and(f, m->lane, OCTET - 1);
+    of.upper = ptx_shr(f, m->lane, 4);
+    of.odd = ptx_bfe(f, m->lane, 3, 1);
+    of.in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
+    return of;
+}
 
 ptx_val attention_fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {

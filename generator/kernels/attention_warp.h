@@ -37,11 +37,11 @@ typedef struct attention_operand {
 
 typedef struct attention_warp {
     attention *a;
-    uint32_t keys; /* of a tile in shared memory */
-    uint32_t groups;
-    bool has_codes; /* K and V are codes */
-    bool holds_q;   /* in registers, all of it */
-    bool v_in_k;    /* V takes K's place */
+    uint32_t keys;   /* of a tile in shared memory */
+    uint32_t groups; /* of warps that share them */
+    bool has_codes;  /* K and V are codes */
+    bool holds_q;    /* in registers, all of it */
+    bool v_in_k;     /* V takes K's place */
     layout out_lines;
     uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
     uint32_t shared_bytes;
@@ -49,37 +49,36 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, shared;
-    ptx_val row_warp;  /* U32: the warp's scores are of this block of rows, or pair of blocks */
-    ptx_val group;     /* and, where groups of warps share the keys of a tile, of this group's */
-    ptx_val key;       /* the tile's first, whose rows of K are on their way */
+    ptx_val row_warp,
+        group;   /* U32: its scores are of this block of rows, or pair of them, and of this group's keys */
+    ptx_val key; /* the tile's first, whose rows of K are on their way */
     ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
-    attention_sums scores;                        /* of the warp's rows and keys */
+    attention_sums scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
 } attention_warp;
 
-/* ---- known before a launch, where f is null -------------------------------------------------------------------------- */
-
-/* So many blocks of rows, and all columns of O. */
+/* Known before a launch, where f is null: so many blocks of rows, all keys of a tile and all columns of O. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, in whose place O is staged, and ends there; then from `start` on K and V. So many threads copy them. */
+/* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. So many threads copy them. */
 uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
 void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
 
 /* Thread blocks of a multiprocessor that leave a thread enough registers. */
 uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
 
+/* Makes all rows those of no keys. */
+void attention_warp_init(attention_warp *m);
+
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
-/* Finds what the copiers' threads copy: Q to `shared`, K and V to `keys`, where their layouts begin. */
+/* Finds what the copiers' threads copy: Q to m->shared, K and V to `keys`. */
 void attention_init_panels(attention_warp *m, const attention_copier *of_q, ptx_val keys);
 
-/* Starts to copy Q and the first tile of K. */
+/* Starts to copy Q and the first tile of K; waits for all copies of the thread block. */
 void attention_start_copies(attention_warp *m);
-
-/* Waits for all copies of the thread block. */
 void attention_wait_for_copies(const attention_warp *m);
 
 /* A tile of keys of a thread block: V is copied while `weigh` makes weights, the next K while `add_values` takes V. With v_in_k,
@@ -87,65 +86,47 @@ void attention_wait_for_copies(const attention_warp *m);
 void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
                         void (*add_values)(void *of), void *of);
 
-/* ---- rows and keys --------------------------------------------------------------------------------------------------- */
+/* ---- a lane ---------------------------------------------------------------------------------------------------------- */
 
 /* Of four matrices for ldmatrix, lane 8 * i + j points to row j of matrix i. */
 typedef struct attention_matrix_lane {
     ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
 } attention_matrix_lane;
-
-static inline attention_matrix_lane attention_find_matrix(ptx_fn *f, ptx_val lane)
-{
-    attention_matrix_lane of;
-    of.in_octet = ptx_and(f, lane, OCTET - 1);
-    of.upper = ptx_shr(f, lane, 4);
-    of.odd = ptx_bfe(f, lane, 3, 1);
-    of.in_16 = ptx_and(f, lane, 2 * OCTET - 1);
-    return of;
-}
+attention_matrix_lane attention_find_matrix(const attention_warp *m);
 
 /* Finds where the lane's rows are, in Q, and in K and V from `keys` on. Of a warp that does not have all keys or columns of a tile
  * *octet is the first of its keys, and *column_warp which warp's its columns are; null: 0. */
 void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
                              const ptx_val *octet, const ptx_val *column_warp);
 
-/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
-ptx_val attention_fours_at(const attention_warp *m, const layout *lines, ptx_val row, ptx_val t);
-
 /* Registers take Q, if they hold it. */
 void attention_hold_q(attention_warp *m);
+
+/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
+ptx_val attention_fours_at(const attention_warp *m, const layout *lines, ptx_val row, ptx_val t);
 
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
-/* Initialises the rows, and the sums of a warp that has all columns of them. */
-void attention_warp_init(attention_warp *m);
+/* The lane's slices, of a warp that has all columns. */
+attention_slices attention_warp_slices(const attention_warp *m);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
-
-/* Makes scores of the keys from `key` on, shaped and masked. */
-void attention_make_scores(attention_warp *m, ptx_val key);
-
-/* The shift that suits the lane's row i of scores: the largest, times the factor. */
-ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
-
-/* The weights of an octet's two keys in row i of scores, as a pair; they join the row's sum. */
-ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
-                             uint32_t octet);
-
-/* Adds weights times V, of the 16 keys of two octets. */
-void attention_add_step(attention_warp *m, uint32_t octet);
 
 /* Makes weights, in registers, of the keys from `key` on; and adds their values. */
 void attention_weigh(void *warp, ptx_val key);
 void attention_add_values(void *warp);
 
-/* Goes over this part's keys: `add` takes a tile of m->keys, given its first as keys are counted. Of each tile_k the warp has
- * those that are *ahead of the first, U32; null: all. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
+/* The parts of both. Makes scores, shaped and masked; the shift that suits row i of them: the largest, times the factor; weights of
+ * an octet's two keys in row i as a pair, which join its sum; adds the values of two octets of keys. */
+void attention_make_scores(attention_warp *m, ptx_val key);
+ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
+ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
+                             uint32_t octet);
+void attention_add_keys(attention_warp *m, uint32_t octet);
+
+/* attention_add_chunks of tiles of m->keys. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                          void *of);
-
-/* The lane's slices of its rows. */
-attention_slices attention_warp_slices(const attention_warp *m);
 
 #endif

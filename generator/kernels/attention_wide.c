@@ -146,7 +146,7 @@ static void add_values(void *of)
                 layout_rows(&w->weight_lines, b * BLOCK_ROWS) + layout_unit(&w->weight_lines, o);
             ptx_ldmatrix(f, 4, &w->m.weight[b][2 * o], shared_at(f, w->m.a->type, w->weight_at, byte));
         }
-        attention_add_step(&w->m, o);
+        attention_add_keys(&w->m, o);
     }
 }
 
@@ -265,7 +265,7 @@ static void init_lane(wide *w)
 {
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
-    const attention_matrix_lane of = attention_find_matrix(f, m->lane);
+    const attention_matrix_lane of = attention_find_matrix(m);
     ptx_val g = ptx_shr(f, m->lane, 2), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
     attention_init_operands(m, &of, m->shared, &first_octet, &w->warp);
     w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, of.in_16, of.upper), m->shared);
