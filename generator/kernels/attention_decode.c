@@ -172,7 +172,7 @@ static void emit(attention *a)
     /* Each warp leaves the sums of its keys where the rings were. */
     const attention_slices slices = attention_warp_slices(&d.m);
     const uint32_t numbers = attention_shared_record(a);
-    ptx_val in_warp = ptx_shr(f, d.m.lane, 2), row = ptx_mad(f, d.warp, a->tile_q, in_warp);
+    ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
     for (uint32_t i = 0; i < slices.rows; i++)
         attention_store_slice(a, &slices, i, ptx_at_const(f, record, OCTET * i * numbers));

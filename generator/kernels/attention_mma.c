@@ -15,7 +15,6 @@
  * conversion. Scaling the sums of O would take head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_warp.h"
-#include "device/fragment.h"
 #include "device/lanes.h"
 #include "device/shared.h"
 
@@ -52,30 +51,11 @@ static warp geometry(attention *a)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* Stores O where the warp's rows of Q were. */
-static void stage_rows(const warp *m, const ptx_val shrink[])
-{
-    ptx_fn *f = m->a->f;
-    const fragment_lane of = fragment_find_lane(f, m->lane);
-    ptx_val row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of.g);
-    ptx_val pair = ptx_mad(f, of.t, 4, m->shared), at[2];
-    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++)
-        at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, ptx_u32(odd)), pair);
-    if (m->has_codes)
-        at[0] = ptx_add(f, attention_fours_at(m, &m->out_lines, row, of.t), m->shared);
-    if (m->a->head_dim_v == m->a->head_dim)
-        ptx_warp_barrier(f);
-    else
-        ptx_barrier(f); /* it takes the place of other warps' rows of Q */
-    attention_stage_rows(m->a, &m->rows, shrink, &m->out_lines, at);
-    ptx_warp_barrier(f);
-}
-
 static void store_logs(const warp *m)
 {
     ptx_fn *f = m->a->f;
     const attention *a = m->a;
-    ptx_val t = ptx_and(f, m->lane, FRAGMENT_LANES - 1), is_first = ptx_eq(f, t, 0);
+    ptx_val t = attention_lane_t(m), is_first = ptx_eq(f, t, 0);
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
     ptx_val row = attention_first_row(m);
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
@@ -96,10 +76,9 @@ static void store_results(void *of)
 {
     warp *m = of;
     const uint32_t rows = m->scores.blocks * BLOCK_ROWS;
-    ptx_val numbers[2 * MOST_BLOCKS], shrink[2 * MOST_BLOCKS];
-    attention_number_rows(m->a, &m->rows, attention_first_row(m), numbers);
-    attention_add_sinks(m->a, numbers, m->rows.row, shrink, 2 * m->rows.sums.blocks);
-    stage_rows(m, shrink);
+    ptx_val numbers[2 * MOST_BLOCKS];
+    attention_stage_rows(m, attention_first_row(m), NULL, numbers);
+    ptx_warp_barrier(m->a->f);
     ptx_val first = ptx_mul(m->a->f, m->row_warp, rows);
     attention_store_rows(m->a, m->out_lines, m->shared, first, rows, m->lane, WARP_LANES);
     store_logs(m);

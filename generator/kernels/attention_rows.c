@@ -1,7 +1,5 @@
 /* A total has for each block its octets of columns, then the shifts of its two rows, then the sums of their weights. */
 #include "attention_rows.h"
-#include "device/narrow.h"
-#include "device/shared.h"
 
 enum {
     NUMBERS = 4, /* of an octet, and of two rows */
@@ -20,24 +18,6 @@ void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block)
 {
     for (uint32_t i = 0; i < 4 * r->sums.octets; i++)
         attention_product(&r->sums, block, i / 4)[i % 4] = ptx_var(a->f, ptx_f32(0));
-}
-
-ptx_val attention_has_grown(const attention *a, const attention_rows *r, uint32_t i, ptx_val shift,
-                            ptx_val has_before)
-{
-    enum { LOG2_FOURFOLD = 2 };
-    ptx_fn *f = a->f;
-    ptx_val is_over = ptx_gt(f, shift, ptx_add(f, r->row[i].shift, LOG2_FOURFOLD));
-    return i == 0 ? is_over : ptx_or(f, has_before, is_over);
-}
-
-void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_val shift, bool has_sum)
-{
-    ptx_val shrink = softmax_raise(a->f, a->wide, &r->row[i], shift);
-    if (has_sum)
-        ptx_mul_to(a->f, r->row[i].sum, shrink);
-    for (uint32_t n = 0; n < 2 * r->sums.octets; n++)
-        ptx_mul_to(a->f, attention_sum(&r->sums, i, n), shrink);
 }
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
@@ -183,30 +163,10 @@ void attention_number_rows(const attention *a, const attention_rows *r, ptx_val 
         numbers[i] = attention_plus(a->f, first, OCTET * i);
 }
 
-/* Column n of the lane's columns of its row i. */
-static ptx_val column_of(const attention_rows *r, uint32_t i, uint32_t n)
+ptx_val attention_column(const attention_rows *r, uint32_t i, uint32_t n)
 {
     const uint32_t of_four = n / 4 * 4 + n % 2 * 2 + n % 4 / 2;
     return attention_sum(&r->sums, i, r->width == 4 ? of_four : n);
-}
-
-void attention_stage_rows(const attention *a, const attention_rows *r, const ptx_val shrink[],
-                          const layout *lines, const ptx_val at[2])
-{
-    ptx_fn *f = a->f;
-    for (uint32_t i = 0; i < 2 * r->sums.blocks; i++) {
-        ptx_val words[2], share = ptx_mul(f, softmax_share(f, a->wide, r->row[i].sum), shrink[i]);
-        for (uint32_t n = 0; n < r->sums.octets; n++) {
-            const uint32_t odd = n % 2, byte = layout_rows(lines, OCTET * i) + layout_unit(lines, n - odd);
-            ptx_val low = ptx_mul(f, column_of(r, i, 2 * n), share);
-            ptx_val high = ptx_mul(f, column_of(r, i, 2 * n + 1), share);
-            words[odd] = narrow_pair(f, a->type, low, high);
-            if (r->width == 2)
-                ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
-            else if (odd)
-                ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
-        }
-    }
 }
 
 attention_slices attention_slice_rows(const attention *a, const attention_rows *r, ptx_val first,
@@ -220,7 +180,7 @@ attention_slices attention_slice_rows(const attention *a, const attention_rows *
     for (uint32_t i = 0; i < s.rows; i++) {
         s.row[i] = r->row[i];
         for (uint32_t n = 0; n < columns; n++)
-            s.sums[i][n] = column_of(r, i, n);
+            s.sums[i][n] = attention_column(r, i, n);
     }
     return s;
 }

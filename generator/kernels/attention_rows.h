@@ -9,7 +9,6 @@
 #define KERNELS_ATTENTION_ROWS_H
 
 #include "attention_split.h"
-#include "device/layout.h"
 
 enum {
     BLOCK_ROWS = 16,
@@ -48,14 +47,6 @@ typedef struct attention_rows {
 void attention_init_rows(const attention *a, attention_rows *r, uint32_t block);
 void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block);
 
-/* A softmax may subtract any number, as long as no weight gets too large. So rows are raised only where the largest weight of some
- * row has grown fourfold: in the first tile, and seldom later. Given the shift that suits the tile, this is whether that of row i
- * has, or one before it. The other raises a row and scales
- * its sums; that of its weights, too, if it has one. */
-ptx_val attention_has_grown(const attention *a, const attention_rows *r, uint32_t i, ptx_val shift,
-                            ptx_val has_before);
-void attention_raise_row(const attention *a, attention_rows *r, uint32_t i, ptx_val shift, bool has_sum);
-
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
 /* Goes over this part's keys: `add` takes a tile of keys, given its first as keys are counted. Of each tile_k a warp has those that
@@ -71,10 +62,8 @@ void attention_add_chunks(const attention *a, attention_rows *const rows[], uint
 /* The numbers of the lane's rows, of which this is the first. */
 void attention_number_rows(const attention *a, const attention_rows *r, ptx_val first, ptx_val numbers[]);
 
-/* Stores rows of O, divided and multiplied by shrink[i], in shared memory. `at` are the addresses of the lane's first pairs in an
- * even and an odd unit of its first row; of width 4, at[0] is that of its first columns. */
-void attention_stage_rows(const attention *a, const attention_rows *r, const ptx_val shrink[],
-                          const layout *lines, const ptx_val at[2]);
+/* Column n of those that the lane has of its row i. */
+ptx_val attention_column(const attention_rows *r, uint32_t i, uint32_t n);
 
 /* The lane's slices, with its first row and column. */
 attention_slices attention_slice_rows(const attention *a, const attention_rows *r, ptx_val first,

@@ -18,7 +18,8 @@
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_own_key(const attention *a, ptx_val row)
+/* The key at which a row's query stands, S32; it may be none. */
+static ptx_val own_key(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
@@ -34,7 +35,7 @@ static ptx_val has_limit(const attention *a, ptx_val limit)
 static ptx_val end_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = attention_own_key(a, row);
+    ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = own_key(a, row);
     if (a->is_causal)
         return ptx_min(f, ptx_add(f, own, 1), length);
     ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
@@ -45,7 +46,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_add(f, attention_own_key(a, row), 1);
+    ptx_val behind = ptx_add(f, own_key(a, row), 1);
     ptx_val limited = ptx_sub(f, behind, a->window_left);
     return ptx_select(f, has_limit(a, a->window_left), limited, 0);
 }
@@ -207,7 +208,7 @@ static void cap_score(const attention *a, ptx_val score)
 static void add_distances(const attention *a, const attention_scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;
-    ptx_val own = attention_own_key(a, s->row[r]), head = attention_head_of(a, s->row[r]);
+    ptx_val own = own_key(a, s->row[r]), head = attention_head_of(a, s->row[r]);
     ptx_val slope = ptx_load(f, ptx_at(f, a->alibi_slopes, head));
     ptx_val down = times(a, slope, -log2_e);
     ptx_val first = ptx_cvt(f, a->wide, ptx_sub(f, ptx_as(f, PTX_S32, s->first), own));

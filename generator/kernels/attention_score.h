@@ -9,9 +9,6 @@
 /* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
 void attention_find_keys(attention *a);
 
-/* The key at which a row's query stands, S32; it may be none. */
-ptx_val attention_own_key(const attention *a, ptx_val row);
-
 /* The number of the key that is counted as `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 

@@ -1,6 +1,5 @@
 /* A warp of attention on tensor cores. */
 #include "attention_warp.h"
-#include "device/fragment.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -150,7 +149,7 @@ ptx_val attention_first_row(const warp *m)
 {
     ptx_fn *f = m->a->f;
     ptx_val of_warp = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, m->a->first);
-    return ptx_add(f, of_warp, ptx_shr(f, m->lane, 2));
+    return ptx_add(f, of_warp, attention_lane_g(m));
 }
 
 static void find_scores(void *of, ptx_val key, attention_scores *s)
@@ -160,7 +159,7 @@ static void find_scores(void *of, ptx_val key, attention_scores *s)
     ptx_val row = attention_first_row(m);
     if (m->groups > 1)
         key = ptx_mad(f, m->group, m->scores.octets * OCTET, key);
-    s->first = ptx_mad(f, ptx_and(f, m->lane, FRAGMENT_LANES - 1), 2, key);
+    s->first = ptx_mad(f, attention_lane_t(m), 2, key);
     s->rows = 2 * m->scores.blocks;
     s->count = 2 * m->scores.octets;
     for (uint32_t n = 0; n < s->count; n++)
@@ -181,19 +180,30 @@ ptx_val attention_find_shift(const warp *m, uint32_t i)
     return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
 }
 
-static void raise_rows(warp *m)
+/* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest weight of
+ * some row has grown fourfold: in the first tile, and seldom later. */
+void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
 {
+    enum { LOG2_FOURFOLD = 2 };
     ptx_fn *f = m->a->f;
     attention_rows *rows = &m->rows;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
-        shift[i] = attention_find_shift(m, i);
-        has_grown = attention_has_grown(m->a, rows, i, shift[i], has_grown);
+        shift[i] = joined ? joined[i] : attention_find_shift(m, i);
+        ptx_val is_over = ptx_gt(f, shift[i], ptx_add(f, rows->row[i].shift, LOG2_FOURFOLD));
+        has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
-            attention_raise_row(m->a, rows, i, shift[i], true);
+        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+            ptx_val shrink = softmax_raise(f, m->a->wide, &rows->row[i], shift[i]);
+            if (!joined)
+                ptx_mul_to(f, rows->row[i].sum, shrink);
+            for (uint32_t n = 0; n < 2 * rows->sums.octets; n++)
+                ptx_mul_to(f, attention_sum(&rows->sums, i, n), shrink);
+        }
+        if (joined)
+            raise_scores(of);
     }
 }
 
@@ -254,7 +264,7 @@ void attention_weigh(void *of, ptx_val key)
 {
     warp *m = of;
     attention_make_scores(m, key);
-    raise_rows(m);
+    attention_raise_rows(m, NULL, NULL, NULL);
     for (uint32_t i = 0; i < 2 * m->scores.blocks; i++) {
         const softmax_row *row = &m->rows.row[i];
         ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
@@ -346,7 +356,8 @@ attention_matrix_lane attention_find_matrix(const warp *m)
     return of;
 }
 
-ptx_val attention_fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
+/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
+static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {
     ptx_fn *f = m->a->f;
     ptx_val unit = layout_at(f, lines, row, ptx_shr(f, t, 1)), half = ptx_and(f, t, 1);
@@ -372,9 +383,9 @@ void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val k
     if (!m->has_codes) {
         m->q.at = operand_at(m, &m->q, q_row, of->upper, m->shared);
     } else {
-        ptx_val t = ptx_and(f, m->lane, FRAGMENT_LANES - 1), g = ptx_shr(f, m->lane, 2);
+        ptx_val t = attention_lane_t(m), g = attention_lane_g(m);
         ptx_val row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, g);
-        m->q.at = ptx_add(f, attention_fours_at(m, &m->q.lines, row, t), m->shared);
+        m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
     }
     m->k.at = operand_at(m, &m->k, k_row, of->odd, keys);
@@ -402,11 +413,61 @@ void attention_warp_init(warp *m)
     }
 }
 
+/* ---- results ------------------------------------------------------------------------------------------------------- */
+
 attention_slices attention_warp_slices(const warp *m)
 {
     ptx_fn *f = m->a->f;
-    ptx_val row = attention_first_row(m), t = ptx_and(f, m->lane, FRAGMENT_LANES - 1);
+    ptx_val row = attention_first_row(m), t = attention_lane_t(m);
     return attention_slice_rows(m->a, &m->rows, row, ptx_mul(f, t, m->rows.width));
+}
+
+/* `at` are the addresses of the lane's first pairs of an even and an odd unit, in its first row; at[0] that of four columns. */
+static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2])
+{
+    ptx_fn *f = m->a->f;
+    const attention_rows *r = &m->rows;
+    for (uint32_t i = 0; i < 2 * r->sums.blocks; i++) {
+        ptx_val words[2], share = ptx_mul(f, softmax_share(f, m->a->wide, r->row[i].sum), shrink[i]);
+        for (uint32_t n = 0; n < r->sums.octets; n++) {
+            const uint32_t odd = n % 2;
+            const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
+            ptx_val low = ptx_mul(f, attention_column(r, i, 2 * n), share);
+            ptx_val high = ptx_mul(f, attention_column(r, i, 2 * n + 1), share);
+            words[odd] = narrow_pair(f, m->a->type, low, high);
+            if (!m->has_codes)
+                ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
+            else if (odd)
+                ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
+        }
+    }
+}
+
+void attention_stage_rows(warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[])
+{
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val shrink[2 * MOST_BLOCKS], at[2];
+    attention_number_rows(a, &m->rows, first, numbers);
+    attention_add_sinks(a, numbers, m->rows.row, shrink, 2 * m->rows.sums.blocks);
+    const fragment_lane of = fragment_find_lane(f, m->lane);
+    ptx_val row = of.g, unit;
+    if (column_warp)
+        unit = ptx_mul(f, *column_warp, m->rows.sums.octets);
+    else
+        row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of.g);
+    ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
+        ptx_val mine = column_warp ? ptx_add(f, unit, odd) : ptx_u32(odd);
+        at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
+    }
+    if (m->has_codes)
+        at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
+    if (!column_warp && a->head_dim_v == a->head_dim)
+        ptx_warp_barrier(f);
+    else if (!column_warp)
+        ptx_barrier(f); /* O takes the place of other warps' rows of Q */
+    stage_rows(m, shrink, at);
 }
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@
 #include "attention_pages.h"
 #include "attention_rows.h"
 #include "attention_score.h"
+#include "device/fragment.h"
 
 enum {
     MOST_SMALL = 128, /* up to this head_dim registers hold Q, or two blocks */
@@ -88,6 +89,17 @@ void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *
 
 /* ---- a lane ---------------------------------------------------------------------------------------------------------- */
 
+/* The lane's place in fragments: see device/fragment.h. */
+static inline ptx_val attention_lane_g(const attention_warp *m)
+{
+    return ptx_shr(m->a->f, m->lane, 2);
+}
+
+static inline ptx_val attention_lane_t(const attention_warp *m)
+{
+    return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
+}
+
 /* Of four matrices for ldmatrix, lane 8 * i + j points to row j of matrix i. */
 typedef struct attention_matrix_lane {
     ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
@@ -102,14 +114,14 @@ void attention_init_operands(attention_warp *m, const attention_matrix_lane *of,
 /* Registers take Q, if they hold it. */
 void attention_hold_q(attention_warp *m);
 
-/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
-ptx_val attention_fours_at(const attention_warp *m, const layout *lines, ptx_val row, ptx_val t);
-
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
 /* The lane's slices, of a warp that has all columns. */
 attention_slices attention_warp_slices(const attention_warp *m);
+
+/* Adds sinks to the lane's rows, from number `first` on, and stores O where Q was; a barrier must follow. Gets the rows' numbers. */
+void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[]);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
@@ -124,6 +136,11 @@ ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
+
+/* Raises the shifts of rows of O to those that suit their scores, where that is needed. Of a warp that shares keys these are in
+ * `joined`, and rows of scores are others; null: the warp's own. */
+void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
+                          void *of);
 
 /* attention_add_chunks of tiles of m->keys. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),

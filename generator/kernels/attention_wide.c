@@ -16,7 +16,6 @@
  * V's sums have the rows' shifts, and those of the weights their own.
  */
 #include "attention_warp.h"
-#include "device/fragment.h"
 #include "device/lanes.h"
 #include "device/shared.h"
 
@@ -52,7 +51,7 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;
-    PTX_IF (f, ptx_eq(f, ptx_and(f, w->m.lane, FRAGMENT_LANES - 1), 0)) {
+    PTX_IF (f, ptx_eq(f, attention_lane_t(&w->m), 0)) {
         for (uint32_t i = 0; i < 2; i++)
             ptx_store(f, shared_at(f, PTX_F32, w->number_to, number_byte(w, i, 0)), number[i]);
     }
@@ -75,8 +74,9 @@ static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
 /* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
-static void raise_own(wide *w)
+static void raise_own(void *of)
 {
+    wide *w = of;
     ptx_fn *f = w->m.a->f;
     ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->m.group, NUMBER_BYTES));
     for (uint32_t i = 0; i < 2; i++) {
@@ -85,23 +85,6 @@ static void raise_own(wide *w)
         for (uint32_t g = 1; g < w->m.groups; g++)
             shift = ptx_max(f, shift, ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, g))));
         ptx_mul_to(f, row->sum, softmax_raise(f, w->m.a->wide, row, shift));
-    }
-}
-
-static void raise_rows(wide *w)
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    attention_rows *rows = &w->m.rows;
-    ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
-    join_numbers(w, PTX_OP_MAX, shift);
-    for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
-        has_grown = attention_has_grown(a, rows, i, shift[i], has_grown);
-    PTX_IF (f, ptx_vote_any(f, has_grown)) {
-        ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
-            attention_raise_row(a, rows, i, shift[i], false);
-        raise_own(w);
     }
 }
 
@@ -125,14 +108,15 @@ static void weigh(void *of, ptx_val key)
 {
     wide *w = of;
     attention_make_scores(&w->m, key);
-    ptx_val shift[2]; /* those that suit this warp's keys */
+    ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* those that suit this warp's keys, and all */
     for (uint32_t i = 0; i < 2; i++)
         shift[i] = attention_find_shift(&w->m, i);
     share_numbers(w, shift);
     ptx_barrier(w->m.a->f);
     if (w->m.v_in_k)
         attention_copy_rows(&w->m.v.panel, key);
-    raise_rows(w);
+    join_numbers(w, PTX_OP_MAX, joined);
+    attention_raise_rows(&w->m, joined, raise_own, w);
     weigh_rows(w);
 }
 
@@ -181,20 +165,7 @@ static void add_tiles(wide *w)
 static ptx_val first_row(const wide *w)
 {
     ptx_fn *f = w->m.a->f;
-    return ptx_add(f, ptx_shr(f, w->m.lane, 2), w->m.a->first);
-}
-
-/* Stores O where Q was; a warp has whole strips. */
-static void stage_rows(wide *w, const ptx_val shrink[])
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    const fragment_lane of = fragment_find_lane(f, w->m.lane);
-    ptx_val unit = ptx_mul(f, w->warp, w->m.rows.sums.octets), pair = ptx_mad(f, of.t, 4, w->m.shared);
-    ptx_val at[2];
-    for (uint32_t odd = 0; odd < 2; odd++)
-        at[odd] = ptx_add(f, layout_at(f, &w->m.out_lines, of.g, ptx_add(f, unit, odd)), pair);
-    attention_stage_rows(a, &w->m.rows, shrink, &w->m.out_lines, at);
+    return ptx_add(f, attention_lane_g(&w->m), w->m.a->first);
 }
 
 static void store_results(void *of)
@@ -203,10 +174,8 @@ static void store_results(void *of)
     const attention *a = w->m.a;
     ptx_fn *f = a->f;
     attention_rows *rows = &w->m.rows;
-    ptx_val numbers[2 * MOST_BLOCKS], shrink[2 * MOST_BLOCKS], tid = w->m.copier.tid;
-    attention_number_rows(a, rows, first_row(w), numbers);
-    attention_add_sinks(a, numbers, rows->row, shrink, 2 * rows->sums.blocks);
-    stage_rows(w, shrink);
+    ptx_val numbers[2 * MOST_BLOCKS], tid = w->m.copier.tid;
+    attention_stage_rows(&w->m, first_row(w), &w->warp, numbers);
     ptx_barrier(f);
     attention_store_rows(a, w->m.out_lines, w->m.shared, ptx_u32(0), a->tile_q, tid, THREADS);
     /* One lane of four, of the first warp. */
@@ -228,7 +197,7 @@ static void store_parts(void *of)
     wide *w = of;
     ptx_fn *f = w->m.a->f;
     ptx_val of_warp = ptx_mul(f, w->warp, w->m.rows.sums.octets * OCTET);
-    ptx_val column = ptx_mad(f, ptx_and(f, w->m.lane, FRAGMENT_LANES - 1), 2, of_warp);
+    ptx_val column = ptx_mad(f, attention_lane_t(&w->m), 2, of_warp);
     const attention_slices slices = attention_slice_rows(w->m.a, &w->m.rows, first_row(w), column);
     attention_leave_part(w->m.a, &slices, w->m.copier.tid);
 }
@@ -266,11 +235,11 @@ static void init_lane(wide *w)
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
     const attention_matrix_lane of = attention_find_matrix(m);
-    ptx_val g = ptx_shr(f, m->lane, 2), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
+    ptx_val g = attention_lane_g(m), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
     attention_init_operands(m, &of, m->shared, &first_octet, &w->warp);
     w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, of.in_16, of.upper), m->shared);
     ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
-    ptx_val pair = ptx_mad(f, ptx_and(f, m->lane, FRAGMENT_LANES - 1), 4, m->shared);
+    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
     for (uint32_t o = 0; o < m->scores.octets; o++) {
         ptx_val octet = ptx_add(f, first_octet, o);
         w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
