@@ -387,7 +387,6 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     a.first = ptx_mul(f, attention_find_tile(&a), a.tile_q);
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
-    a.k.end = a.v.end = a.k_scales.end = a.v_scales.end = a.keys;
     return a;
 }
 

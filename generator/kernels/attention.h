@@ -12,7 +12,7 @@ enum { OCTET = 8 };
 typedef struct attention_matrix {
     ptx_type type;        /* of elements; S8 for codes */
     ptx_val first;        /* element */
-    ptx_val end;          /* of the rows that this thread block reads; U32 */
+    ptx_val end;          /* of the rows that this thread block reads: its part of the keys; U32 */
     ptx_val row_stride;   /* elements, U32 */
     ptx_val head_stride;  /* elements, U64 */
     ptx_val first_row;    /* of this sequence, U32 */
@@ -65,8 +65,8 @@ typedef struct attention {
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
     attention_block block;               /* where attention_order_blocks gives one */
-    /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
-     * each head lse has, U32. */
+    /* attention_find_before, U64: rows of O before these, as a workspace counts them and as lse does; and rows of a head in
+     * lse, U32. */
     ptx_val before, log_before, log_rows;
     ptx_val first; /* the tile's first row */
     /* attention_find_sequence: */
@@ -83,9 +83,8 @@ typedef struct attention {
     ptx_val diagonal;       /* the key at which query 0 stands; S32 */
     ptx_val first_key, end; /* of this part, as keys are counted */
     ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
-    ptx_val keys;           /* end of the keys, by number, that this part reads */
     ptx_val full_first,
-        full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
+        full_count; /* tiles that begin at the first, or fewer keys after it, are seen by all queries */
     /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
     attention_shaping shaping;
     ptx_val factor, inner, cap;

@@ -11,8 +11,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
- * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
+/* How many threads take neighbouring units of a row: 8, 4 or 2; as many as there are units if that is odd. At least eight rows are
+ * taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;

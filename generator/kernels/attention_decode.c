@@ -54,7 +54,7 @@ static decode geometry(attention *a)
 
 /* ---- the ring -------------------------------------------------------------------------------------------------------- */
 
-/* Starts to copy what comes `count` stages behind K of the tile at `counted`. */
+/* Starts to copy the stage that comes `count` stages after K of the tile at `counted`. */
 static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
 {
     attention_warp *m = &d->m;
@@ -65,14 +65,14 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     ptx_val later = attention_plus(f, counted, count / 2 * m->a->tile_k), tile = later;
     if (m->a->layout == ATTENTION_PAGED)
         tile = ptx_sub(f, later, d->ahead);
-    attention_turn_pages(&m->pages, tile);
+    attention_select_pages(&m->pages, tile);
     attention_copy_rows(&rows, attention_key(m->a, later));
     if (!is_v && m->a->kv == ATTENTION_INT8_TOKEN) {
         ptx_val scales = ptx_add(f, d->scales, to);
         attention_copy_scales(&m->copier, WARP_KEYS, scales, attention_key(m->a, later));
     }
     if (is_v)
-        attention_lay_out_next(&m->pages, tile);
+        attention_build_pages(&m->pages, tile);
     copy_commit(f);
 }
 

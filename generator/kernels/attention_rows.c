@@ -34,7 +34,7 @@ static total init_total(const attention *a, attention_rows *rows)
     return (total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
 }
 
-/* The offset of an octet of a block; behind the last, of the numbers of its rows. */
+/* The offset of an octet of a block; after the last, that of its rows' numbers. */
 static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
 {
     return (block * (t->rows->sums.octets + 1) + octet) * NUMBERS;
@@ -121,7 +121,7 @@ static void take(const total *t)
     }
 }
 
-/* Of all totals, where there are more keys than one chunk takes. */
+/* Does something with all totals, where there are more keys than one chunk takes. */
 static void where_long(const total totals[], uint32_t count, uint32_t chunk_keys,
                        void (*what)(const total *t))
 {

@@ -17,8 +17,8 @@ enum {
     ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */
 };
 
-/* What products make: `blocks` of 16 rows by `octets` of eight columns. Of each block lane (g, t), see device/fragment.h, has rows
- * g and g + 8, which are its rows 2 * block and 2 * block + 1; of each octet columns 2t and 2t + 1. */
+/* Sums of products: `blocks` of 16 rows by `octets` of eight columns. Lane (g, t), see device/fragment.h, has rows g and g + 8 of each
+ * block, its rows 2 * block and 2 * block + 1, and columns 2t and 2t + 1 of each octet. */
 typedef struct attention_sums {
     uint32_t blocks, octets;
     ptx_val of[MOST_PRODUCTS][4];
@@ -35,7 +35,7 @@ static inline ptx_val attention_sum(const attention_sums *s, uint32_t i, uint32_
     return s->of[i / 2 * s->octets + n / 2][i % 2 * 2 + n % 2];
 }
 
-/* Rows of O, not yet divided by the sums of their weights. Of each 16 columns a lane has two pairs, in two octets; or, with codes of
+/* Rows of O, not yet divided by the sums of their weights. A lane has two pairs of each 16 columns, in two octets; or, with codes of
  * V, four neighbours, the even ones in one octet and the odd ones in the next. */
 typedef struct attention_rows {
     attention_sums sums;
@@ -49,9 +49,9 @@ void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block)
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-/* Goes over this part's keys: `add` takes a tile of keys, given its first as keys are counted. Of each tile_k a warp has those that
- * are *ahead of the first, U32; null: all. A chunk of the thread block has chunk_keys keys; in the end the sums of all rows are
- * those of all chunks. */
+/* Goes over this part's keys in tiles of tile_k: `add` takes a tile, given its first key as keys are counted, or, where warps have
+ * keys of their own, the warp's first, which is *ahead of that, U32. A chunk of the thread block has chunk_keys keys; in the end
+ * the sums of all rows are those of all chunks. */
 enum { MOST_TOTALS = 2 };
 void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
                           uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),

@@ -88,13 +88,13 @@ void attention_find_keys(attention *a)
     a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
     ptx_val behind = ptx_add(f, a->first, a->tile_q - 1);
     ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
-    a->keys = not_below_0(a, end_of(a, last));
-    ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->keys);
+    a->k.end = not_below_0(a, end_of(a, last));
+    ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->k.end);
     begin = round_down(a, begin);
     ptx_val kept = round_down(a, ptx_add(f, a->first_keys, a->tile_k - 1));
     a->kept = ptx_min(f, kept, begin);
     a->gap = ptx_sub(f, begin, a->kept);
-    a->end = ptx_sub(f, a->keys, a->gap);
+    a->end = ptx_sub(f, a->k.end, a->gap);
     a->first_key = ptx_u32(0);
     a->full_first = not_below_0(a, begin_of(a, last));
     ptx_val full_end = ptx_sub(f, end_of(a, a->first), (int32_t)a->tile_k - 1);
@@ -107,8 +107,9 @@ void attention_find_keys(attention *a)
         ptx_val count = ptx_mul(f, tiles, a->tile_k);
         a->first_key = ptx_mul(f, a->part, count);
         a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
-        a->keys = ptx_min(f, a->keys, attention_key(a, a->end));
+        a->k.end = ptx_min(f, a->k.end, attention_key(a, a->end));
     }
+    a->v.end = a->k_scales.end = a->v_scales.end = a->k.end;
 }
 
 ptx_val attention_key(const attention *a, ptx_val counted)
@@ -228,7 +229,7 @@ static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
     ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row[r]), at = ptx_at(f, row, s->first);
     for (uint32_t i = 0; i < s->count; i++) {
         ptx_val key = ptx_add(f, s->first, s->offset[i]), score = s->score[r][i];
-        ptx_val is_key = ptx_lt(f, key, a->keys);
+        ptx_val is_key = ptx_lt(f, key, a->k.end);
         ptx_mul_to(f, score, a->inner);
         PTX_IF (f, ptx_and(f, is_key, in_rows)) {
             ptx_val from = ptx_at_const(f, at, s->offset[i]);

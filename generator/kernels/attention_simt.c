@@ -386,8 +386,8 @@ static void emit(attention *a)
     PTX_FOR (f, counted, a->first_key, a->end, a->tile_k) {
         ptx_main_loop(f);
         ptx_val key = attention_key(a, counted);
-        attention_turn_pages(&s.pages, counted);
-        attention_lay_out_next(&s.pages, counted);
+        attention_select_pages(&s.pages, counted);
+        attention_build_pages(&s.pages, counted);
         multiply_scores(&s, key);
         if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);

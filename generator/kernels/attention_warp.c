@@ -64,8 +64,8 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Scores of a step, or of two of codes. Of four registers of ldmatrix an octet of keys has two, of a tail one; one of codes
- * becomes a step, once for all blocks. */
+/* Scores of a step, or of two steps of codes. ldmatrix loads four registers: a step of an octet of keys is two of them, a tail
+ * one. A register of codes becomes both registers of a step, once for all blocks: so blocks are the inner loop there. */
 static void multiply_step(warp *m, uint32_t step)
 {
     ptx_fn *f = m->a->f;
@@ -96,7 +96,7 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
-/* Codes of a unit of V: one operand has its even columns, and one the odd ones, of 16 keys. */
+/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
 static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
 {
     const codes_values codes = attention_codes_of(m->a, m->a->type, true);
@@ -108,8 +108,8 @@ static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operan
     }
 }
 
-/* Adds weights times V: of a step's two octets of columns, and 16 keys; or of a tail's octet, and 32 keys. v keeps what is loaded
- * of codes, which is of two steps. */
+/* Adds weights times V. A step is two octets of columns, and 16 keys; a tail one, and 32 keys. v keeps the codes of two steps, which
+ * are loaded together. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
     attention_sums *sums = &m->rows.sums;
@@ -285,7 +285,7 @@ void attention_init_panels(warp *m, const attention_copier *of_q, ptx_val keys)
     m->v.panel = attention_init_panel(&m->copier, a->v, m->keys, a->head_dim_v, keys, m->v.lines);
 }
 
-/* With the tile of K: weights need those of V too. */
+/* Copies K's and V's scales with the tile of K: weights need both. */
 static void copy_scales(const warp *m, ptx_val key)
 {
     if (m->a->kv == ATTENTION_INT8_TOKEN)
@@ -313,14 +313,14 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
 {
     ptx_fn *f = m->a->f;
     attention_wait_for_copies(m);
-    attention_turn_pages(&m->pages, counted);
+    attention_select_pages(&m->pages, counted);
     if (!m->v_in_k)
         attention_copy_rows(&m->v.panel, m->key);
-    attention_lay_out_next(&m->pages, counted);
+    attention_build_pages(&m->pages, counted);
     weigh(of, m->key);
     attention_wait_for_copies(m);
     ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
-    attention_turn_pages(&m->pages, behind);
+    attention_select_pages(&m->pages, behind);
     if (!m->v_in_k)
         attention_copy_rows(&m->k.panel, next);
     add_values(of);
@@ -369,8 +369,8 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
     return ptx_add(m->a->f, layout_at(m->a->f, &of->lines, row, unit), from);
 }
 
-/* Of Q and V the four matrices are rows 0-7 and 8-15 of the first unit, then of the second; of K the two units of keys 0-7, then
- * of keys 8-15; of tails one unit of 32 keys. */
+/* The four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units of keys 0-7,
+ * then of keys 8-15; those of tails one unit of 32 keys. */
 void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
                              const ptx_val *column_warp)
 {

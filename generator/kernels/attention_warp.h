@@ -8,9 +8,9 @@
  * elements, and may have a tail of eight more: there four registers of ldmatrix are of 32 keys instead of 16.
  *
  * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of a
- * row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. Of V it
- * has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones another, so that a
- * lane has four neighbouring columns of O.
+ * row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. A
+ * register of V has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones another, so
+ * that a lane has four neighbouring columns of O.
  */
 #ifndef KERNELS_ATTENTION_WARP_H
 #define KERNELS_ATTENTION_WARP_H
@@ -60,10 +60,10 @@ typedef struct attention_warp {
     attention_rows rows;
 } attention_warp;
 
-/* Known before a launch, where f is null: so many blocks of rows, all keys of a tile and all columns of O. */
+/* A warp with `blocks` blocks of rows, all keys of a tile and all columns of O. Until here f may be null. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. So many threads copy them. */
+/* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. `threads` threads copy them. */
 uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
 void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
 
@@ -100,14 +100,14 @@ static inline ptx_val attention_lane_t(const attention_warp *m)
     return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
 }
 
-/* Of four matrices for ldmatrix, lane 8 * i + j points to row j of matrix i. */
+/* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads. */
 typedef struct attention_matrix_lane {
     ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
 } attention_matrix_lane;
 attention_matrix_lane attention_find_matrix(const attention_warp *m);
 
-/* Finds where the lane's rows are, in Q, and in K and V from `keys` on. Of a warp that does not have all keys or columns of a tile
- * *octet is the first of its keys, and *column_warp which warp's its columns are; null: 0. */
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that share the keys and columns of a tile pass their first
+ * octet of keys, and the warp's number along the columns; others null. */
 void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
                              const ptx_val *octet, const ptx_val *column_warp);
 
@@ -137,8 +137,8 @@ ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, pt
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
 
-/* Raises the shifts of rows of O to those that suit their scores, where that is needed. Of a warp that shares keys these are in
- * `joined`, and rows of scores are others; null: the warp's own. */
+/* Raises the shifts of rows of O to those that suit their scores, where that is needed. Warps that share keys pass the shifts that
+ * suit all of them, and a function that raises the rows of scores, too; others null. */
 void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
                           void *of);
 
