@@ -122,10 +122,9 @@ static void take(const total *t)
 }
 
 /* Does something with all totals, where there are more keys than one chunk takes. */
-static void where_long(const total totals[], uint32_t count, uint32_t chunk_keys,
+static void where_long(const attention *a, const total totals[], uint32_t count, uint32_t chunk_keys,
                        void (*what)(const total *t))
 {
-    const attention *a = totals[0].a;
     ptx_val end = ptx_add(a->f, a->first_key, chunk_keys);
     PTX_IF (a->f, ptx_gt(a->f, a->end, end)) {
         ptx_rarely(a->f);
@@ -142,7 +141,7 @@ void attention_add_chunks(const attention *a, attention_rows *const rows[], uint
     total totals[MOST_TOTALS];
     for (uint32_t i = 0; i < count; i++)
         totals[i] = init_total(a, rows[i]);
-    where_long(totals, count, chunk_keys, clear);
+    where_long(a, totals, count, chunk_keys, clear);
     PTX_FOR (f, chunk, a->first_key, a->end, chunk_keys) {
         ptx_val behind = ptx_add(f, chunk, chunk_keys);
         ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
@@ -150,9 +149,9 @@ void attention_add_chunks(const attention *a, attention_rows *const rows[], uint
             ptx_main_loop(f);
             add(of, counted);
         }
-        where_long(totals, count, chunk_keys, add_chunk);
+        where_long(a, totals, count, chunk_keys, add_chunk);
     }
-    where_long(totals, count, chunk_keys, take);
+    where_long(a, totals, count, chunk_keys, take);
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */

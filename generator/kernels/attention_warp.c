@@ -64,35 +64,40 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Scores of a step, or of two steps of codes. ldmatrix loads four registers: a step of an octet of keys is two of them, a tail
- * one. A register of codes becomes both registers of a step, once for all blocks: so blocks are the inner loop there. */
+/* Adds a step, or the tail, to the scores of an octet of keys. */
+static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
+{
+    ptx_val *scores = attention_product(&m->scores, block, octet);
+    const ptx_val *q = q_of(m, block, step);
+    if (step < m->k.steps)
+        multiply(m, q, k, scores, step == 0);
+    else
+        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), scores, q, k);
+}
+
+/* Adds a step to all scores, or two steps of codes, or the tail. ldmatrix loads four registers: a step of an octet of keys is two of
+ * them, a tail one. A register of codes becomes both registers of a step, once for all blocks. */
 static void multiply_step(warp *m, uint32_t step)
 {
     ptx_fn *f = m->a->f;
     const codes_values codes = attention_codes_of(m->a, m->a->type, false);
     const bool is_tail = step == m->k.steps;
-    const uint32_t registers = is_tail ? 1 : 2, blocks = m->scores.blocks, steps = m->has_codes ? 2 : 1;
-    const uint32_t octets = m->scores.octets < 4 / registers ? m->scores.octets : 4 / registers;
-    const uint32_t products = octets * steps; /* of a block */
-    ptx_val words[4], decoded[2];
-    for (uint32_t i = 0; i < steps * blocks && (!m->holds_q || is_tail); i++)
+    const uint32_t registers = is_tail ? 1 : 2, steps = m->has_codes ? 2 : 1, all = m->scores.octets;
+    const uint32_t octets = all < 4 / registers ? all : 4 / registers; /* that are loaded at once */
+    ptx_val words[4], k[2];
+    for (uint32_t i = 0; i < steps * m->scores.blocks && (!m->holds_q || is_tail); i++)
         load_q(m, i / steps, step + i % steps);
-    for (uint32_t first = 0; first < m->scores.octets; first += octets) {
+    for (uint32_t first = 0; first < all; first += octets) {
         ptx_ldmatrix(f, (int)(octets * registers), words, matrices_at(m, &m->k, first, step));
-        for (uint32_t i = 0; i < products * blocks; i++) {
-            const uint32_t b = m->has_codes ? i % blocks : i / products;
-            const uint32_t product = m->has_codes ? i / blocks : i % products;
-            const uint32_t octet = product % octets, odd = product / octets;
-            const ptx_val *k = m->has_codes ? decoded : &words[registers * octet],
-                          *q = q_of(m, b, step + odd);
-            ptx_val *sums = attention_product(&m->scores, b, first + octet);
-            if (m->has_codes && b == 0)
-                codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * octet + odd]), false, decoded);
-            if (is_tail)
-                ptx_mma_to(f, tensor_shape(m->a->type, false), sums, q, k);
-            else
-                multiply(m, q, k, sums, step + odd == 0);
+        for (uint32_t i = 0; i < 2 * octets && m->has_codes; i++) {
+            const uint32_t odd = i / octets, octet = i % octets;
+            codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * octet + odd]), false, k);
+            for (uint32_t b = 0; b < m->scores.blocks; b++)
+                multiply_octet(m, b, first + octet, step + odd, k);
         }
+        for (uint32_t b = 0; b < m->scores.blocks && !m->has_codes; b++)
+            for (uint32_t octet = 0; octet < octets; octet++)
+                multiply_octet(m, b, first + octet, step, &words[registers * octet]);
     }
 }
 
