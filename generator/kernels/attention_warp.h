@@ -1,5 +1,11 @@
 /* A warp of attention on tensor cores: what it makes of a tile of keys that is in shared memory.
  *
+ *              rows of scores and O       keys of a tile            columns of O
+ *     mma      one block or two of 16     all                       all
+ *     decode   all 16                     its own, in its own ring  all
+ *     wide     of scores a block, else    those of its group        some
+ *              all blocks
+ *
  * Scores stay in the registers in which the first product leaves them: rounded to pairs they are the A operand of the second one.
  * Each lane has parts of two rows of a block, eight apart; four lanes share a row.
  *
@@ -50,10 +56,9 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, shared;
-    ptx_val row_warp,
-        group;   /* U32: its scores are of this block of rows, or pair of them, and of this group's keys */
-    ptx_val key; /* the tile's first, whose rows of K are on their way */
-    ptx_val scales_at; /* of codes: this lane's first scale of K */
+    ptx_val row_warp, group; /* U32: whose rows, a block or two, and whose keys its scores are of */
+    ptx_val key;             /* the tile's first, whose rows of K are on their way */
+    ptx_val scales_at;       /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
     attention_sums scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */

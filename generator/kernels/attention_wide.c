@@ -11,9 +11,7 @@
  * copied behind the first product, the next K behind the second. Tiles lie in strips: see layout.
  *
  * SHIFTS. All warps keep the shifts of all rows, for their sums, and raise them alike, since they read the same numbers.
- * A warp keeps those of its block of scores once more.
- *
- * V's sums have the rows' shifts, and those of the weights their own.
+ * A warp keeps those of its block of scores once more: sums of weights have these, sums of V those of all rows.
  */
 #include "attention_warp.h"
 #include "device/lanes.h"
