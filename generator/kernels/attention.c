@@ -400,7 +400,7 @@ static const attention_strategy *strategy_of(const attention *a, bool is_mma)
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    const attention a = geometry(NULL, v);
+    attention a = geometry(NULL, v);
     const attention_strategy *of = strategy_of(&a, kiln_is(v, "strategy", "mma"));
     const uint32_t tile_q = a.tile_q, tile_k = a.tile_k, head_dim = a.head_dim, head_dim_v = a.head_dim_v,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
@@ -455,8 +455,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    const attention a = init(f, v);
-    void (*const emit_tile)(const attention *a) = strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit;
+    attention a = init(f, v);
+    void (*const emit_tile)(attention * a) = strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;

@@ -5,10 +5,14 @@
 #include "device/codes.h"
 #include <kiln/author/family.h>
 
+/* Rows, keys or columns: a matrix of ldmatrix has eight rows, and of each 16 bytes; a page has a multiple of eight rows. */
+enum { OCTET = 8 };
+
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
     ptx_type type;        /* of elements; S8 for codes */
     ptx_val first;        /* element */
+    ptx_val end;          /* of the rows that this thread block reads: its part of the keys; U32 */
     ptx_val row_stride;   /* elements, U32 */
     ptx_val head_stride;  /* elements, U64 */
     ptx_val first_row;    /* of this sequence, U32 */
@@ -61,11 +65,10 @@ typedef struct attention {
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
     attention_block block;               /* where attention_order_blocks gives one */
-    /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
-     * each head lse has, U32. */
+    /* attention_find_before, U64: rows of O before these, as a workspace counts them and as lse does; and rows of a head in
+     * lse, U32. */
     ptx_val before, log_before, log_rows;
     ptx_val first; /* the tile's first row */
-    ptx_val q_end; /* rows of Q that count: none of them when scale is 0 */
     /* attention_find_sequence: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* not of dense ones */
@@ -80,9 +83,8 @@ typedef struct attention {
     ptx_val diagonal;       /* the key at which query 0 stands; S32 */
     ptx_val first_key, end; /* of this part, as keys are counted */
     ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
-    ptx_val keys;           /* end of the keys, by number, that this part reads */
     ptx_val full_first,
-        full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
+        full_count; /* tiles that begin at the first, or fewer keys after it, are seen by all queries */
     /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
@@ -121,6 +123,12 @@ ptx_val attention_log_at(const attention *a, ptx_val row);
 /* Bytes of an element. */
 uint32_t attention_bytes(const attention_matrix *m);
 
+/* x + n, in no instruction where n is 0. */
+static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
+{
+    return n == 0 ? x : ptx_add(f, x, n);
+}
+
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
 /* K and V as codes of 8 bits are bytes in shared memory, and become numbers on their way into registers. A head's scale of K is a
@@ -143,8 +151,8 @@ double attention_value_factor(const attention *a);
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */
 
 typedef struct attention_strategy {
-    void (*shape)(kiln_shape *s, const attention *a);
-    void (*emit)(const attention *a);
+    void (*shape)(kiln_shape *s, attention *a);
+    void (*emit)(attention *a);
 } attention_strategy;
 
 extern const attention_strategy attention_strategy_simt, attention_strategy_mma, attention_strategy_decode,

@@ -1,7 +1,7 @@
 /* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
- * neighbouring units, and each
- * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
- * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
+ * neighbouring units, and each thread the units of its row that are a team apart: these offsets are constants. Where U is odd,
+ * units go to threads one by one, row after row. From one unit of a thread to its next the step is always the same, except at
+ * the end of a row. */
 #include "attention_copy.h"
 #include "attention_pages.h"
 #include "device/copy.h"
@@ -9,12 +9,10 @@
 #include "device/shared.h"
 #include "device/tail.h"
 
-enum { OCTET = 8 };
-
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
- * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
+/* How many threads take neighbouring units of a row: 8, 4 or 2; as many as there are units if that is odd. At least eight rows are
+ * taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
@@ -65,9 +63,9 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = team_of(p->row_units, p->by->threads), rows = p->by->threads;
+    uint32_t team = team_of(p->row_units, p->by.threads), rows = p->by.threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
-    return (teams){team, rows, p->by->threads / team / rows};
+    return (teams){team, rows, p->by.threads / team / rows};
 }
 
 /* Stores what a unit of codes becomes. Where rows have no padding, neighbouring lanes store 64 bytes apart: then every other pair
@@ -75,10 +73,10 @@ static teams teams_of(const attention_panel *p)
 static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_BYTES])
 {
     enum { HALF = UNIT_BYTES / 2, HALF_BYTES = HALF * 4 };
-    ptx_fn *f = p->by->a->f;
+    ptx_fn *f = p->by.a->f;
     ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
     if (p->lines.row_bytes == p->row_units * p->lines.unit_bytes) {
-        ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, 2), 0), at = ptx_address(f, to);
+        ptx_val turns = ptx_ne(f, ptx_and(f, p->by.tid, 2), 0), at = ptx_address(f, to);
         for (uint32_t i = 0; i < HALF; i++) {
             ptx_val first = x[i];
             x[i] = ptx_select(f, turns, x[HALF + i], first);
@@ -95,12 +93,12 @@ static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_B
 /* Copies a unit of elements, or zeros where they are out of bounds. */
 static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
-    const attention_copier *by = p->by;
+    const attention_copier *by = &p->by;
     const attention *a = by->a;
     const codes_values codes = attention_codes_of(a, PTX_F16, false);
     ptx_val words[4], x[UNIT_BYTES];
-    if (p->from.type == a->wide || by->bytes == 2) {
-        (by->in_background ? copy_unit : copy_unit_now)(a->f, to, from, in_bounds, PTX_NC);
+    if (p->from.type == a->wide || !by->widens) {
+        (by->widens ? copy_unit_now : copy_unit)(a->f, to, from, in_bounds, PTX_NC);
         return;
     }
     tail_load(a->f, PTX_U32, 4, words, from, in_bounds, PTX_NC);
@@ -120,125 +118,120 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
 static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
                        uint32_t bytes, const ptx_val *in_bounds)
 {
-    ptx_fn *f = p->by->a->f;
+    ptx_fn *f = p->by.a->f;
     ptx_val to = shared_at(f, PTX_U32, address, bytes);
-    if (threads >= p->by->threads) {
+    if (threads >= p->by.threads) {
         copy_elements(p, from, to, in_bounds);
         return;
     }
-    PTX_IF (f, ptx_lt(f, p->by->tid, threads)) {
+    PTX_IF (f, ptx_lt(f, p->by.tid, threads)) {
         copy_elements(p, from, to, in_bounds);
     }
 }
 
-static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
+static void copy_even(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
-    ptx_fn *f = p->by->a->f;
+    ptx_fn *f = p->by.a->f;
     teams t = teams_of(p);
     uint32_t rounds = p->row_units / t.team, bytes = attention_bytes(&p->from);
     ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
     if (p->from.is_paged)
-        octet = attention_octet_at(p->by->a, mine);
+        octet = attention_octet_at(p->by.a, mine);
     else
-        at = attention_row_at(p->by->a, &p->from, from, mine);
+        at = attention_row_at(p->by.a, &p->from, from, mine);
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, t.rows * bytes);
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
-        if (first > 0 && (end || p->from.pack_gqa))
+        if (first > 0 && (has_end || p->from.pack_gqa))
             mine = ptx_add(f, mine, t.rows);
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
-            at = at_bytes(f, &p->from, from, attention_load_octet(p->by->a, &p->from, octet, first));
+            at = at_bytes(f, &p->from, from, attention_load_octet(p->by.a, &p->from, octet, first));
         else if (first > 0)
-            at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
+            at = p->from.pack_gqa ? attention_row_at(p->by.a, &p->from, from, mine)
                                   : at_bytes(f, &p->from, at, step);
-        if (end)
-            in_bounds = ptx_lt(f, mine, *end);
+        if (has_end)
+            in_bounds = ptx_lt(f, mine, p->from.end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
             copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * p->unit_elements),
                        p->to, first * p->lines.row_bytes + layout_unit(&p->lines, units),
-                       end ? &in_bounds : NULL);
+                       has_end ? &in_bounds : NULL);
         }
     }
 }
 
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
 
-typedef struct unit {
+/* A thread's unit, and its way to the next one. */
+typedef struct walk {
+    ptx_val from; /* the panel's first column */
     ptx_val row, column, at;
-    ptx_val to; /* without the units before it: only the padding before its row */
-} unit;
+    ptx_val to;           /* without the units before it: only the padding before its row */
+    bool has_hops;        /* else the next unit is found from its row and column */
+    ptx_val within, over; /* hops, bytes of global memory: without and with one more row */
+} walk;
 
-/* Finds a unit's source from its row and column. */
-static void find_unit(const attention_panel *p, ptx_val from, unit *u)
+static void find_unit(const attention_panel *p, walk *w)
 {
-    ptx_fn *f = p->by->a->f;
-    ptx_val line = attention_line_at(p->by->a, &p->from, from, u->row);
-    ptx_val column = ptx_mul(f, u->column, p->unit_elements);
-    u->at = ptx_at(f, line, column);
+    ptx_fn *f = p->by.a->f;
+    ptx_val line = attention_line_at(p->by.a, &p->from, w->from, w->row);
+    w->at = ptx_at(f, line, ptx_mul(f, w->column, p->unit_elements));
 }
 
-/* Steps from a unit to the thread's next one, in bytes of global memory. */
-typedef struct hops {
-    ptx_val within, over; /* without and with one more row */
-} hops;
-
-static hops init_hops(const attention_panel *p)
+static void init_hops(const attention_panel *p, walk *w)
 {
-    ptx_fn *f = p->by->a->f;
-    uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t bytes = attention_bytes(&p->from);
-    ptx_val row = ptx_mul_wide(f, p->from.row_stride, bytes);
+    ptx_fn *f = p->by.a->f;
+    uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
+    ptx_val row = ptx_mul_wide(f, p->from.row_stride, attention_bytes(&p->from));
     ptx_val within = ptx_mul(f, row, rows);
-    within = ptx_add(f, within, columns * UNIT_BYTES);
-    ptx_val over = ptx_add(f, within, row);
-    return (hops){within, ptx_sub(f, over, units * UNIT_BYTES)};
+    w->within = ptx_add(f, within, columns * UNIT_BYTES);
+    w->over = ptx_sub(f, ptx_add(f, w->within, row), units * UNIT_BYTES);
 }
 
 /* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
-static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
+static void step(const attention_panel *p, bool has_row, walk *w)
 {
-    ptx_fn *f = p->by->a->f;
-    uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
+    ptx_fn *f = p->by.a->f;
+    uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
     uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
-    u->column = ptx_var(f, ptx_add(f, u->column, columns));
+    w->column = ptx_var(f, ptx_add(f, w->column, columns));
     if (has_row)
-        u->row = ptx_var(f, ptx_add(f, u->row, rows));
+        w->row = ptx_var(f, ptx_add(f, w->row, rows));
     if (gap > 0)
-        u->to = ptx_var(f, ptx_add(f, u->to, rows * gap));
-    ptx_val is_over = ptx_ge(f, u->column, units);
-    if (h) {
-        ptx_val hop = ptx_select(f, is_over, h->over, h->within);
-        u->at = ptx_at(f, ptx_cast_ptr(f, u->at, PTX_U8), hop);
+        w->to = ptx_var(f, ptx_add(f, w->to, rows * gap));
+    ptx_val is_over = ptx_ge(f, w->column, units);
+    if (w->has_hops) {
+        ptx_val hop = ptx_select(f, is_over, w->over, w->within);
+        w->at = ptx_at(f, ptx_cast_ptr(f, w->at, PTX_U8), hop);
     }
     PTX_WHEN (f, is_over) {
-        ptx_sub_to(f, u->column, units);
+        ptx_sub_to(f, w->column, units);
         if (has_row)
-            ptx_add_to(f, u->row, 1);
+            ptx_add_to(f, w->row, 1);
         if (gap > 0)
-            ptx_add_to(f, u->to, gap);
+            ptx_add_to(f, w->to, gap);
     }
+    if (!w->has_hops)
+        find_unit(p, w);
 }
 
-static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
+static void copy_odd(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
-    ptx_fn *f = p->by->a->f;
-    uint32_t units = p->rows * p->row_units, threads = p->by->threads;
-    bool has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
-    unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
-    ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
-    hops h = {0};
-    find_unit(p, from, &u);
-    if (has_hops)
-        h = init_hops(p);
+    ptx_fn *f = p->by.a->f;
+    uint32_t units = p->rows * p->row_units, threads = p->by.threads;
+    walk w = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
+    w.from = ptx_at(f, p->at, element);
+    w.has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
+    find_unit(p, &w);
+    if (w.has_hops)
+        init_hops(p, &w);
     for (uint32_t first = 0; first < units; first += threads) {
+        ptx_val in_bounds;
         if (first > 0)
-            step(p, has_hops ? &h : NULL, end || !has_hops, &u);
-        if (first > 0 && !has_hops)
-            find_unit(p, from, &u);
-        if (end)
-            in_bounds = ptx_lt(f, u.row, *end);
-        copy_units(p, units - first, u.at, u.to, layout_unit(&p->lines, first), end ? &in_bounds : NULL);
+            step(p, has_end || !w.has_hops, &w);
+        if (has_end)
+            in_bounds = ptx_lt(f, w.row, p->from.end);
+        copy_units(p, units - first, w.at, w.to, layout_unit(&p->lines, first), has_end ? &in_bounds : NULL);
     }
 }
 
@@ -248,70 +241,68 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
                                      uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {
-        .by = by, .from = from, .rows = rows, .elements = elements, .lines = lines, .at = from.first};
+    attention_panel p = {.by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines};
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
-    if (p.row_units % 2 == 0) {
-        const teams t = teams_of(&p);
-        ptx_val team = ptx_div(f, by->tid, t.team);
-        p.column = ptx_and(f, by->tid, t.team - 1);
-        p.row = team;
-        if (t.parts > 1) {
-            p.row = ptx_and(f, team, t.rows - 1);
-            ptx_val part = ptx_div(f, team, t.rows);
-            p.column = ptx_mad(f, part, t.team, p.column);
-        }
-        ptx_val column = ptx_mul(f, p.column, p.unit_elements);
-        p.at = ptx_at(f, from.first, column);
-        if (from.is_paged)
-            p.at = in_octet(f, &from, p.at, p.row);
-    } else {
-        p.row = ptx_div(f, by->tid, p.row_units);
-        p.column = ptx_rem(f, by->tid, p.row_units);
+    p.at = from.first;
+    const bool is_even = p.row_units % 2 == 0;
+    const teams t = teams_of(&p);
+    ptx_val team = ptx_div(f, by->tid, t.team);
+    p.row = team;
+    p.column = is_even ? ptx_and(f, by->tid, t.team - 1) : ptx_rem(f, by->tid, t.team);
+    if (is_even && t.parts > 1) {
+        p.row = ptx_and(f, team, t.rows - 1);
+        p.column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, p.column);
     }
+    if (is_even)
+        p.at = ptx_at(f, from.first, ptx_mul(f, p.column, p.unit_elements));
+    if (is_even && from.is_paged)
+        p.at = in_octet(f, &from, p.at, p.row);
     p.to = ptx_add(f, layout_at(f, &lines, p.row, p.column), to);
     return p;
 }
 
-void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
+void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
 {
     enum { FEW = 4 };
-    ptx_fn *f = p->by->a->f;
-    void (*const copy)(const attention_panel *, ptx_val, const ptx_val *, ptx_val) =
+    ptx_fn *f = p->by.a->f;
+    void (*const copy)(const attention_panel *, ptx_val, bool, ptx_val) =
         p->row_units % 2 == 0 ? copy_even : copy_odd;
     /* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
      * bounds, and all warps go through both. */
-    if (p->by->in_background && p->rows * p->row_units <= FEW * p->by->threads) {
-        copy(p, row, &end, element);
+    if (!p->by.widens && p->rows * p->row_units <= FEW * p->by.threads && ptx_has_sm(f, 80)) {
+        copy(p, row, true, element);
         return;
     }
     ptx_val last = ptx_add(f, row, p->rows);
-    PTX_IF (f, ptx_le(f, last, end)) {
-        copy(p, row, NULL, element);
+    PTX_IF (f, ptx_le(f, last, p->from.end)) {
+        copy(p, row, false, element);
     }
     PTX_ELSE (f) {
-        copy(p, row, &end, element);
+        copy(p, row, true, element);
     }
+}
+
+void attention_copy_rows(const attention_panel *p, ptx_val row)
+{
+    attention_copy_part(p, row, ptx_u32(0));
 }
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */
 
-enum { SCALE_BYTES = 4 };
-
 /* From key `first` of the tile on, one of K and one of V per thread. */
-static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row,
-                        ptx_val end)
+static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row)
 {
+    enum { SCALE_BYTES = 4 };
     ptx_fn *f = by->a->f;
-    for (uint32_t is_v = 0; is_v < 2; is_v++) {
-        const attention_matrix *m = is_v ? &by->a->v_scales : &by->a->k_scales;
-        if (is_v)
-            to = ptx_add(f, to, rows * SCALE_BYTES);
-        ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, first), number = ptx_add(f, row, mine);
-        ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
+    const attention_matrix *const matrices[] = {&by->a->k_scales, &by->a->v_scales};
+    for (uint32_t i = 0; i < 2; i++) {
+        const attention_matrix *m = matrices[i];
+        to = attention_plus(f, to, i * rows * SCALE_BYTES);
+        ptx_val mine = attention_plus(f, by->tid, first), number = ptx_add(f, row, mine);
+        ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, m->end);
         ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, SCALE_BYTES, to), 0), scale;
-        if (by->in_background) {
+        if (ptx_has_sm(f, 80)) {
             ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), 0);
             ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
         } else {
@@ -321,16 +312,16 @@ static void copy_scales(const attention_copier *by, uint32_t first, uint32_t row
     }
 }
 
-void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end)
+void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row)
 {
     ptx_fn *f = by->a->f;
     for (uint32_t first = 0; first < rows; first += by->threads) {
         if (first + by->threads <= rows) {
-            copy_scales(by, first, rows, to, row, end);
+            copy_scales(by, first, rows, to, row);
             continue;
         }
         PTX_IF (f, ptx_lt(f, by->tid, rows - first)) {
-            copy_scales(by, first, rows, to, row, end);
+            copy_scales(by, first, rows, to, row);
         }
     }
 }
@@ -343,14 +334,14 @@ void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_
     ptx_fn *f = a->f;
     uint32_t units = a->head_dim_v / OCTET, team = team_of(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
-        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, i);
+        ptx_val has_unit, position = attention_plus(f, thread, i);
         ptx_val row = ptx_add(f, ptx_div(f, position, team), first);
         ptx_val of_team = ptx_rem(f, position, team);
         bool is_ragged = i + threads > rows * team;
         if (is_ragged)
             has_unit = ptx_lt(f, thread, rows * team - i);
         for (uint32_t n = 0; n < units; n += team) {
-            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, n);
+            ptx_val column = attention_plus(f, of_team, n);
             ptx_val from = ptx_add(f, layout_at(f, &lines, row, column), shared);
             ptx_val words[4], number = ptx_add(f, row, a->first);
             ptx_val in_bounds = ptx_lt(f, number, a->rows);

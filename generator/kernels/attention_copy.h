@@ -8,14 +8,13 @@
 typedef struct attention_copier {
     const attention *a;
     uint32_t threads;
-    uint32_t bytes;     /* of an element in shared memory: those of 16 bits may be widened to F32 */
-    bool in_background; /* from sm_80 on; not for wider elements */
+    bool widens; /* elements to F32, in registers; else copies are in the background where they can be */
     ptx_val tid;
 } attention_copier;
 
-/* Tiles on tensor cores: strips of so many rows, of `units` units each, that so many threads copy. Rows 4 to 7 of every eight have
- * the two units of a strip in the other order, and a gap follows each strip. A lane finds its row once; from strip to strip it is
- * a constant. An odd number of units has no strips: such rows have no bank conflict anyway. */
+/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It lies in strips: rows 4 to 7 of
+ * every eight have the two units of a strip in the other order, and a gap follows each strip. A lane finds its row once; from
+ * strip to strip it is a constant. An odd number of units has no strips: such rows have no bank conflict anyway. */
 layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
 
 /* `at`, moved to a row, which may be in a page of the tile that copies are for. */
@@ -23,7 +22,7 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 /* A panel: some columns of some rows of a matrix, and its destination. */
 typedef struct attention_panel {
-    const attention_copier *by;
+    attention_copier by;
     attention_matrix from;
     uint32_t rows, elements;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
@@ -35,13 +34,15 @@ typedef struct attention_panel {
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, layout lines);
 
-/* Copies the panel whose first row is `row` and whose first column is `element`; rows from `end` on are zeros. */
-void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element);
+/* Copies the panel whose first row is `row`, and whose first column is `element`, or 0; rows from the matrix's end on are zeros. */
+void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element);
+void attention_copy_rows(const attention_panel *p, ptx_val row);
 
-/* With a scale for each key: copies those of K, of so many rows from `row` on, and behind them those of V. From `end` on they are 0. */
-void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end);
+/* With a scale for each key: copies those of K, of `rows` rows from `row` on, and after them those of V. From the end on they
+ * are 0. */
+void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row);
 
-/* Stores `rows` rows of O from shared memory, from the tile's row `first` on: so many threads, of which this is number
+/* Stores `rows` rows of O from shared memory, from the tile's row `first` on. `threads` threads share them, of which this is number
  * `thread`. */
 void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first, uint32_t rows,
                           ptx_val thread, uint32_t threads);

@@ -5,7 +5,7 @@
 #include "attention_score.h"
 #include "device/shared.h"
 
-enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };
+enum { TILES = 2, OWN_BYTES = 8 };
 
 static uint32_t entry_bytes(const attention *a)
 {
@@ -69,7 +69,7 @@ static void fetch(attention_pages *p, ptx_val counted)
     ptx_fn *f = p->a->f;
     const place at = find_octet(p, counted);
     ptx_val from = ptx_at(f, p->a->page_table, at.entry);
-    PTX_WHEN (f, ptx_lt(f, at.key, p->a->keys)) {
+    PTX_WHEN (f, ptx_lt(f, at.key, p->a->k.end)) {
         ptx_set(f, p->page, ptx_as(f, PTX_U32, ptx_load_hint(f, from, PTX_NC)));
     }
 }
@@ -125,18 +125,18 @@ attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
         fetch(&p, a->first_key);
         lay_out(&p, a->first_key);
     }
-    attention_turn_pages(&p, a->first_key);
+    attention_select_pages(&p, a->first_key);
     ptx_barrier(f);
     return p;
 }
 
-void attention_turn_pages(attention_pages *p, ptx_val counted)
+void attention_select_pages(attention_pages *p, ptx_val counted)
 {
     if (p->a->layout == ATTENTION_PAGED)
         p->a->octets = tile_at(p, counted);
 }
 
-void attention_lay_out_next(attention_pages *p, ptx_val counted)
+void attention_build_pages(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
     if (p->a->layout != ATTENTION_PAGED)

@@ -17,19 +17,18 @@ typedef struct attention_pages {
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(const attention *a);
 
-/* Lays out the first tile, and turns to it: copies may follow. Of each warp the first `warp_octets` lanes lay out octets, those
- * of the warp's own keys; 0: the first threads do, an octet each. */
+/* Builds the first tile's entries and selects them: copies may follow. The first `warp_octets` lanes of each warp make an octet's
+ * entry each, of the warp's own keys; 0: the first threads of the thread block do. */
 attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
 
-/* The copies that follow are of the tile that begins at a counted key. */
-void attention_turn_pages(attention_pages *p, ptx_val counted);
+/* Selects the tile that begins at a counted key, for the copies that follow. */
+void attention_select_pages(attention_pages *p, ptx_val counted);
 
-/* Lays out the tile behind the one that begins at a counted key. A barrier must come before, behind the copies of the tile
- * in front of that one, and one after, in front of the copies of what is laid out. */
-void attention_lay_out_next(attention_pages *p, ptx_val counted);
+/* Builds the entries of the tile after the one that begins at a counted key. A barrier must come before it, after the copies of the
+ * tile before that one, and one between it and the copies of its tile. */
+void attention_build_pages(attention_pages *p, ptx_val counted);
 
-/* Bytes in front of the octet that a row is in. The octet of a row that is `rows` behind it, a multiple of eight, is a
- * constant away. */
+/* The address of a row's entry; and the bytes before the octet of a row, `rows` rows after that one, a multiple of eight. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 

@@ -18,7 +18,8 @@
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_own_key(const attention *a, ptx_val row)
+/* The key at which a row's query stands, S32; it may be none. */
+static ptx_val own_key(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
@@ -34,7 +35,7 @@ static ptx_val has_limit(const attention *a, ptx_val limit)
 static ptx_val end_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = attention_own_key(a, row);
+    ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = own_key(a, row);
     if (a->is_causal)
         return ptx_min(f, ptx_add(f, own, 1), length);
     ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
@@ -45,7 +46,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_add(f, attention_own_key(a, row), 1);
+    ptx_val behind = ptx_add(f, own_key(a, row), 1);
     ptx_val limited = ptx_sub(f, behind, a->window_left);
     return ptx_select(f, has_limit(a, a->window_left), limited, 0);
 }
@@ -87,13 +88,13 @@ void attention_find_keys(attention *a)
     a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
     ptx_val behind = ptx_add(f, a->first, a->tile_q - 1);
     ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
-    a->keys = not_below_0(a, end_of(a, last));
-    ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->keys);
+    a->k.end = not_below_0(a, end_of(a, last));
+    ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->k.end);
     begin = round_down(a, begin);
     ptx_val kept = round_down(a, ptx_add(f, a->first_keys, a->tile_k - 1));
     a->kept = ptx_min(f, kept, begin);
     a->gap = ptx_sub(f, begin, a->kept);
-    a->end = ptx_sub(f, a->keys, a->gap);
+    a->end = ptx_sub(f, a->k.end, a->gap);
     a->first_key = ptx_u32(0);
     a->full_first = not_below_0(a, begin_of(a, last));
     ptx_val full_end = ptx_sub(f, end_of(a, a->first), (int32_t)a->tile_k - 1);
@@ -106,8 +107,9 @@ void attention_find_keys(attention *a)
         ptx_val count = ptx_mul(f, tiles, a->tile_k);
         a->first_key = ptx_mul(f, a->part, count);
         a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
-        a->keys = ptx_min(f, a->keys, attention_key(a, a->end));
+        a->k.end = ptx_min(f, a->k.end, attention_key(a, a->end));
     }
+    a->v.end = a->k_scales.end = a->v_scales.end = a->k.end;
 }
 
 ptx_val attention_key(const attention *a, ptx_val counted)
@@ -117,37 +119,33 @@ ptx_val attention_key(const attention *a, ptx_val counted)
     return ptx_add(f, counted, ptx_select(f, is_behind, a->gap, 0));
 }
 
-ptx_val attention_is_masked(const attention *a, ptx_val key)
-{
-    return ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count);
-}
-
 /* ---- masks ----------------------------------------------------------------------------------------------------------- */
 
-static void hide_unless(const attention *a, ptx_val is_seen, ptx_val *score)
+static void hide_unless(const attention *a, ptx_val is_seen, ptx_val score)
 {
-    ptx_set(a->f, *score, ptx_select(a->f, is_seen, *score, softmax_none(a->wide)));
+    ptx_set(a->f, score, ptx_select(a->f, is_seen, score, softmax_none(a->wide)));
 }
 
-void attention_mask_scores(const attention *a, ptx_val key, const attention_scores rows[], uint32_t count)
+/* Sets scores to -inf where their row does not see the key. */
+static void mask_scores(const attention *a, ptx_val key, const attention_scores *s)
 {
     ptx_fn *f = a->f;
-    for (uint32_t r = 0; r < count; r++) {
-        ptx_val end = end_of(a, rows[r].row);
-        ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), end);
-        for (uint32_t i = 0; i < rows[r].count; i++)
-            hide_unless(a, ptx_lt(f, beyond, -(int32_t)rows[r].offsets[i]), rows[r].score[i]);
+    for (uint32_t r = 0; r < s->rows; r++) {
+        ptx_val end = end_of(a, s->row[r]);
+        ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, s->first), end);
+        for (uint32_t i = 0; i < s->count; i++)
+            hide_unless(a, ptx_lt(f, beyond, -(int32_t)s->offset[i]), s->score[r][i]);
     }
     PTX_IF (f, ptx_lt(f, key, a->full_first)) {
         ptx_rarely(f);
-        for (uint32_t r = 0; r < count; r++) {
-            ptx_val begin = begin_of(a, rows[r].row);
-            ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), begin);
-            ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, rows[r].first, a->first_keys));
-            for (uint32_t i = 0; i < rows[r].count; i++) {
-                ptx_val is_within = ptx_ge(f, within, -(int32_t)rows[r].offsets[i]);
-                ptx_val is_kept = ptx_lt(f, beyond, -(int32_t)rows[r].offsets[i]);
-                hide_unless(a, ptx_or(f, is_within, is_kept), rows[r].score[i]);
+        for (uint32_t r = 0; r < s->rows; r++) {
+            ptx_val begin = begin_of(a, s->row[r]);
+            ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, s->first), begin);
+            ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, s->first, a->first_keys));
+            for (uint32_t i = 0; i < s->count; i++) {
+                ptx_val is_within = ptx_ge(f, within, -(int32_t)s->offset[i]);
+                ptx_val is_kept = ptx_lt(f, beyond, -(int32_t)s->offset[i]);
+                hide_unless(a, ptx_or(f, is_within, is_kept), s->score[r][i]);
             }
         }
     }
@@ -167,7 +165,7 @@ void attention_init_scores(attention *a, ptx_val scale)
     ptx_fn *f = a->f;
     ptx_val one = ptx_number(a->wide, 1), is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
     ptx_val factor = times(a, ptx_select(f, is_zero, one, scale), log2_e);
-    a->q_end = ptx_select(f, is_zero, 0, a->rows);
+    a->q.end = ptx_select(f, is_zero, 0, a->rows);
     a->factor = a->shaping == ATTENTION_PLAIN ? factor : one;
     a->inner = factor;
     if (a->shaping == ATTENTION_SOFTCAP) {
@@ -194,10 +192,10 @@ void attention_init_scores(attention *a, ptx_val scale)
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------------- */
 
-static void cap_score(const attention *a, ptx_val *score)
+static void cap_score(const attention *a, ptx_val score)
 {
     ptx_fn *f = a->f;
-    ptx_val exponent = ptx_mul(f, *score, a->inner);
+    ptx_val exponent = ptx_mul(f, score, a->inner);
     if (a->wide == PTX_F64) { /* 2^x has no infinity there */
         ptx_val is_large = ptx_gt(f, exponent, 1000);
         exponent = ptx_select(f, is_large, 1000, exponent);
@@ -205,77 +203,78 @@ static void cap_score(const attention *a, ptx_val *score)
     ptx_val power = softmax_exp2(f, a->wide, exponent);
     ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
     share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
-    ptx_set(f, *score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
+    ptx_set(f, score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
 }
 
-static void add_distances(const attention *a, const attention_scores *s)
+static void add_distances(const attention *a, const attention_scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;
-    ptx_val own = attention_own_key(a, s->row), head = attention_head_of(a, s->row);
+    ptx_val own = own_key(a, s->row[r]), head = attention_head_of(a, s->row[r]);
     ptx_val slope = ptx_load(f, ptx_at(f, a->alibi_slopes, head));
     ptx_val down = times(a, slope, -log2_e);
     ptx_val first = ptx_cvt(f, a->wide, ptx_sub(f, ptx_as(f, PTX_S32, s->first), own));
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val ahead = ptx_add(f, first, ptx_number(a->wide, s->offsets[i]));
-        ptx_val score = ptx_mul(f, *s->score[i], a->inner);
-        ptx_set(f, *s->score[i], ptx_fma(f, ptx_abs(f, ahead), down, score));
+        ptx_val ahead = ptx_add(f, first, ptx_number(a->wide, s->offset[i]));
+        ptx_val score = ptx_mul(f, s->score[r][i], a->inner);
+        ptx_set(f, s->score[r][i], ptx_fma(f, ptx_abs(f, ahead), down, score));
     }
 }
 
 /* Elements for keys that no query of the tile sees are not read. -infinity replaces the score, since added to
  * a NaN or +infinity it would give a NaN. */
-static void add_mask(const attention *a, const attention_scores *s)
+static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;
-    ptx_val in_rows = ptx_lt(f, s->row, a->rows);
-    ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row), at = ptx_at(f, row, s->first);
+    ptx_val in_rows = ptx_lt(f, s->row[r], a->rows);
+    ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row[r]), at = ptx_at(f, row, s->first);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val key = ptx_add(f, s->first, s->offsets[i]);
-        ptx_val is_key = ptx_lt(f, key, a->keys);
-        ptx_mul_to(f, *s->score[i], a->inner);
+        ptx_val key = ptx_add(f, s->first, s->offset[i]), score = s->score[r][i];
+        ptx_val is_key = ptx_lt(f, key, a->k.end);
+        ptx_mul_to(f, score, a->inner);
         PTX_IF (f, ptx_and(f, is_key, in_rows)) {
-            ptx_val from = ptx_at_const(f, at, s->offsets[i]);
+            ptx_val from = ptx_at_const(f, at, s->offset[i]);
             ptx_val element = a->type == PTX_F64 ? ptx_load(f, from) : widen_load(f, a->type, from);
-            ptx_fma_to(f, *s->score[i], element, ptx_number(a->wide, log2_e));
+            ptx_fma_to(f, score, element, ptx_number(a->wide, log2_e));
             ptx_val is_hidden = ptx_eq(f, element, softmax_none(a->wide));
             PTX_WHEN (f, is_hidden) {
-                ptx_set(f, *s->score[i], softmax_none(a->wide));
+                ptx_set(f, score, softmax_none(a->wide));
             }
         }
     }
 }
 
-void attention_shape_scores(const attention *a, const attention_scores rows[], uint32_t count)
+static void shape_scores(const attention *a, const attention_scores *s)
 {
-    for (uint32_t r = 0; r < count; r++) {
-        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < rows[r].count; i++)
-            cap_score(a, rows[r].score[i]);
+    for (uint32_t r = 0; r < s->rows; r++) {
+        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < s->count; i++)
+            cap_score(a, s->score[r][i]);
         if (a->shaping == ATTENTION_ALIBI)
-            add_distances(a, &rows[r]);
+            add_distances(a, s, r);
         if (a->shaping == ATTENTION_MASK)
-            add_mask(a, &rows[r]);
+            add_mask(a, s, r);
     }
 }
 
-void attention_shape_and_mask(const attention *a, ptx_val key, uint32_t count,
-                              void (*find)(void *of, ptx_val key, attention_scores rows[]), void *of)
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
+                              void (*find)(void *of, ptx_val key, attention_scores *s), void *of)
 {
-    attention_scores rows[ATTENTION_MOST_ROWS];
-    if (a->shaping != ATTENTION_PLAIN) {
-        find(of, key, rows);
-        attention_shape_scores(a, rows, count);
+    attention_scores s;
+    if (finds_once || a->shaping != ATTENTION_PLAIN) {
+        find(of, key, &s);
+        shape_scores(a, &s);
     }
-    PTX_IF (a->f, attention_is_masked(a, key)) {
+    PTX_IF (a->f, ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count)) {
         ptx_rarely(a->f);
-        find(of, key, rows);
-        attention_mask_scores(a, key, rows, count);
+        if (!finds_once)
+            find(of, key, &s);
+        mask_scores(a, key, &s);
     }
 }
 
-/* ---- sinks ----------------------------------------------------------------------------------------------------------- */
+/* ---- ends of rows ---------------------------------------------------------------------------------------------------- */
 
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row *const rows[],
-                         ptx_val shrink[], uint32_t count)
+void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
+                         uint32_t count)
 {
     ptx_fn *f = a->f;
     const bool has_scales = attention_has_head_scales(a);
@@ -287,11 +286,21 @@ void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_ro
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
-            ptx_val share = softmax_add_sink(f, a->wide, rows[i], times(a, sink, log2_e));
+            ptx_val share = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
             if (has_scales)
                 ptx_mul_to(f, shrink[i], share);
             else
                 ptx_set(f, shrink[i], share);
         }
+    }
+}
+
+void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row)
+{
+    ptx_fn *f = a->f;
+    ptx_val is_wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
+    PTX_IF (f, ptx_and(f, is_here, is_wanted)) {
+        ptx_val at = attention_log_at(a, number);
+        ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
     }
 }

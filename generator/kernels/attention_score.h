@@ -9,43 +9,35 @@
 /* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
 void attention_find_keys(attention *a);
 
-/* The key at which a row's query stands, S32; it may be none. */
-ptx_val attention_own_key(const attention *a, ptx_val row);
-
 /* The number of the key that is counted as `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 
-/* Whether some query of the tile does not see some of the tile_k keys from `key` on. */
-ptx_val attention_is_masked(const attention *a, ptx_val key);
-
-/* A lane's scores of a row: score i is that of key first + offsets[i]. */
+/* A lane's scores of some rows: score[r][i] is that of row[r] and of key first + offset[i]. Rows are numbers of the tile's
+ * head, keys U32. */
 enum { ATTENTION_MOST_ROWS = 8, ATTENTION_MOST_SCORES = 32 };
 typedef struct attention_scores {
-    ptx_val row;                                    /* number */
-    ptx_val first;                                  /* the lane's first key; U32 */
-    uint32_t count, offsets[ATTENTION_MOST_SCORES]; /* keys behind it */
-    ptx_val *score[ATTENTION_MOST_SCORES];          /* variables */
+    uint32_t rows, count;
+    ptx_val row[ATTENTION_MOST_ROWS];
+    ptx_val first;
+    uint32_t offset[ATTENTION_MOST_SCORES];
+    ptx_val score[ATTENTION_MOST_ROWS][ATTENTION_MOST_SCORES]; /* variables */
 } attention_scores;
 
-/* Sets scores to -inf where their row does not see the key; tile_k keys begin at `key`. For all rows of a lane at once, which
- * look but once for a window. */
-void attention_mask_scores(const attention *a, ptx_val key, const attention_scores rows[], uint32_t count);
-
-/* Declares the parameters of the shaping, behind all others, and finds factor and q_end. With scale 0 Q is zeros and the scale
+/* Declares the parameters of the shaping, behind all others, and finds factor and Q's end. With scale 0 Q is zeros and the scale
  * that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* Shapes a lane's scores of a tile. Afterwards `factor` makes powers of two of them. */
-void attention_shape_scores(const attention *a, const attention_scores rows[], uint32_t count);
-
-/* Shapes the scores of a tile and masks those that some row does not see. `find` finds the rows where they are needed:
- * kept, they would take registers. */
-void attention_shape_and_mask(const attention *a, ptx_val key, uint32_t count,
-                              void (*find)(void *of, ptx_val key, attention_scores rows[]), void *of);
+/* Shapes the scores of the tile_k keys from `key` on, of which `factor` then makes powers of two, and sets those to -inf whose row does
+ * not see the key. `find` finds them where they are needed, since rows and keys would take registers, or once. */
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
+                              void (*find)(void *of, ptx_val key, attention_scores *s), void *of);
 
 /* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is what their sums of V have to be multiplied by
  * beside their share, with V's scale of the head. */
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row *const rows[],
-                         ptx_val shrink[], uint32_t count);
+void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
+                         uint32_t count);
+
+/* Where `is_here` holds, stores the log-sum-exp of a row, if it is asked for. */
+void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);
 
 #endif

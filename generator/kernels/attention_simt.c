@@ -36,16 +36,14 @@ enum {
 };
 
 typedef struct simt {
-    attention a;
-    ptx_fn *f;
-    uint32_t rows, keys;             /* scores of a lane */
-    uint32_t vector, vectors;        /* columns of O in a vector; vectors */
-    uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
-    bool is_ragged;                  /* the last vector of some lanes is beyond the row */
-    uint32_t panel_keys;             /* of V */
-    uint32_t group_bytes;            /* of weights of a group's rows */
-    layout lines, k_lines;           /* of panels of Q, of K */
-    uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
+    attention *a;
+    uint32_t keys;        /* a lane's, of a tile */
+    uint32_t bytes, unit; /* of a wide element; wide elements in 16 bytes */
+    bool is_ragged;       /* the last vector of some lanes is beyond the row */
+    uint32_t panel_keys;  /* of V */
+    uint32_t group_bytes; /* of weights of a group's rows */
+    uint32_t row_bytes;   /* of panels of Q and K */
+    layout q_lines, k_lines, v_lines;
     attention_copier copier;
     attention_panel q, k, v;
     attention_pages pages;
@@ -54,28 +52,35 @@ typedef struct simt {
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
-    softmax_row row[MOST_ROWS];
     ptx_val value_scale[MOST_KEYS]; /* with a scale for each key */
-    ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
+    ptx_val score[MOST_ROWS][MOST_KEYS];
+    attention_slices o; /* this lane's */
 } simt;
+
+static uint32_t columns_of(const simt *s)
+{
+    return s->o.width * s->o.count;
+}
+
+/* Loads 16 bytes of elements. */
+static void load_unit(const simt *s, ptx_val address, uint32_t byte, ptx_val out[4])
+{
+    ptx_load_vec(s->a->f, (int)s->unit, out, shared_at(s->a->f, s->a->wide, address, byte), PTX_PLAIN);
+}
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
 static void multiply_panel(simt *s, uint32_t elements)
 {
-    ptx_fn *f = s->f;
+    ptx_fn *f = s->a->f;
     PTX_FOR (f, offset, ptx_u32(0), elements * s->bytes, STEP * s->bytes) {
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
         for (uint32_t u = 0; u < STEP / s->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
             for (uint32_t c = 0; c < s->keys; c++)
-                ptx_load_vec(
-                    f, (int)s->unit, k[c],
-                    shared_at(s->f, s->a.wide, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES),
-                    PTX_PLAIN);
-            for (uint32_t r = 0; r < s->rows; r++) {
-                ptx_load_vec(f, (int)s->unit, q,
-                             shared_at(s->f, s->a.wide, q_at, r * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                load_unit(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES, k[c]);
+            for (uint32_t r = 0; r < s->o.rows; r++) {
+                load_unit(s, q_at, r * s->row_bytes + u * UNIT_BYTES, q);
                 for (uint32_t c = 0; c < s->keys; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
                         ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
@@ -86,66 +91,68 @@ static void multiply_panel(simt *s, uint32_t elements)
 
 static attention_panel init_q(const simt *s, uint32_t elements)
 {
-    return attention_init_panel(&s->copier, s->a.q, s->a.tile_q, elements, s->stage, s->lines);
+    return attention_init_panel(&s->copier, s->a->q, s->a->tile_q, elements, s->stage, s->q_lines);
 }
 
 static attention_panel init_k(const simt *s, uint32_t elements)
 {
-    ptx_val to = ptx_add(s->f, s->stage, s->a.tile_q * s->row_bytes);
-    return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->k_lines);
+    ptx_val to = ptx_add(s->a->f, s->stage, s->a->tile_q * s->row_bytes);
+    return attention_init_panel(&s->copier, s->a->k, s->a->tile_k, elements, to, s->k_lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
                       ptx_val element)
 {
-    ptx_fn *f = s->f;
+    ptx_fn *f = s->a->f;
     ptx_barrier(f);
-    attention_copy_rows(q, s->a.first, s->a.q_end, element);
-    attention_copy_rows(k, key, s->a.keys, element);
+    attention_copy_part(q, s->a->first, element);
+    attention_copy_part(k, key, element);
     ptx_barrier(f);
     multiply_panel(s, q->elements);
 }
 
 static void multiply_scores(simt *s, ptx_val key)
 {
-    ptx_fn *f = s->f;
-    uint32_t full = s->a.head_dim / PANEL * PANEL;
-    for (uint32_t r = 0; r < s->rows; r++)
+    ptx_fn *f = s->a->f;
+    uint32_t full = s->a->head_dim / PANEL * PANEL;
+    for (uint32_t r = 0; r < s->o.rows; r++)
         for (uint32_t c = 0; c < s->keys; c++)
-            s->score[r][c] = ptx_var(f, ptx_number(s->a.wide, 0));
+            s->score[r][c] = ptx_var(f, ptx_number(s->a->wide, 0));
     if (full > 0) {
         PTX_FOR (f, element, ptx_u32(0), full, PANEL) {
             add_panel(s, &s->q, &s->k, key, element);
         }
     }
-    if (full < s->a.head_dim) {
-        attention_panel q = init_q(s, s->a.head_dim - full), k = init_k(s, s->a.head_dim - full);
+    if (full < s->a->head_dim) {
+        attention_panel q = init_q(s, s->a->head_dim - full), k = init_k(s, s->a->head_dim - full);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-static void find_scores(void *of, ptx_val key, attention_scores rows[])
+static void find_scores(void *of, ptx_val key, attention_scores *scores)
 {
     simt *s = of;
-    ptx_fn *f = s->f;
-    ptx_val first = ptx_mad(f, s->group, s->rows, s->a.first), mine = ptx_add(f, key, s->lane);
-    for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val row = r == 0 ? first : ptx_add(f, first, r);
-        rows[r] = (attention_scores){.row = row, .first = mine, .count = s->keys};
-        for (uint32_t c = 0; c < s->keys; c++) {
-            rows[r].offsets[c] = c * GROUP_LANES;
-            rows[r].score[c] = &s->score[r][c];
-        }
+    ptx_fn *f = s->a->f;
+    ptx_val first = ptx_mad(f, s->group, s->o.rows, s->a->first);
+    scores->first = ptx_add(f, key, s->lane);
+    scores->rows = s->o.rows;
+    scores->count = s->keys;
+    for (uint32_t c = 0; c < s->keys; c++)
+        scores->offset[c] = c * GROUP_LANES;
+    for (uint32_t r = 0; r < s->o.rows; r++) {
+        scores->row[r] = attention_plus(f, first, r);
+        for (uint32_t c = 0; c < s->keys; c++)
+            scores->score[r][c] = s->score[r][c];
     }
 }
 
 static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val key)
 {
-    ptx_fn *f = s->f;
-    ptx_val from = attention_line_at(&s->a, scales, scales->first, key),
-            in_bounds = ptx_lt(f, key, s->a.keys), scale;
+    ptx_fn *f = s->a->f;
+    ptx_val from = attention_line_at(s->a, scales, scales->first, key),
+            in_bounds = ptx_lt(f, key, scales->end), scale;
     tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
     return scale;
 }
@@ -153,88 +160,86 @@ static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val
 /* And loads the scales of V. */
 static void scale_scores(simt *s, ptx_val key)
 {
-    ptx_val mine = ptx_add(s->f, key, s->lane);
+    ptx_val mine = ptx_add(s->a->f, key, s->lane);
     for (uint32_t c = 0; c < s->keys; c++) {
-        ptx_val number = c == 0 ? mine : ptx_add(s->f, mine, c * GROUP_LANES);
-        ptx_val scale = load_scale(s, &s->a.k_scales, number);
-        s->value_scale[c] = load_scale(s, &s->a.v_scales, number);
-        for (uint32_t r = 0; r < s->rows; r++)
-            ptx_mul_to(s->f, s->score[r][c], scale);
+        ptx_val number = attention_plus(s->a->f, mine, c * GROUP_LANES);
+        ptx_val scale = load_scale(s, &s->a->k_scales, number);
+        s->value_scale[c] = load_scale(s, &s->a->v_scales, number);
+        for (uint32_t r = 0; r < s->o.rows; r++)
+            ptx_mul_to(s->a->f, s->score[r][c], scale);
     }
 }
 
 static void weigh_row(simt *s, uint32_t r)
 {
-    ptx_fn *f = s->f;
-    const attention *a = &s->a;
+    ptx_fn *f = s->a->f;
+    const attention *a = s->a;
     ptx_val most = s->score[r][0];
     for (uint32_t c = 1; c < s->keys; c++)
         most = ptx_max(f, most, s->score[r][c]);
     most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
     ptx_val shift = ptx_mul(f, most, a->factor);
-    ptx_val shrink = softmax_raise(f, a->wide, &s->row[r], shift),
-            minus = softmax_minus(f, a->wide, &s->row[r]);
-    ptx_mul_to(f, s->row[r].sum, shrink);
+    ptx_val shrink = softmax_raise(f, a->wide, &s->o.row[r], shift);
+    ptx_val minus = softmax_minus(f, a->wide, &s->o.row[r]);
+    ptx_mul_to(f, s->o.row[r].sum, shrink);
     for (uint32_t c = 0; c < s->keys; c++) {
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
         ptx_val weight = softmax_exp2(f, a->wide, x);
-        ptx_add_to(f, s->row[r].sum, weight);
+        ptx_add_to(f, s->o.row[r].sum, weight);
         if (a->kv == ATTENTION_INT8_TOKEN)
             weight = ptx_mul(f, weight, s->value_scale[c]);
-        ptx_store(f, shared_at(s->f, s->a.wide, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes),
-                  weight);
+        const uint32_t byte = (r * a->tile_k + c * GROUP_LANES) * s->bytes;
+        ptx_store(f, shared_at(f, a->wide, s->weights, byte), weight);
     }
-    for (uint32_t i = 0; i < s->vector * s->vectors; i++)
-        ptx_mul_to(f, s->sum[r][i], shrink);
+    for (uint32_t i = 0; i < columns_of(s); i++)
+        ptx_mul_to(f, s->o.sums[r][i], shrink);
 }
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-/* Loads the lane's columns of the row that `from` and `last` point into. */
-static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COLUMNS])
+/* Loads the lane's columns of a row, of which these are the addresses of the first and the last vector. */
+static void load_columns(simt *s, ptx_val first, ptx_val last, uint32_t byte, ptx_val v[MOST_COLUMNS])
 {
-    ptx_fn *f = s->f;
-    for (uint32_t i = 0; i < s->vectors; i++) {
-        bool is_last = i + 1 == s->vectors && s->is_ragged;
-        ptx_val at = is_last ? last : ptx_at_bytes(f, from, i * GROUP_LANES * s->vector * s->bytes);
-        ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
+    ptx_fn *f = s->a->f;
+    for (uint32_t i = 0; i < s->o.count; i++) {
+        const bool is_last = i + 1 == s->o.count && s->is_ragged;
+        const uint32_t ahead = is_last ? 0 : i * s->o.step * s->bytes;
+        ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte + ahead);
+        ptx_load_vec(f, (int)s->o.width, &v[i * s->o.width], at, PTX_PLAIN);
     }
 }
 
 /* `weights`: this group's weights of the panel's first key. */
 static void add_values(simt *s, ptx_val weights)
 {
-    ptx_fn *f = s->f;
+    ptx_fn *f = s->a->f;
     PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
         ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
         ptx_val from = ptx_mad(f, key, s->bytes, weights);
-        columns = last = ptx_mad(f, key, s->v_row_bytes, s->v_from);
+        columns = last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_from);
         if (s->is_ragged)
-            last = ptx_mad(f, key, s->v_row_bytes, s->v_last);
-        for (uint32_t r = 0; r < s->rows; r++)
-            ptx_load_vec(f, (int)s->unit, weight[r],
-                         shared_at(s->f, s->a.wide, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
+            last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_last);
+        for (uint32_t r = 0; r < s->o.rows; r++)
+            load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
-            uint32_t rows = e * s->v_row_bytes;
-            load_columns(s, shared_at(s->f, s->a.wide, columns, rows), shared_at(s->f, s->a.wide, last, rows),
-                         v);
-            for (uint32_t r = 0; r < s->rows; r++)
-                for (uint32_t i = 0; i < s->vector * s->vectors; i++)
-                    ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);
+            load_columns(s, columns, last, e * s->v_lines.row_bytes, v);
+            for (uint32_t r = 0; r < s->o.rows; r++)
+                for (uint32_t i = 0; i < columns_of(s); i++)
+                    ptx_fma_to(f, s->o.sums[r][i], weight[r][e], v[i]);
         }
     }
 }
 
 static void multiply_values(simt *s, ptx_val key)
 {
-    ptx_fn *f = s->f;
+    ptx_fn *f = s->a->f;
     ptx_val lane_bytes = ptx_mul(f, s->lane, s->bytes);
     ptx_val weights = ptx_sub(f, s->weights, lane_bytes);
-    PTX_FOR (f, panel, ptx_u32(0), s->a.tile_k, s->panel_keys) {
+    PTX_FOR (f, panel, ptx_u32(0), s->a->tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
-        attention_copy_rows(&s->v, row, s->a.keys, ptx_u32(0));
+        attention_copy_rows(&s->v, row);
         ptx_barrier(f);
         ptx_val from = ptx_mad(f, panel, s->bytes, weights);
         add_values(s, from);
@@ -245,165 +250,157 @@ static void multiply_values(simt *s, ptx_val key)
 
 static void store_row(simt *s, uint32_t r, ptx_val row)
 {
-    ptx_fn *f = s->f;
-    const attention *a = &s->a;
-    ptx_val in_bounds = ptx_lt(f, row, a->rows);
-    softmax_row *of = &s->row[r];
-    ptx_val shrink;
-    attention_add_sinks(a, &row, &of, &shrink, 1);
-    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, of->sum), shrink);
+    ptx_fn *f = s->a->f;
+    const attention *a = s->a;
+    ptx_val in_bounds = ptx_lt(f, row, a->rows), shrink;
+    attention_add_sinks(a, &row, &s->o.row[r], &shrink, 1);
+    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, s->o.row[r].sum), shrink);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
-        for (uint32_t i = 0; i < s->vectors; i++) {
+        for (uint32_t i = 0; i < s->o.count; i++) {
             ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
-            ptx_val column = ptx_mul(f, number, s->vector);
-            for (uint32_t e = 0; e < s->vector; e++)
-                x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
+            ptx_val column = ptx_mul(f, number, s->o.width);
+            for (uint32_t e = 0; e < s->o.width; e++)
+                x[e] = ptx_mul(f, s->o.sums[r][i * s->o.width + e], share);
             ptx_val at = ptx_at(f, line, column);
-            if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
-                narrow_store(f, a->type, s->vector, at, x, PTX_PLAIN);
+            if (i + 1 < s->o.count || !s->is_ragged) {
+                narrow_store(f, a->type, s->o.width, at, x, PTX_PLAIN);
             } else {
                 PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                    narrow_store(f, a->type, s->vector, at, x, PTX_PLAIN);
+                    narrow_store(f, a->type, s->o.width, at, x, PTX_PLAIN);
                 }
             }
         }
-        ptx_val is_first = ptx_eq(f, s->lane, 0);
-        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
-        PTX_IF (f, ptx_and(f, is_first, wanted)) {
-            ptx_val at = attention_log_at(a, row);
-            ptx_store(f, at, softmax_log(f, a->wide, of->sum, of->shift));
-        }
+        attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->o.row[r]);
     }
 }
 
 static void store_rows(void *of)
 {
     simt *s = of;
-    for (uint32_t r = 0; r < s->rows; r++)
-        store_row(s, r, r == 0 ? s->first_row : ptx_add(s->f, s->first_row, r));
+    for (uint32_t r = 0; r < s->o.rows; r++)
+        store_row(s, r, attention_plus(s->a->f, s->first_row, r));
 }
 
 static void store_parts(void *of)
 {
     simt *s = of;
-    ptx_fn *f = s->f;
-    attention_slice slices[MOST_ROWS];
-    ptx_val column = ptx_mul(f, s->lane, s->vector);
-    for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val number = r == 0 ? s->first_row : ptx_add(f, s->first_row, r);
-        uint32_t step = GROUP_LANES * s->vector;
-        slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
-    }
-    attention_leave_part(&s->a, slices, s->rows, s->copier.tid);
+    s->o.column = ptx_mul(s->a->f, s->lane, s->o.width);
+    for (uint32_t r = 0; r < s->o.rows; r++)
+        s->o.number[r] = attention_plus(s->a->f, s->first_row, r);
+    attention_leave_part(s->a, &s->o, s->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static simt geometry(attention of)
+/* A unit of 16 bytes is wider in shared memory. */
+static layout widened_rows(const simt *s, const attention_matrix *m, uint32_t row_bytes)
 {
-    simt s = {.a = of, .f = of.f};
-    const attention *a = &s.a;
+    return (layout){.row_bytes = row_bytes, .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
+}
+
+static simt geometry(attention *a)
+{
+    simt s = {.a = a};
     s.bytes = a->wide == PTX_F64 ? 8 : 4;
     s.unit = UNIT_BYTES / s.bytes;
-    s.rows = a->tile_q / GROUPS;
+    s.o.rows = a->tile_q / GROUPS;
     s.keys = a->tile_k / GROUP_LANES;
-    s.vector = s.unit;
-    while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
-        s.vector /= 2;
-    s.is_ragged = a->head_dim % (GROUP_LANES * s.vector) != 0;
-    s.group_bytes = s.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
-    s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
+    s.o.width = s.unit;
+    while (a->head_dim % (GROUP_LANES * s.o.width) != 0 && s.o.width > 1)
+        s.o.width /= 2;
+    s.o.step = GROUP_LANES * s.o.width;
+    s.o.count = (a->head_dim + s.o.step - 1) / s.o.step;
+    s.is_ragged = a->head_dim % s.o.step != 0;
+    s.group_bytes = s.o.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
-    s.lines = (layout){.row_bytes = s.row_bytes, .unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->q)};
-    s.k_lines = s.lines;
-    s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
-    s.v_row_bytes = a->head_dim * s.bytes;
+    s.q_lines = widened_rows(&s, &a->q, s.row_bytes);
+    s.k_lines = widened_rows(&s, &a->k, s.row_bytes);
+    s.v_lines = widened_rows(&s, &a->v, a->head_dim * s.bytes);
     s.panel_keys = PANEL;
-    while (s.panel_keys * s.v_row_bytes > (a->tile_q + a->tile_k) * s.row_bytes)
+    while (layout_rows(&s.v_lines, s.panel_keys) > (a->tile_q + a->tile_k) * s.row_bytes)
         s.panel_keys /= 2;
     return s;
 }
 
 static void init_thread(simt *s)
 {
-    ptx_fn *f = s->f;
-    const attention *a = &s->a;
+    ptx_fn *f = s->a->f;
+    const attention *a = s->a;
     uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
     ptx_val tid = ptx_tid_x(f);
     s->lane = ptx_and(f, tid, GROUP_LANES - 1);
     s->group = ptx_div(f, tid, GROUP_LANES);
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
-    s->copier = (attention_copier){&s->a, THREADS, s->bytes, false, tid};
+    s->copier = (attention_copier){a, THREADS, true, tid};
     if (a->head_dim >= PANEL) {
         s->q = init_q(s, PANEL);
         s->k = init_k(s, PANEL);
     }
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-                                (layout){.row_bytes = s->v_row_bytes, .unit_bytes = s->k_lines.unit_bytes});
-    s->q_from = ptx_mad(f, s->group, s->rows * s->row_bytes, s->stage);
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, s->v_lines);
+    s->q_from = ptx_mad(f, s->group, s->o.rows * s->row_bytes, s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
     s->k_from = ptx_add(f, k_row, k_start);
     ptx_val of_group = ptx_mad(f, s->group, s->group_bytes, s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, s->bytes, of_group);
     s->weights = ptx_add(f, of_lane, weights_start);
-    s->v_from = ptx_mad(f, s->lane, s->vector * s->bytes, s->stage);
+    s->v_from = ptx_mad(f, s->lane, s->o.width * s->bytes, s->stage);
     if (s->is_ragged) { /* beyond the last column it is repeated, and not stored */
-        ptx_val number = ptx_add(f, s->lane, (s->vectors - 1) * GROUP_LANES);
-        ptx_val vector = ptx_min(f, number, a->head_dim / s->vector - 1);
-        s->v_last = ptx_mad(f, vector, s->vector * s->bytes, s->stage);
+        ptx_val number = ptx_add(f, s->lane, (s->o.count - 1) * GROUP_LANES);
+        ptx_val vector = ptx_min(f, number, a->head_dim / s->o.width - 1);
+        s->v_last = ptx_mad(f, vector, s->o.width * s->bytes, s->stage);
     }
-    for (uint32_t r = 0; r < s->rows; r++) {
-        softmax_init_row(f, a->wide, &s->row[r]);
-        for (uint32_t i = 0; i < s->vector * s->vectors; i++)
-            s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    for (uint32_t r = 0; r < s->o.rows; r++) {
+        softmax_init_row(f, a->wide, &s->o.row[r]);
+        for (uint32_t i = 0; i < columns_of(s); i++)
+            s->o.sums[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }
 }
 
 /* Left to itself, ptxas fits one more thread block and spills. */
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
-    uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three =
-        s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED || s->a.kv != ATTENTION_SAME ? 56
-                                                                                                      : 64;
-    return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
+    const attention *a = s->a;
+    const bool has_more =
+        s->bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
+    const uint32_t words = s->o.rows * (columns_of(s) + s->keys) * s->bytes / 4;
+    return words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
 }
 
-static void shape(kiln_shape *s, const attention *a)
+static void shape(kiln_shape *s, attention *a)
 {
-    const simt g = geometry(*a);
-    const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
+    const simt g = geometry(a);
+    const uint32_t panels = (a->tile_q + a->tile_k) * g.row_bytes;
     s->block[0] = THREADS;
     s->shared_bytes = panels + GROUPS * g.group_bytes;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    s->trip = g.a.tile_k;
+    s->trip = a->tile_k;
 }
 
-static void emit(const attention *a)
+static void emit(attention *a)
 {
     ptx_fn *f = a->f;
-    simt s = geometry(*a);
+    simt s = geometry(a);
     init_thread(&s);
-    s.pages = attention_init_pages(&s.a, 0);
-    PTX_FOR (f, counted, s.a.first_key, s.a.end, s.a.tile_k) {
+    s.pages = attention_init_pages(a, 0);
+    PTX_FOR (f, counted, a->first_key, a->end, a->tile_k) {
         ptx_main_loop(f);
-        ptx_val key = attention_key(&s.a, counted);
-        attention_turn_pages(&s.pages, counted);
-        attention_lay_out_next(&s.pages, counted);
+        ptx_val key = attention_key(a, counted);
+        attention_select_pages(&s.pages, counted);
+        attention_build_pages(&s.pages, counted);
         multiply_scores(&s, key);
-        if (s.a.kv == ATTENTION_INT8_TOKEN)
+        if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
-        attention_shape_and_mask(&s.a, key, s.rows, find_scores, &s);
-        for (uint32_t r = 0; r < s.rows; r++)
+        attention_shape_and_mask(a, key, false, find_scores, &s);
+        for (uint32_t r = 0; r < s.o.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
     }
-    attention_find_before(&s.a);
-    s.first_row = ptx_mad(f, s.group, s.rows, s.a.first);
-    for (uint32_t r = 0; r < s.rows; r++)
-        s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    attention_finish(&s.a, store_parts, store_rows, &s);
+    attention_find_before(a);
+    s.first_row = ptx_mad(f, s.group, s.o.rows, a->first);
+    for (uint32_t r = 0; r < s.o.rows; r++)
+        s.o.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.o.row[r].sum));
+    attention_finish(a, store_parts, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

@@ -80,18 +80,18 @@ static records of_part(const attention *a)
                      .hints = PTX_CG};
 }
 
-void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record)
+void attention_store_slice(const attention *a, const attention_slices *s, uint32_t i, ptx_val record)
 {
     ptx_fn *f = a->f;
     ptx_val at = ptx_at(f, record, s->column);
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val in_bounds = ptx_le(f, s->column, a->head_dim_v - s->width - i * s->step);
+    for (uint32_t n = 0; n < s->count; n++) {
+        ptx_val in_bounds = ptx_le(f, s->column, a->head_dim_v - s->width - n * s->step);
         PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
+            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->sums[i][n * s->width],
                           PTX_PLAIN);
         }
     }
-    ptx_val numbers[2] = {s->row->shift, s->row->sum};
+    ptx_val numbers[2] = {s->row[i].shift, s->row[i].sum};
     PTX_WHEN (f, ptx_eq(f, s->column, 0)) {
         ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
@@ -125,7 +125,7 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
     ptx_val x[MOST_AHEAD][MOST_RECORDS][4] = {{{{0}}}};
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t before = v + i * LANES;
-        ptx_val vector = before == 0 ? lane : ptx_add(f, lane, before);
+        ptx_val vector = attention_plus(f, lane, before);
         c[i].first = ptx_mul(f, vector, vector_of(a));
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
@@ -157,16 +157,10 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     ptx_fn *f = a->f;
     if (is_start) {
         /* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
-        softmax_row *const row = &j->row;
         ptx_val shrink;
-        attention_add_sinks(a, &j->number, &row, &shrink, 1);
-        ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
-        ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0));
-        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
-        PTX_IF (f, ptx_and(f, is_first, wanted)) {
-            ptx_val at = attention_log_at(a, j->number);
-            ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
-        }
+        attention_add_sinks(a, &j->number, &j->row, &shrink, 1);
+        ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, j->row.sum), shrink));
+        attention_store_log(a, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), j->number, &j->row);
     }
     for (uint32_t i = 0; i < count; i++) {
         PTX_IF (f, c[i].in_bounds) {
@@ -320,14 +314,14 @@ static void join_all(const attention *a, records part, ptx_val tid)
     (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
-void attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid)
+void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid)
 {
     ptx_fn *f = a->f;
     records part = of_part(a);
-    for (uint32_t i = 0; i < count; i++) {
-        PTX_IF (f, ptx_lt(f, slices[i].number, a->rows)) {
-            ptx_val row = ptx_sub(f, slices[i].number, a->first);
-            attention_store_slice(a, &slices[i], ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
+    for (uint32_t i = 0; i < s->rows; i++) {
+        PTX_IF (f, ptx_lt(f, s->number[i], a->rows)) {
+            ptx_val row = ptx_sub(f, s->number[i], a->first);
+            attention_store_slice(a, s, i, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }
     join_all(a, part, tid);

@@ -8,20 +8,22 @@
 #include "attention.h"
 #include "device/softmax.h"
 
-/* A lane's share of a row of O, not yet divided by the row's sum. */
-typedef struct attention_slice {
-    ptx_val number;              /* the row's; may be out of bounds */
-    ptx_val column;              /* its first */
-    uint32_t width, step, count; /* `count` vectors of `width` columns, `step` columns apart */
-    softmax_row *row;
-    ptx_val *sums; /* width * count */
-} attention_slice;
+/* A lane's share of some rows of O, not yet divided by the rows' sums: of each row `count` vectors of `width` columns, which are
+ * `step` columns apart. */
+enum { ATTENTION_MOST_SHARED_ROWS = 8, ATTENTION_MOST_COLUMNS = 64 };
+typedef struct attention_slices {
+    uint32_t rows, width, step, count;
+    ptx_val column;                             /* the first */
+    ptx_val number[ATTENTION_MOST_SHARED_ROWS]; /* may be out of bounds */
+    softmax_row row[ATTENTION_MOST_SHARED_ROWS];
+    ptx_val sums[ATTENTION_MOST_SHARED_ROWS][ATTENTION_MOST_COLUMNS]; /* width * count */
+} attention_slices;
 
 /* Numbers of a record in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
 uint32_t attention_shared_record(const attention *a);
 
-/* Stores a slice into its row's record, a pointer. */
-void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record);
+/* Stores the slice of row i into its record, a pointer. */
+void attention_store_slice(const attention *a, const attention_slices *s, uint32_t i, ptx_val record);
 
 /* Ends a kernel whose warps have rows of their own: where more than one thread block has the tile, store_parts leaves this part;
  * else store_results stores O. */
@@ -30,9 +32,9 @@ void attention_finish(const attention *a, void (*store_parts)(void *of), void (*
 
 /* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
  * get here: it has barriers. */
-void attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid);
+void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid);
 
-/* The same, or just O where the tile has one part, of records that `warps` warps have left in shared memory, warp after warp,
+/* The same, or only O where the tile has one part, of records that `warps` warps have left in shared memory, warp after warp,
  * those of tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 

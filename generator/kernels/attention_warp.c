@@ -1,0 +1,541 @@
+/* A warp of attention on tensor cores. */
+#include "attention_warp.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/shared.h"
+#include "device/tensor.h"
+
+typedef attention_warp warp;
+
+static ptx_type pairs_of(const warp *m)
+{
+    return m->a->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------ */
+
+/* sums += A * B, 16 along the sum; sums = A * B where `starts`. */
+static void multiply(warp *m, const ptx_val a[4], const ptx_val b[2], ptx_val sums[4], bool starts)
+{
+    ptx_fn *f = m->a->f;
+    const ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero};
+    if (!starts) {
+        tensor_multiply(f, m->a->type, sums, a, b, sums);
+        return;
+    }
+    ptx_val first[4];
+    ptx_mma(f, tensor_shape(m->a->type, ptx_has_sm(f, 80)), first, a, b, zeros);
+    for (int i = 0; i < 4; i++)
+        sums[i] = ptx_var(f, first[i]);
+    if (!ptx_has_sm(f, 80))
+        ptx_mma_to(f, tensor_shape(m->a->type, false), sums, a + 2, b + 1);
+}
+
+/* Points to matrices of an operand: of a step, or, behind the last one, of the tail. */
+static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_t octet, uint32_t step)
+{
+    const bool has_codes = m->has_codes && from != &m->q;
+    const uint32_t row = layout_rows(&from->lines, octet * OCTET), unit = has_codes ? step : 2 * step;
+    const ptx_type type = has_codes ? PTX_B32 : m->a->type;
+    if (step == from->steps)
+        return shared_at(m->a->f, type, from->tail, from->lines.start + row);
+    return shared_at(m->a->f, type, from->at, row + layout_unit(&from->lines, unit));
+}
+
+/* Where a step of Q is in registers: all steps, or two of each block. */
+static ptx_val *q_of(warp *m, uint32_t block, uint32_t step)
+{
+    return m->q_of[m->holds_q ? step : 2 * block + step % 2];
+}
+
+static void load_q(warp *m, uint32_t block, uint32_t step)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val *q = q_of(m, block, step);
+    if (!m->has_codes) {
+        ptx_ldmatrix(f, step < m->q.steps ? 4 : 2, q, matrices_at(m, &m->q, 2 * block, step));
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val words[2], at = matrices_at(m, &m->q, 2 * block + i, step);
+        ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_PLAIN);
+        for (uint32_t half = 0; half < 2; half++)
+            q[fragment_a(i, half)] = ptx_as(f, pairs_of(m), words[half]);
+    }
+}
+
+/* Adds a step, or the tail, to the scores of an octet of keys. */
+static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
+{
+    ptx_val *scores = attention_product(&m->scores, block, octet);
+    const ptx_val *q = q_of(m, block, step);
+    if (step < m->k.steps)
+        multiply(m, q, k, scores, step == 0);
+    else
+        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), scores, q, k);
+}
+
+/* Adds a step to all scores, or two steps of codes, or the tail. ldmatrix loads four registers: a step of an octet of keys is two of
+ * them, a tail one. A register of codes becomes both registers of a step, once for all blocks. */
+static void multiply_step(warp *m, uint32_t step)
+{
+    ptx_fn *f = m->a->f;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, false);
+    const bool is_tail = step == m->k.steps;
+    const uint32_t registers = is_tail ? 1 : 2, steps = m->has_codes ? 2 : 1, all = m->scores.octets;
+    const uint32_t octets = all < 4 / registers ? all : 4 / registers; /* that are loaded at once */
+    ptx_val words[4], k[2];
+    for (uint32_t i = 0; i < steps * m->scores.blocks && (!m->holds_q || is_tail); i++)
+        load_q(m, i / steps, step + i % steps);
+    for (uint32_t first = 0; first < all; first += octets) {
+        ptx_ldmatrix(f, (int)(octets * registers), words, matrices_at(m, &m->k, first, step));
+        for (uint32_t i = 0; i < 2 * octets && m->has_codes; i++) {
+            const uint32_t odd = i / octets, octet = i % octets;
+            codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * octet + odd]), false, k);
+            for (uint32_t b = 0; b < m->scores.blocks; b++)
+                multiply_octet(m, b, first + octet, step + odd, k);
+        }
+        for (uint32_t b = 0; b < m->scores.blocks && !m->has_codes; b++)
+            for (uint32_t octet = 0; octet < octets; octet++)
+                multiply_octet(m, b, first + octet, step, &words[registers * octet]);
+    }
+}
+
+/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
+static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
+{
+    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
+    for (uint32_t half = 0; half < 2; half++) {
+        ptx_val pairs[2];
+        codes_pairs(m->a->f, &codes, ptx_as(m->a->f, PTX_U32, words[half]), true, pairs);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            operands[odd][half] = pairs[odd];
+    }
+}
+
+/* Adds weights times V. A step is two octets of columns, and 16 keys; a tail one, and 32 keys. v keeps the codes of two steps, which
+ * are loaded together. */
+static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
+{
+    attention_sums *sums = &m->rows.sums;
+    const bool is_tail = step == m->v.steps;
+    ptx_val decoded[2][2];
+    if (!m->has_codes || step % 2 == 0)
+        ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, octet, step));
+    if (m->has_codes)
+        decode_columns(m, &v[step % 2 * 2], decoded);
+    for (uint32_t i = 0; i < 2 * sums->blocks; i++) {
+        const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
+        multiply(m, &m->weight[b][2 * keys], m->has_codes ? decoded[odd] : &v[2 * odd],
+                 attention_product(sums, b, 2 * step + (is_tail ? 0 : odd)), false);
+    }
+}
+
+void attention_add_keys(warp *m, uint32_t octet)
+{
+    ptx_val v[4];
+    for (uint32_t step = 0; step < m->v.steps; step++)
+        add_columns(m, octet, step, v);
+}
+
+void attention_add_values(void *of)
+{
+    warp *m = of;
+    ptx_val v[4];
+    for (uint32_t o = 0; o < m->scores.octets; o += 2)
+        attention_add_keys(m, o);
+    for (uint32_t o = 0; o < m->scores.octets && m->v.has_tail; o += 4)
+        add_columns(m, o, m->v.steps, v);
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+ptx_val attention_first_row(const warp *m)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val of_warp = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, m->a->first);
+    return ptx_add(f, of_warp, attention_lane_g(m));
+}
+
+static void find_scores(void *of, ptx_val key, attention_scores *s)
+{
+    const warp *m = of;
+    ptx_fn *f = m->a->f;
+    ptx_val row = attention_first_row(m);
+    if (m->groups > 1)
+        key = ptx_mad(f, m->group, m->scores.octets * OCTET, key);
+    s->first = ptx_mad(f, attention_lane_t(m), 2, key);
+    s->rows = 2 * m->scores.blocks;
+    s->count = 2 * m->scores.octets;
+    for (uint32_t n = 0; n < s->count; n++)
+        s->offset[n] = n / 2 * OCTET + n % 2;
+    for (uint32_t i = 0; i < s->rows; i++) {
+        s->row[i] = attention_plus(f, row, OCTET * i);
+        for (uint32_t n = 0; n < s->count; n++)
+            s->score[i][n] = attention_sum(&m->scores, i, n);
+    }
+}
+
+ptx_val attention_find_shift(const warp *m, uint32_t i)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val most = attention_sum(&m->scores, i, 0);
+    for (uint32_t n = 1; n < 2 * m->scores.octets; n++)
+        most = ptx_max(f, most, attention_sum(&m->scores, i, n));
+    return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
+}
+
+/* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest weight of
+ * some row has grown fourfold: in the first tile, and seldom later. */
+void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
+{
+    enum { LOG2_FOURFOLD = 2 };
+    ptx_fn *f = m->a->f;
+    attention_rows *rows = &m->rows;
+    ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
+    for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+        shift[i] = joined ? joined[i] : attention_find_shift(m, i);
+        ptx_val is_over = ptx_gt(f, shift[i], ptx_add(f, rows->row[i].shift, LOG2_FOURFOLD));
+        has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
+    }
+    PTX_IF (f, ptx_vote_any(f, has_grown)) {
+        ptx_rarely(f);
+        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+            ptx_val shrink = softmax_raise(f, m->a->wide, &rows->row[i], shift[i]);
+            if (!joined)
+                ptx_mul_to(f, rows->row[i].sum, shrink);
+            for (uint32_t n = 0; n < 2 * rows->sums.octets; n++)
+                ptx_mul_to(f, attention_sum(&rows->sums, i, n), shrink);
+        }
+        if (joined)
+            raise_scores(of);
+    }
+}
+
+/* The scales of the lane's keys: two of each octet, of K or of V. */
+static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales[2])
+{
+    const uint32_t byte = (is_v * m->keys + octet * OCTET) * 4;
+    ptx_load_vec(m->a->f, 2, scales, shared_at(m->a->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
+}
+
+static void scale_scores(warp *m)
+{
+    for (uint32_t o = 0; o < m->scores.octets; o++) {
+        ptx_val scales[2];
+        load_scales(m, false, o, scales);
+        for (uint32_t b = 0; b < m->scores.blocks; b++)
+            for (uint32_t i = 0; i < 4; i++)
+                ptx_mul_to(m->a->f, attention_product(&m->scores, b, o)[i], scales[i % 2]);
+    }
+}
+
+void attention_make_scores(warp *m, ptx_val key)
+{
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        multiply_step(m, step);
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        scale_scores(m);
+    attention_shape_and_mask(m->a, key, m->groups > 1, find_scores, m);
+}
+
+static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
+{
+    ptx_fn *f = m->a->f;
+    ptx_val scales[2];
+    load_scales(m, true, octet, scales);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (m->a->type == PTX_F16)
+            scales[i] = ptx_mul(f, scales[i], (float)attention_value_factor(m->a));
+        weights[i] = ptx_mul(f, weights[i], scales[i]);
+    }
+}
+
+ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val weights[2];
+    for (uint32_t n = 0; n < 2; n++) {
+        ptx_val x = ptx_fma(f, attention_sum(&m->scores, i, 2 * octet + n), m->a->factor, minus);
+        weights[n] = softmax_exp2(f, m->a->wide, x);
+        ptx_add_to(f, row->sum, weights[n]);
+    }
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        scale_pair(m, octet, weights);
+    return narrow_pair(f, m->a->type, weights[0], weights[1]);
+}
+
+void attention_weigh(void *of, ptx_val key)
+{
+    warp *m = of;
+    attention_make_scores(m, key);
+    attention_raise_rows(m, NULL, NULL, NULL);
+    for (uint32_t i = 0; i < 2 * m->scores.blocks; i++) {
+        const softmax_row *row = &m->rows.row[i];
+        ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
+        for (uint32_t o = 0; o < m->scores.octets; o++) {
+            ptx_val word = attention_weigh_pair(m, row, minus, i, o);
+            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, pairs_of(m), word);
+        }
+    }
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------------------- */
+
+void attention_init_panels(warp *m, const attention_copier *of_q, ptx_val keys)
+{
+    attention *a = m->a;
+    m->q.panel = attention_init_panel(of_q, a->q, a->tile_q, a->head_dim, m->shared, m->q.lines);
+    m->k.panel = attention_init_panel(&m->copier, a->k, m->keys, a->head_dim, keys, m->k.lines);
+    m->v.panel = attention_init_panel(&m->copier, a->v, m->keys, a->head_dim_v, keys, m->v.lines);
+}
+
+/* Copies K's and V's scales with the tile of K: weights need both. */
+static void copy_scales(const warp *m, ptx_val key)
+{
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        attention_copy_scales(&m->copier, m->keys, ptx_add(m->a->f, m->shared, m->scales_start), key);
+}
+
+void attention_start_copies(warp *m)
+{
+    m->pages = attention_init_pages(m->a, 0);
+    attention_copy_rows(&m->q.panel, m->a->first);
+    m->key = ptx_var(m->a->f, attention_key(m->a, m->a->first_key));
+    attention_copy_rows(&m->k.panel, m->key);
+    copy_scales(m, m->key);
+}
+
+void attention_wait_for_copies(const warp *m)
+{
+    if (ptx_has_sm(m->a->f, 80))
+        ptx_cp_async_wait_all(m->a->f);
+    ptx_barrier(m->a->f);
+}
+
+void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
+                        void (*add_values)(void *of), void *of)
+{
+    ptx_fn *f = m->a->f;
+    attention_wait_for_copies(m);
+    attention_select_pages(&m->pages, counted);
+    if (!m->v_in_k)
+        attention_copy_rows(&m->v.panel, m->key);
+    attention_build_pages(&m->pages, counted);
+    weigh(of, m->key);
+    attention_wait_for_copies(m);
+    ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
+    attention_select_pages(&m->pages, behind);
+    if (!m->v_in_k)
+        attention_copy_rows(&m->k.panel, next);
+    add_values(of);
+    if (m->v_in_k) {
+        ptx_barrier(f);
+        attention_copy_rows(&m->k.panel, next);
+    }
+    copy_scales(m, next);
+    ptx_set(f, m->key, next);
+}
+
+void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
+{
+    ptx_fn *f = m->a->f;
+    attention_rows *const rows = &m->rows;
+    attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
+    if (ptx_has_sm(f, 80))
+        ptx_cp_async_wait_all(f);
+    for (uint32_t i = 0; i < 2 * m->rows.sums.blocks; i++)
+        m->rows.row[i].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, m->rows.row[i].sum));
+}
+
+/* ---- a lane -------------------------------------------------------------------------------------------------------- */
+
+attention_matrix_lane attention_find_matrix(const warp *m)
+{
+    ptx_fn *f = m->a->f;
+    attention_matrix_lane of;
+    of.in_octet = ptx_and(f, m->lane, OCTET - 1);
+    of.upper = ptx_shr(f, m->lane, 4);
+    of.odd = ptx_bfe(f, m->lane, 3, 1);
+    of.in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
+    return of;
+}
+
+/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
+static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val unit = layout_at(f, lines, row, ptx_shr(f, t, 1)), half = ptx_and(f, t, 1);
+    return ptx_mad(f, half, UNIT_BYTES / 2, unit);
+}
+
+static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val row, ptx_val unit, ptx_val from)
+{
+    return ptx_add(m->a->f, layout_at(m->a->f, &of->lines, row, unit), from);
+}
+
+/* The four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units of keys 0-7,
+ * then of keys 8-15; those of tails one unit of 32 keys. */
+void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
+                             const ptx_val *column_warp)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of->in_16);
+    ptx_val k_row = octet ? ptx_mad(f, *octet, OCTET, of->in_octet) : of->in_octet;
+    if (m->scores.octets > 1)
+        k_row = ptx_mad(f, of->upper, OCTET, k_row);
+    ptx_val v_unit = column_warp ? ptx_mad(f, *column_warp, m->rows.sums.octets, of->upper) : of->upper;
+    if (!m->has_codes) {
+        m->q.at = operand_at(m, &m->q, q_row, of->upper, m->shared);
+    } else {
+        ptx_val t = attention_lane_t(m), g = attention_lane_g(m);
+        ptx_val row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, g);
+        m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
+        m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
+    }
+    m->k.at = operand_at(m, &m->k, k_row, of->odd, keys);
+    m->v.at = operand_at(m, &m->v, of->in_16, v_unit, keys);
+    if (m->k.has_tail) {
+        m->k.tail = operand_at(m, &m->k, m->lane, ptx_u32(2 * m->k.steps), keys);
+        m->q.tail = operand_at(m, &m->q, q_row, ptx_u32(2 * m->q.steps), m->shared);
+    }
+    if (m->v.has_tail)
+        m->v.tail = operand_at(m, &m->v, m->lane, ptx_u32(2 * m->v.steps), keys);
+}
+
+void attention_hold_q(warp *m)
+{
+    for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
+        load_q(m, 0, step);
+}
+
+void attention_warp_init(warp *m)
+{
+    m->zero = ptx_var(m->a->f, ptx_f32(0));
+    for (uint32_t b = 0; b < m->rows.sums.blocks; b++) {
+        attention_init_rows(m->a, &m->rows, b);
+        attention_clear_sums(m->a, &m->rows, b);
+    }
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------- */
+
+attention_slices attention_warp_slices(const warp *m)
+{
+    ptx_fn *f = m->a->f;
+    ptx_val row = attention_first_row(m), t = attention_lane_t(m);
+    return attention_slice_rows(m->a, &m->rows, row, ptx_mul(f, t, m->rows.width));
+}
+
+/* `at` are the addresses of the lane's first pairs of an even and an odd unit, in its first row; at[0] that of four columns. */
+static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2])
+{
+    ptx_fn *f = m->a->f;
+    const attention_rows *r = &m->rows;
+    for (uint32_t i = 0; i < 2 * r->sums.blocks; i++) {
+        ptx_val words[2], share = ptx_mul(f, softmax_share(f, m->a->wide, r->row[i].sum), shrink[i]);
+        for (uint32_t n = 0; n < r->sums.octets; n++) {
+            const uint32_t odd = n % 2;
+            const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
+            ptx_val low = ptx_mul(f, attention_column(r, i, 2 * n), share);
+            ptx_val high = ptx_mul(f, attention_column(r, i, 2 * n + 1), share);
+            words[odd] = narrow_pair(f, m->a->type, low, high);
+            if (!m->has_codes)
+                ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
+            else if (odd)
+                ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
+        }
+    }
+}
+
+void attention_stage_rows(warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[])
+{
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val shrink[2 * MOST_BLOCKS], at[2];
+    attention_number_rows(a, &m->rows, first, numbers);
+    attention_add_sinks(a, numbers, m->rows.row, shrink, 2 * m->rows.sums.blocks);
+    const fragment_lane of = fragment_find_lane(f, m->lane);
+    ptx_val row = of.g, unit;
+    if (column_warp)
+        unit = ptx_mul(f, *column_warp, m->rows.sums.octets);
+    else
+        row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of.g);
+    ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
+        ptx_val mine = column_warp ? ptx_add(f, unit, odd) : ptx_u32(odd);
+        at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
+    }
+    if (m->has_codes)
+        at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
+    if (!column_warp && a->head_dim_v == a->head_dim)
+        ptx_warp_barrier(f);
+    else if (!column_warp)
+        ptx_barrier(f); /* O takes the place of other warps' rows of Q */
+    stage_rows(m, shrink, at);
+}
+
+/* ---- geometry ------------------------------------------------------------------------------------------------------ */
+
+warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
+{
+    warp m = {.a = a, .keys = keys, .groups = 1, .has_codes = a->kv != ATTENTION_SAME};
+    m.q.steps = m.k.steps = a->head_dim / 16;
+    m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
+    m.v.steps = a->head_dim_v / 16;
+    m.v.has_tail = a->head_dim_v % 16 != 0;
+    m.scores.blocks = m.rows.sums.blocks = blocks;
+    m.scores.octets = keys / OCTET;
+    m.rows.sums.octets = a->head_dim_v / OCTET;
+    m.rows.width = m.has_codes ? 4 : 2;
+    m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
+    return m;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns where the tile ends. */
+static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
+{
+    *lines = attention_strips(start, rows, units, threads);
+    return layout_end(lines, rows, units);
+}
+
+uint32_t attention_lay_out_q(warp *m, uint32_t threads)
+{
+    const attention *a = m->a;
+    const uint32_t end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
+    return larger(end, lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads));
+}
+
+void attention_lay_out_keys(warp *m, uint32_t threads, uint32_t start, bool v_in_k)
+{
+    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements */
+    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, m->a->head_dim / unit, threads);
+    const uint32_t v_start = v_in_k ? start : k_end;
+    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, m->a->head_dim_v / unit, threads);
+    m->v_in_k = v_in_k;
+    m->scales_start = larger(k_end, v_end);
+    m->shared_bytes = m->scales_start + (m->a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
+}
+
+/* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
+ * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
+ * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
+uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
+{
+    const attention *a = m->a;
+    bool is_old = !a->has_sm_80;
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
+                      (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
+    uint32_t columns = is_old ? larger(a->head_dim, a->head_dim_v) : a->head_dim_v;
+    uint32_t numbers = m->scores.blocks * (columns + m->keys) / 2 + (m->holds_q ? a->head_dim / 4 : 0) +
+                       (m->k.has_tail || m->v.has_tail ? 12 : 0);
+    uint32_t registers = numbers + others < 256 ? numbers + others : 256;
+    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
+    uint32_t blocks = warps * WARP_LANES / threads;
+    return blocks < 1 ? 1 : blocks;
+}

@@ -1,0 +1,154 @@
+/* A warp of attention on tensor cores: what it makes of a tile of keys that is in shared memory.
+ *
+ *              rows of scores and O       keys of a tile            columns of O
+ *     mma      one block or two of 16     all                       all
+ *     decode   all 16                     its own, in its own ring  all
+ *     wide     of scores a block, else    those of its group        some
+ *              all blocks
+ *
+ * Scores stay in the registers in which the first product leaves them: rounded to pairs they are the A operand of the second one.
+ * Each lane has parts of two rows of a block, eight apart; four lanes share a row.
+ *
+ * OPERANDS lie in strips of 16 columns, so that each step of a product takes its fragments from a strip, and there are no bank
+ * conflicts: see layout. Every address is one that the lane makes once, plus a constant. A row has some steps of 16
+ * elements, and may have a tail of eight more: there four registers of ldmatrix are of 32 keys instead of 16.
+ *
+ * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of a
+ * row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. A
+ * register of V has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones another, so
+ * that a lane has four neighbouring columns of O.
+ */
+#ifndef KERNELS_ATTENTION_WARP_H
+#define KERNELS_ATTENTION_WARP_H
+
+#include "attention_copy.h"
+#include "attention_pages.h"
+#include "attention_rows.h"
+#include "attention_score.h"
+#include "device/fragment.h"
+
+enum {
+    MOST_SMALL = 128, /* up to this head_dim registers hold Q, or two blocks */
+    MOST_HELD = MOST_SMALL / 16 + 1,
+    MOST_OCTETS = 128 / OCTET /* of keys in a tile */
+};
+
+/* Q, K or V, in shared memory. */
+typedef struct attention_operand {
+    layout lines;
+    uint32_t steps; /* 16 elements of a row each */
+    bool has_tail;
+    attention_panel panel; /* which copies it */
+    ptx_val at, tail;      /* this lane's row for ldmatrix; that for tails, where there are some */
+} attention_operand;
+
+typedef struct attention_warp {
+    attention *a;
+    uint32_t keys;   /* of a tile in shared memory */
+    uint32_t groups; /* of warps that share them */
+    bool has_codes;  /* K and V are codes */
+    bool holds_q;    /* in registers, all of it */
+    bool v_in_k;     /* V takes K's place */
+    layout out_lines;
+    uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
+    uint32_t shared_bytes;
+    attention_operand q, k, v;
+    attention_copier copier; /* of K and V */
+    attention_pages pages;
+    ptx_val lane, shared;
+    ptx_val row_warp, group; /* U32: whose rows, a block or two, and whose keys its scores are of */
+    ptx_val key;             /* the tile's first, whose rows of K are on their way */
+    ptx_val scales_at;       /* of codes: this lane's first scale of K */
+    ptx_val zero, q_of[MOST_HELD][4];
+    attention_sums scores;
+    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
+    attention_rows rows;
+} attention_warp;
+
+/* A warp with `blocks` blocks of rows, all keys of a tile and all columns of O. Until here f may be null. */
+attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
+
+/* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. `threads` threads copy them. */
+uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
+void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
+
+/* Thread blocks of a multiprocessor that leave a thread enough registers. */
+uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
+
+/* Makes all rows those of no keys. */
+void attention_warp_init(attention_warp *m);
+
+/* ---- copies ---------------------------------------------------------------------------------------------------------- */
+
+/* Finds what the copiers' threads copy: Q to m->shared, K and V to `keys`. */
+void attention_init_panels(attention_warp *m, const attention_copier *of_q, ptx_val keys);
+
+/* Starts to copy Q and the first tile of K; waits for all copies of the thread block. */
+void attention_start_copies(attention_warp *m);
+void attention_wait_for_copies(const attention_warp *m);
+
+/* A tile of keys of a thread block: V is copied while `weigh` makes weights, the next K while `add_values` takes V. With v_in_k,
+ * `weigh` copies V when all warps have their scores. */
+void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
+                        void (*add_values)(void *of), void *of);
+
+/* ---- a lane ---------------------------------------------------------------------------------------------------------- */
+
+/* The lane's place in fragments: see device/fragment.h. */
+static inline ptx_val attention_lane_g(const attention_warp *m)
+{
+    return ptx_shr(m->a->f, m->lane, 2);
+}
+
+static inline ptx_val attention_lane_t(const attention_warp *m)
+{
+    return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
+}
+
+/* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads. */
+typedef struct attention_matrix_lane {
+    ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
+} attention_matrix_lane;
+attention_matrix_lane attention_find_matrix(const attention_warp *m);
+
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that share the keys and columns of a tile pass their first
+ * octet of keys, and the warp's number along the columns; others null. */
+void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
+                             const ptx_val *octet, const ptx_val *column_warp);
+
+/* Registers take Q, if they hold it. */
+void attention_hold_q(attention_warp *m);
+
+/* The number of the lane's first row of scores. */
+ptx_val attention_first_row(const attention_warp *m);
+
+/* The lane's slices, of a warp that has all columns. */
+attention_slices attention_warp_slices(const attention_warp *m);
+
+/* Adds sinks to the lane's rows, from number `first` on, and stores O where Q was; a barrier must follow. Gets the rows' numbers. */
+void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[]);
+
+/* ---- a tile ---------------------------------------------------------------------------------------------------------- */
+
+/* Makes weights, in registers, of the keys from `key` on; and adds their values. */
+void attention_weigh(void *warp, ptx_val key);
+void attention_add_values(void *warp);
+
+/* The parts of both. Makes scores, shaped and masked; the shift that suits row i of them: the largest, times the factor; weights of
+ * an octet's two keys in row i as a pair, which join its sum; adds the values of two octets of keys. */
+void attention_make_scores(attention_warp *m, ptx_val key);
+ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
+ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
+                             uint32_t octet);
+void attention_add_keys(attention_warp *m, uint32_t octet);
+
+/* Raises the shifts of rows of O to those that suit their scores, where that is needed. Warps that share keys pass the shifts that
+ * suit all of them, and a function that raises the rows of scores, too; others null. */
+void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
+                          void *of);
+
+/* attention_add_chunks of tiles of m->keys. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
+void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
+                         void *of);
+
+#endif
