@@ -10,6 +10,7 @@
 #include "compress.h"
 #include "external/ptx_file.h"
 #include "family/dense.h"
+#include "family/describe.h"
 #include "family/family.h"
 #include "family/word_number.h"
 #include "support/json.h"
@@ -216,6 +217,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "source", family->source);
     if (family->accuracy)
         json_string_member(j, "accuracy", family->accuracy);
+    describe_json_bounds(j, family);
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
     json_string_member(j, "function", f->function);

@@ -229,10 +229,22 @@ static void describe_prose(text *out, const char *title, const char *what)
     text_add(out, "\n");
 }
 
+static void describe_bounds(text *out, const kiln_bound *bounds)
+{
+    table t = {.arena = out->arena, .columns = 2};
+    for (const kiln_bound *bound = bounds; bound && bound->where; bound++) {
+        const char **row = add_row(&t);
+        row[0] = bound->where;
+        row[1] = bound->text;
+    }
+    print_table(out, &t);
+}
+
 void describe_family(text *out, const kiln_family *family, bool in_full)
 {
     text_printf(out, "%s: %s\nsource: %s\n", family->name, family->summary, family->source);
     describe_prose(out, "accuracy: ", family->accuracy);
+    describe_bounds(out, family->bounds);
     describe_prose(out, "NaN and infinity: ", family->nonfinite);
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);

@@ -3,6 +3,7 @@
 #define FAMILY_DESCRIBE_H
 
 #include "family.h"
+#include "support/json.h"
 
 /* One line per family. */
 void describe_families(text *out, family_list families);
@@ -12,5 +13,8 @@ void describe_family(text *out, const kiln_family *family, bool in_full);
 
 /* Families as a JSON array. */
 void describe_json(text *out, family_list families);
+
+/* A member with the rows of its accuracy, if there are some. */
+void describe_json_bounds(json *j, const kiln_family *family);
 
 #endif

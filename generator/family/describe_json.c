@@ -196,6 +196,21 @@ static void add_constraints(json *j, const kiln_family *family)
     json_end(j);
 }
 
+void describe_json_bounds(json *j, const kiln_family *family)
+{
+    if (!family->bounds)
+        return;
+    json_key(j, "bounds");
+    json_begin_array(j);
+    for (const kiln_bound *bound = family->bounds; bound->where; bound++) {
+        json_begin_object(j);
+        json_string_member(j, "where", bound->where);
+        json_string_member(j, "text", bound->text);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 static void add_family(json *j, const kiln_family *family)
 {
     json_begin_object(j);
@@ -204,6 +219,7 @@ static void add_family(json *j, const kiln_family *family)
     json_string_member(j, "source", family->source);
     if (family->accuracy)
         json_string_member(j, "accuracy", family->accuracy);
+    describe_json_bounds(j, family);
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
     json_number_member(j, "min_sm", family->min_sm);

@@ -466,30 +466,30 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     }
 }
 
+/* Beside what `accuracy` says: see there for the names. */
+static const kiln_bound bounds[] = {
+    {"strategy not simt",
+     "d_j grows by head_dim / 16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|"},
+    {"t",
+     "w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least number of O's type, for what is no normal number. With w = 2^-126, in f16 on tensor cores 2^-126 + 2^-25, an e^(s_j - m) below w may count as 0, as the others' do beside a key, or a sink, that is far above them. In f64 2^-1022 and 2^-1074 stand for 2^-126 and 2^-149"},
+    {"lse",
+     "within sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse| + |m|)). c is k_length / 16, on tensor cores min(k_length, 4096) / 4 + k_length / 4096; parts is split_k, or with split_k 0 splits, or with splits 0, too, at most max(1, min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q 16"},
+    {"score not plain", "d_j grows by u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask|"},
+    {"sinks",
+     "a sink counts as a key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)"},
+    {"kv not same",
+     "k_j and v_j are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. This holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511"},
+    {"kv int8_token",
+     "the |v_j| of t alone is another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is more"},
+    {NULL, NULL}};
+
 const kiln_family attention_family = {
     .name = "attention",
     .summary = "scaled-dot-product attention over dense, ragged or paged keys",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
-        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l = sum e^(s_j - m), u half "
-        "an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * "
-        "sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j "
-        "- r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. On tensor cores d_j grows by head_dim / "
-        "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|. t is for what is no normal number: "
-        "an e^(s_j - m) below 2^-126 may count as 0, as the others' do beside a key, or a sink, that is far above them, and so may "
-        "one below 2^-25 in f16 on tensor cores; with w = 2^-126, or 2^-126 + 2^-25 there, t = w * sum |v_j| / l + 2^-149 * "
-        "(k_length + 2), plus half of the least number of O's type (f64: 2^-1022 and 2^-1074). "
-        "The error of lse is at most sum p_j * d_j + u * (c "
-        "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
-        "min(k_length, 4096) / 4 + k_length / 4096, and parts is split_k, or with split_k 0 splits, or with splits 0, too, at "
-        "most max(1, min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q "
-        "16. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64). "
-        "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
-        "key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other than same, k_j and v_j "
-        "are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. With int8_token "
-        "the |v_j| of t alone is another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is "
-        "more. This holds while scale "
-        "times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511",
+        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l = sum e^(s_j - m), u half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64)",
+    .bounds = bounds,
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
         "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not "

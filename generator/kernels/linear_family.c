@@ -306,6 +306,28 @@ static const kiln_rule advice[] = {
      "a norm in the product runs on CUDA cores, whatever m is; a norm before it and 'activation: half' run on tensor cores"},
     {NULL, NULL}};
 
+/* Beside what `accuracy` says: see there for the names. */
+static const kiln_bound bounds[] = {
+    {"code",
+     "an integer less the format's offset: 8 of Q4_0, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0; the value that IQ4_NL's and IQ4_XS's picks; twice the e2m1 number of MXFP4, whose scale is 2^(e - 128)"},
+    {"strategy simt", "L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with activation exact 32 more"},
+    {"norm rms", "adds (2^-22 + (L_n / 2 + 4) * 2^-24) * |r|, with L_n = 4 * ceil(k / 1024) + 13"},
+    {"activation q8",
+     "adds a / 254 * (1 + 2^-9) * sum |w| for each block of 32, with a the largest |h| of the block"},
+    {"strategy mma",
+     "L * S is the sum of each element's part of S times its own L: k_warps, 9 more where split_k is not 1, and c for each stage from that of the element to the last of its thread block. With split_k 2 and 4 thread blocks share the stages in order, the first with one more; with split_k 0 the last stage is k's. Where all parts of S are alike, L is about half of what it is for the first"},
+    {"c of strategy mma",
+     "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of a k_warps-th of it, and as many more where the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
+    {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
+    {"strategy tiles",
+     "L = 5 / 4 * k, with 9 more where split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number"},
+    {"rounding twice", "adds 2 * v * S + w * sum (|code| + 2) * |h| in the place of the latter"},
+    {"bias, residual", "adds 2^-23 * (|r| + |bias| + |residual|)"},
+    {"w_scale", "r and S are multiples, and it adds 2^-24 * |r|"},
+    {"a gated pair",
+     "in all u * |y| + |act(r_g)| * e + d * (|r| + e), with e and e_g what is allowed for the products r and r_g, and d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|"},
+    {NULL, NULL}};
+
 const kiln_family linear_family = {
     .name = "linear",
     .summary = "multiply rows by GGUF weights, a norm before and a sum or gate behind",
@@ -313,22 +335,8 @@ const kiln_family linear_family = {
         "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
     .accuracy =
-        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. A code is what its "
-        "scale multiplies: an integer less the format's offset (8 of Q4_0, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0), the "
-        "value that IQ4_NL's and IQ4_XS's picks, and twice the e2m1 number of MXFP4, whose scale is 2^(e - 128). An "
-        "element of y is within u * |y| + the least number of y's type + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
-        "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk), where chunk is the variant's, and L_n = 4 * ceil(k / 1024) + 13; the "
-        "second term is the norm's. Exact products add 32 to L. q8 adds a / 254 * (1 + 2^-9) * sum |w| for "
-        "each block of 32, with a the largest |h| of the block. With strategy mma a warp adds to its sum each product of 32 elements (16 of Q2_K, "
-        "Q3_K, Q6_K and TQ2_0), and as many minima where the format has them (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K): c additions for a "
-        "k_warps-th of a stage of k, which is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8. There "
-        "L * S stands for the sum of each element's part of S times its own L, which is k_warps, 9 more where split_k is not 1, "
-        "and c for each stage from that of the element to the last of its thread block: with split_k 2 and 4 these share the "
-        "stages in order, the first with one more, and with split_k 0 it is k's last. Where all parts of S are alike L is about half of what it is for "
-        "the first. half with strategy mma adds 40 * 2^-24 * S, "
-        "which tensor cores cut off; x s8 is exact. half with strategy tiles has L = 5 / 4 * k, with 9 more where split_k is not 1, and rounds weights to x's type, which adds "
-        "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
-        "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
+        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), where a code is what its scale multiplies, and u half an ulp of y's type. An element of y is within u * |y| + the least number of y's type + (L + 8) * 2^-24 * S of the exact one, and what the rows add. This holds for every finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
+    .bounds = bounds,
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
         "a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy tiles a weight that is infinite "

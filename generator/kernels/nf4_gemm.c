@@ -164,20 +164,24 @@ static const kiln_value example[] = {
     {.arg = NULL},
 };
 
+/* Beside what `accuracy` says: see there for the names. */
+static const kiln_bound bounds[] = {
+    {"strategy simt",
+     "(L + 3) * 2^-24 * S, with L = 34 + k_warps + ceil(ceil(k / 256) / k_warps), and from tile_m 16 on L = 63 + k_warps + ceil(ceil(k / 64) / k_warps)"},
+    {"acc f64", "2^-24 of the element plus (L + 3) * 2^-53 * S, with the same L"},
+    {"strategy mma",
+     "(u + 5 * 2^-20 + (L + 3) * 2^-24) * S, with L = k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 L = k_warps + 9 + ceil(ceil(k / 64) / k_warps)"},
+    {"strategy tiles",
+     "the same. In bf16 with tile_m 128, where scaled weights are rounded too, (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, with L = 5 / 4 * k"},
+    {NULL, NULL}};
+
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) * 2^-24 "
-        "* S, plus one rounding to a 16-bit type, where L = 34 + k_warps + ceil(ceil(k / 256) / k_warps), "
-        "and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most "
-        "2^-24 of the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * "
-        "2^-24) * S, plus one rounding, where u is half an ulp of the type and L = k_warps + split_k + "
-        "ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). So with tiles; "
-        "but in bf16 with tile_m 128 they round scaled weights too, and the error is at most (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, plus one rounding, where L = 5 / 4 * k. This holds where nothing overflows. Products and sums "
-        "that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least "
-        "number of C's type",
+        "let S be the sum of the magnitudes of an element's products, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds where nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least number of C's type",
+    .bounds = bounds,
     .nonfinite =
         "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
         "contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the "

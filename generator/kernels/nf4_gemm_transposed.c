@@ -418,19 +418,23 @@ static const kiln_value example[] = {
     {.arg = NULL},
 };
 
+/* Beside what `accuracy` says: see there for the names. */
+static const kiln_bound bounds[] = {
+    {"strategy simt",
+     "(L + 3) * 2^-24 * S, with L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k"},
+    {"acc f64", "2^-24 of the element plus (L + 3) * 2^-53 * S, with the same L"},
+    {"strategy mma",
+     "(2 * u + (L + 3) * 2^-24) * S, with L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k and c = 32 * ceil(ceil(n / 32) / split_k); in bf16 2^-134 * sum |t| * (2 + |a|) more"},
+    {"scales normal", "adds 2^-25 * sum |a| * (2 + |t|)"},
+    {NULL, NULL}};
+
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) * 2^-24 "
-        "* S, plus one rounding to a 16-bit type, where L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) "
-        "+ 2 * k_warps + split_k. With acc f64 it is at most 2^-24 of the element plus (L + 3) * 2^-53 * "
-        "S. With mma it is at most (2 * u + (L + 3) * 2^-24) * S, plus one rounding, where u is half an "
-        "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k and c = 32 * ceil(ceil(n / 32) "
-        "/ split_k). This holds where nothing overflows. Products and sums that are not normal numbers of "
-        "f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type. With t the table's entry, "
-        "scales normal adds 2^-25 * sum |a| * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|)",
+        "let S be the sum of the magnitudes of an element's products, t the table's entry, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds where nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type",
+    .bounds = bounds,
     .nonfinite =
         "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
         "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma "

@@ -90,17 +90,20 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static const kiln_value example[] = {{"n", "256"}, {"k", "1024"}, {"eps", "1e-5"}, {.arg = NULL}};
 
+/* Beside what `accuracy` says: see there for the names. */
+static const kiln_bound bounds[] = {
+    {"activation exact", "L is 32 more"},
+    {"activation q8",
+     "adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32, with a scale of at least 2^-118 / 127, and with the norm up to 2^-106 / 127 (x in f16: 2^-94 / 127). It holds for |h| up to 2^111"},
+    {NULL, NULL}};
+
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
     .summary = "normalise vectors and multiply them by GGUF Q4_K weights",
     .source = "RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it",
     .accuracy =
-        "let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an "
-        "ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + "
-        "ceil(k / chunk), 32 more with exact products. The error of an element of y is at most u * |r| + "
-        "(2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum "
-        "|w| for each block of 32, with a scale of at least 2^-118 / 127, and with the norm up to 2^-106 / 127 (x in f16: 2^-94 / 127). This holds for every finite x while h, sums and y are normal numbers (a "
-        "denormal x * r or h is also off by half of the least denormal), and with q8 for |h| up to 2^111",
+        "let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk). The error of an element of y is at most u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also off by half of the least denormal)",
+    .bounds = bounds,
     .nonfinite =
         "a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row. With norm rms, one in "
         "x or in gamma does, and zeros with an eps of 0",

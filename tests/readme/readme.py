@@ -96,11 +96,16 @@ def rule(of):
     return of["text"] + (f" (where {where[1]} {'!=' if where[2] == '==' else '=='} {where[3]})" if where else "")
 
 
+def accuracy(family):
+    """The text, and a list of its rows."""
+    return family["accuracy"] + "".join(f".\n  - {row['where']}: {row['text']}" for row in family.get("bounds", []))
+
+
 def contract(sources, _text, *names):
     """Of several families each text once, with the families that have it."""
     chosen = [f for f in sources.families if f["name"] in names]
     result = ""
-    for heading, of in (("Source", lambda f: f["source"]), ("Accuracy", lambda f: f["accuracy"]),
+    for heading, of in (("Source", lambda f: f["source"]), ("Accuracy", accuracy),
                         ("NaN and infinity", lambda f: f["nonfinite"]),
                         ("Rules of a call", lambda f: "; ".join(map(rule, f["rules"])))):
         having = {}

@@ -886,7 +886,8 @@ class _Signature:
             return f"{text}\n\nRules and accuracy: help of {family['name']}.\n"
         rules = [f"{rule['text']}." for rule in family["rules"]]
         sections = [("Rules, else kiln.Error BAD_ARGUMENT:", rules)] if rules else []
-        sections += [(title, [family[key] + "."]) for title, key in
+        bounds = [f"{row['where']}: {row['text']}." for row in family.get("bounds", [])]
+        sections += [(title, [family[key] + "."] + (bounds if key == "accuracy" else [])) for title, key in
                      (("Accuracy:", "accuracy"), ("NaN and infinity:", "nonfinite"), ("Source:", "source")) if family.get(key)]
         for title, lines in sections:
             text += f"\n\n{title}" + "".join("\n" + textwrap.fill(line, 100, initial_indent="    ", subsequent_indent="    ")

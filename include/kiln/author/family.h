@@ -121,6 +121,12 @@ typedef struct kiln_time {
     const char *extra;       /* additional cycles: the reduction of partial sums */
 } kiln_time;
 
+/* A row of a family's accuracy. */
+typedef struct kiln_bound {
+    const char *where; /* "strategy mma"; null ends the list */
+    const char *text;  /* "adds 40 * 2^-24 * S, which tensor cores cut off" */
+} kiln_bound;
+
 /* The least that the work needs, in closed form. The emulator's counters are tested against it. */
 typedef struct kiln_cost {
     const char *bytes_read; /* compulsory bytes of all inputs and outputs */
@@ -214,8 +220,10 @@ typedef struct kiln_family {
     const char *summary;   /* one line */
     const char *source;    /* the paper, format or kernel that the contract comes from */
     const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
-    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. */
+    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. And a row for each parameter or
+     * argument that adds to it; null: none. */
     const char *accuracy;
+    const kiln_bound *bounds;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
     /* Words, or null. Arguments WORD_name, which stand together, are members of a struct in the argument struct: a caller
