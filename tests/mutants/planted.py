@@ -4,9 +4,9 @@
 usage: planted.py check TABLE KILN PLANT [--only REGEX] [--each N] VERIFY CONFIG [VERIFY CONFIG]...
 
 TABLE is planted.txt, whose first lines describe the format; PLANT is the driver library of plant.c. If kiln-verify misses a case,
-it must find it with the options of its line `reveal`, which proves that it is a mistake. Fails if a case without a line `missed`,
-`unproved` or `far` is missed, or one with such a line is found. With --each, only every N-th case is tried. Prints the missed
-cases, and for each kind the numbers planted and found, and kiln-verify's processor time.
+it must find it with the options of its line `reveal`, which proves that it is a mistake. Fails if a case without a line `missed`
+or `far` is missed, or one with such a line is found. With --each, only every N-th case is tried. Prints the missed cases, and for
+each kind the numbers planted and found, and kiln-verify's processor time.
 """
 import argparse
 import functools
@@ -24,7 +24,7 @@ TARGET = "sm_80"
 AT_ONCE = 2
 REGISTERS = ".reg .pred %w; .reg .b16 %h0; .reg .b32 %s<4>; .reg .b64 %t<4>;"
 CASE = re.compile(r"^(\S.*)\n((?:  .*\n)+)", re.M)
-LINE = re.compile(r"  (in|with|says|at|before|then|instead|reveal|missed|unproved|far)(?: (.*))?\n")
+LINE = re.compile(r"  (in|with|says|at|before|then|instead|reveal|missed|far)(?: (.*))?\n")
 PLACE = re.compile(r"(?:(last|all|-?\d+): )?(.*)")
 
 
@@ -45,7 +45,6 @@ class Case(NamedTuple):
     says: str
     reveal: str
     missed: str  # why the usual options do not reveal it
-    unproved: str  # why no options do
     far: str  # why it needs GiBs of memory; not counted
 
 
@@ -70,7 +69,7 @@ class Tools(NamedTuple):
 
 
 def read_case(path, kind, name, body):
-    facts, edits, place = dict.fromkeys(("with", "reveal", "missed", "unproved", "far"), ""), [], ("0", "")
+    facts, edits, place = dict.fromkeys(("with", "reveal", "missed", "far"), ""), [], ("0", "")
     facts["says"] = "elements are wrong|CUDA_ERROR|gap of"
     for text in body.splitlines(keepends=True):
         line = LINE.fullmatch(text)
@@ -84,7 +83,7 @@ def read_case(path, kind, name, body):
         else:
             facts[word] = rest
     bundle, variant = facts["in"].split(" ", 1)
-    return Case(name, kind, bundle, variant, edits, *(facts[word] for word in ("with", "says", "reveal", "missed", "unproved", "far")))
+    return Case(name, kind, bundle, variant, edits, *(facts[word] for word in ("with", "says", "reveal", "missed", "far")))
 
 
 def read(path):
@@ -209,7 +208,7 @@ def try_company(cases, tools):
         if together.is_found and len(cases) > 1:
             own = run([case], tools, case.options)
         seconds = share + (own.seconds if own is not together else 0)
-        if own.is_found or case.unproved or case.far:
+        if own.is_found or case.far:
             results.append(Result(case, own.is_found, False, seconds, own.output))
             continue
         proof = run([case], tools, case.reveal)
@@ -223,7 +222,7 @@ def report(results):
     for r in results:
         of_kind = kinds.setdefault(r.case.kind, [0, 0, 0.0])
         of_kind[:] = of_kind[0] + (not r.case.far), of_kind[1] + r.is_found, of_kind[2] + r.seconds
-        why = r.case.far or r.case.unproved or r.case.missed
+        why = r.case.far or r.case.missed
         if not r.is_found:
             print(f"missed  {r.case.kind}: {r.case.name}{': ' + why if why else ''}")
         if r.is_found == bool(why):
@@ -234,7 +233,7 @@ def report(results):
     kinds["all"] = [sum(column) for column in zip(*kinds.values())]
     for kind, (planted, found, seconds) in kinds.items():
         print(f"{planted:8}{found:8}{seconds:9.1f}  {kind}")
-    as_said = all(r.is_found != bool(r.case.far or r.case.unproved or r.case.missed) for r in results)
+    as_said = all(r.is_found != bool(r.case.far or r.case.missed) for r in results)
     return as_said and not any(r.is_no_mistake for r in results)
 
 
