@@ -37,14 +37,14 @@ uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, 
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line)
 {
-    ptx_require_at(f, type == PTX_F16 || type == PTX_BF16, "tile_pipeline_open: the type is f16 or bf16",
+    ptx_require_at(f, type == PTX_F16 || type == PTX_BF16, "tile_pipeline_open: the type must be f16 or bf16",
                    file, line);
-    ptx_require_at(f, ptx_block_x(f) % WARP_LANES == 0, "tile_pipeline_open: a thread block has whole warps",
-                   file, line);
-    if (!ptx_require_at(f, stages >= 2, "tile_pipeline_open: there are two stages or more", file, line))
+    ptx_require_at(f, ptx_block_x(f) % WARP_LANES == 0,
+                   "tile_pipeline_open: a thread block must be whole warps", file, line);
+    if (!ptx_require_at(f, stages >= 2, "tile_pipeline_open: at least two stages are needed", file, line))
         stages = 2;
     if (!ptx_require_at(f, depth == 16 || depth == 32 || depth == 64,
-                        "tile_pipeline_open: a stage is 16, 32 or 64 elements", file, line))
+                        "tile_pipeline_open: a stage must have 16, 32 or 64 elements", file, line))
         depth = 16;
     return (tile_pipeline){.f = f,
                            .type = type,
@@ -58,8 +58,8 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val f
                               const char *file, int line)
 {
     ptx_fn *f = p->f;
-    if (!ptx_require_at(f, p->slot_count < TILE_MOST_SLOTS, "tile_pipeline_add: a pipeline has four slots",
-                        file, line))
+    if (!ptx_require_at(f, p->slot_count < TILE_MOST_SLOTS,
+                        "tile_pipeline_add: a pipeline has at most four matrices", file, line))
         return 0;
     const uint32_t units = p->depth / UNIT, threads = ptx_block_x(f),
                    at_once = rows_at_once(p->depth, threads);
@@ -156,7 +156,8 @@ tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles
 {
     const bool fits = row_tiles > 0 && column_tiles > 0 && row_tiles <= TILE_MOST_SUMS / 4 / column_tiles;
     if (!ptx_require_at(f, fits && column_tiles % 2 == 0,
-                        "tile_sums_open: up to 32 tiles, and an even number of columns of them", file, line))
+                        "tile_sums_open: at most 32 tiles are possible, and an even number in a row", file,
+                        line))
         row_tiles = 1, column_tiles = 2;
     tile_sums s = {.f = f, .row_tiles = row_tiles, .column_tiles = column_tiles};
     for (uint32_t i = 0; i < 4 * row_tiles * column_tiles; i++)

@@ -294,9 +294,9 @@ OWN_MISTAKES = (
      'kiln: error: halve/vector=1: argument x: the alignment "512" is 512, no power of two up to 256'),
     ("halve.c", '{"x", "4 * vector"}', '{"x", "4 * n"}',
      'kiln: error: family halve: expression "4 * n" cannot use arguments in its place'),
-    ("product.c", "WARP_TILE / 8)", "WARP_TILE)", "error: tile_sums_open: up to 32 tiles, and an even number of columns of them"),
-    ("product.c", "DEPTH = 32", "DEPTH = 24", "error: tile_pipeline_open: a stage is 16, 32 or 64 elements"),
-    ("product.c", "THREADS = 128", "THREADS = 120", "error: tile_pipeline_open: a thread block has whole warps"),
+    ("product.c", "WARP_TILE / 8)", "WARP_TILE)", "error: tile_sums_open: at most 32 tiles are possible, and an even number in a row"),
+    ("product.c", "DEPTH = 32", "DEPTH = 24", "error: tile_pipeline_open: a stage must have 16, 32 or 64 elements"),
+    ("product.c", "THREADS = 128", "THREADS = 120", "error: tile_pipeline_open: a thread block must be whole warps"),
 )
 
 
