@@ -145,7 +145,7 @@ row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
 {
     ptx_fn *f = r->f;
     ptx_val low = ptx_cvt(f, PTX_U32, address);
-    if (r->of.bytes % ROW_RING_SECTOR != 0)
+    if (r->finds_starts || r->of.bytes % ROW_RING_SECTOR != 0)
         return (row_ring_row){.at = at, .behind = ptx_var(f, low)};
     return (row_ring_row){.at = ptx_add(f, at, ptx_and(f, low, ROW_RING_SECTOR - 1))};
 }

@@ -25,6 +25,7 @@ typedef struct row_ring {
     row_ring_shape of;
     uint32_t lanes;                     /* that copy a row together; 0: ROW_RING_LANES */
     bool is_lean;                       /* a loop copies the rows' last stage: less code */
+    bool finds_starts;                  /* of rows anew in each stage, also where all begin alike */
     uint32_t threads, passes;           /* passes of the threads over the rows */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
     ptx_val piece, to;                  /* bytes to its first piece; where that goes in the first stage */

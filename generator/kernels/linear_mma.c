@@ -106,7 +106,8 @@ static void init_w_copies(mma *g)
     g->w = (row_ring){.f = f,
                       .of = g->of.w,
                       .threads = g->of.threads,
-                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
+                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads,
+                      .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */};
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
