@@ -11,7 +11,7 @@ void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, in
 /* The same through registers on every target. */
 void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
-/* The same of 4 bytes, in the background where it can be. */
+/* Copies 4 bytes likewise; `in_bounds` must not be null. */
 void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds);
 
 /* Copies as many of 16 bytes as are in bounds, `left`, an S32: all, some, or, if it is not positive, none; zeros for the

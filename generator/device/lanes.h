@@ -6,9 +6,9 @@
 
 enum { WARP_LANES = 32, MULTIPROCESSOR_REGISTERS = 65536 };
 
-/* Thread blocks of a multiprocessor that should hold so many threads, at least one: each thread then has as many registers as
- * MULTIPROCESSOR_REGISTERS / resident, less what that is above a multiple of eight, and 255 at most. Left to itself, ptxas fits one
- * block more and spills, or hoists loads until no register is left. */
+/* Thread blocks that put `resident` threads on a multiprocessor, at least one: each thread has MULTIPROCESSOR_REGISTERS /
+ * resident registers, rounded down to a multiple of eight, and 255 at most. Left to itself, ptxas fits one block more and spills,
+ * or hoists loads until no register is left. */
 static inline uint32_t lanes_blocks(uint32_t threads, uint32_t resident)
 {
     return resident > threads ? resident / threads : 1;

@@ -1,9 +1,9 @@
 /* How a tile of rows lies in shared memory, so that lanes which load or store at once are in different banks: tests/device proves
  * it of the layouts that kernels use.
  *
- * A row is units of 16 bytes, or of more where a unit of global memory is widened on the way. Unit u of row r is at place u, but
- * that bits of r may turn bits of it. Rows follow each other, with a unit of padding behind some; or strips do: two units of
- * every row, then the next two.
+ * A row is units: of 16 bytes, of more where they are widened on the way, or of 4 for sums. Unit u of row r is at place u; set
+ * bits of r may flip bits of u. Rows follow each other, with a unit of padding behind some; or strips do: two units of every row,
+ * then the next two.
  */
 #ifndef DEVICE_LAYOUT_H
 #define DEVICE_LAYOUT_H
@@ -12,7 +12,7 @@
 
 enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */, LAYOUT_MOST_TURNS = 3 };
 
-/* This bit of a row's number turns that bit of its units' places. */
+/* Bit row_bit of a row's number flips bit unit_bit of its units' places. */
 typedef struct layout_turn {
     uint32_t row_bit, unit_bit;
 } layout_turn;
@@ -35,8 +35,8 @@ layout layout_of_matrices(uint32_t units);
 /* Where a unit of a row is, from the base. */
 uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit);
 
-/* From a row to one so many below it, which has the same turns; to a unit of the first row, with strips an even one, from the base;
- * and from the base to the end of a tile. */
+/* From a row to the one `rows` below, if their turns are alike; from the base to a unit of row 0, with strips an even one; from
+ * the base to a tile's end. */
 uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);

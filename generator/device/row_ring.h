@@ -49,9 +49,9 @@ void row_ring_step(row_ring *r);
 /* A row that a lane reads. */
 typedef struct row_ring_row {
     ptx_val at; /* where it begins in the first stage, less `behind` */
-    ptx_val
-        behind; /* a variable: bytes from a sector's begin to the row's in the next stage, in its low bits; poison where it is no
-                     * other in any stage, and `at` has it */
+    /* A variable: its low bits are the row's offset in a sector in the next stage. Poison: it is the same in all stages, and part of
+     * `at`. */
+    ptx_val behind;
 } row_ring_row;
 
 /* The row at `address`, U64, of which the first stage is at `at`. */

@@ -48,12 +48,12 @@ typedef struct shared_sums {
 
 uint32_t shared_sums_bytes(const shared_sums *s);
 
-/* Stores a warp's sums, of which this lane has `column` and the pair `t` of rows first; `k_warp` is poison where there is one tile.
- * A barrier must follow. */
+/* Stores a warp's sums; this lane's first are in `column`, rows 2t and 2t + 1. `k_warp` is poison where there is one tile. A
+ * barrier must follow. */
 void shared_sums_store(ptx_fn *f, const shared_sums *s, warp_sums *sums, ptx_val column, ptx_val t,
                        ptx_val k_warp);
 
-/* Where a row begins in the first tile; from there the element `rows` below and `columns` to the right, and its sum over the tiles,
+/* A row's start in the first tile; a pointer to the element `rows` below and `columns` right of `from`; its sum over the tiles,
  * in their order. */
 ptx_val shared_sums_row(ptx_fn *f, const shared_sums *s, ptx_val row);
 ptx_val shared_sums_at(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t rows, uint32_t columns);

@@ -466,21 +466,21 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     }
 }
 
-/* Beside what `accuracy` says: see there for the names. */
+/* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy not simt",
      "d_j grows by head_dim / 16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|"},
     {"t",
-     "w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least number of O's type, for what is no normal number. With w = 2^-126, in f16 on tensor cores 2^-126 + 2^-25, an e^(s_j - m) below w may count as 0, as the others' do beside a key, or a sink, that is far above them. In f64 2^-1022 and 2^-1074 stand for 2^-126 and 2^-149"},
+     "w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least number of O's type, for numbers that are not normal. w is 2^-126, in f16 on tensor cores 2^-126 + 2^-25: an e^(s_j - m) below w may count as 0, for keys far below another key or a sink. In f64 2^-1022 and 2^-1074 replace 2^-126 and 2^-149"},
     {"lse",
-     "within sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse| + |m|)). c is k_length / 16, on tensor cores min(k_length, 4096) / 4 + k_length / 4096; parts is split_k, or with split_k 0 splits, or with splits 0, too, at most max(1, min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q 16"},
+     "within sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse| + |m|)). c is k_length / 16, on tensor cores min(k_length, 4096) / 4 + k_length / 4096; parts is split_k; if that is 0, splits; if both are 0, at most max(1, min(256, ceil(k_length / (2 * tile_k)))); with tile_q 16, four more"},
     {"score not plain", "d_j grows by u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask|"},
     {"sinks",
      "a sink counts as a key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)"},
     {"kv not same",
      "k_j and v_j are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. This holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511"},
     {"kv int8_token",
-     "the |v_j| of t alone is another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is more"},
+     "in t alone |v_j| stands for |code of v_j| / 32 in f16 on tensor cores, else for the larger of |v_j| and |code of v_j|"},
     {NULL, NULL}};
 
 const kiln_family attention_family = {

@@ -12,8 +12,8 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It lies in strips: rows 4 to 7 of
- * every eight have the two units of a strip in the other order, and a gap follows each strip. A lane finds its row once; from
+/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It lies in strips: rows 4 to 7
+ * of every eight have the two units of a strip in the other order, and a gap may follow a strip. A lane finds its row once; from
  * strip to strip it is a constant. An odd number of units has no strips: such rows have no bank conflict anyway. */
 layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
 

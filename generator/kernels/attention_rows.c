@@ -85,9 +85,9 @@ static void add_octets(const total *t, ptx_val octets[][4], uint32_t count, ptx_
     }
 }
 
-/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. Where ptxas knows that addresses
- * differ, it loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does
- * not know: min(thread blocks, 1). */
+/* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. Where ptxas knows that addresses differ, it
+ * loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does not know:
+ * min(thread blocks, 1). */
 static void add_chunk(const total *t)
 {
     ptx_fn *f = t->a->f;

@@ -49,9 +49,9 @@ void attention_clear_sums(const attention *a, attention_rows *r, uint32_t block)
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-/* Goes over this part's keys in tiles of tile_k: `add` takes a tile, given its first key as keys are counted, or, where warps have
- * keys of their own, the warp's first, which is *ahead of that, U32. A chunk of the thread block has chunk_keys keys; in the end
- * the sums of all rows are those of all chunks. */
+/* Goes over this part's keys in tiles of tile_k: `add` takes a tile, by its first key as keys are counted, or, where warps have
+ * their own keys, by the warp's first, `ahead` more, a U32. A chunk of the thread block has chunk_keys keys; in the end the sums
+ * of all rows are those of all chunks. */
 enum { MOST_TOTALS = 2 };
 void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
                           uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),

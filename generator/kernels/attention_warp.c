@@ -375,7 +375,7 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
 }
 
 /* The four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units of keys 0-7,
- * then of keys 8-15; those of tails one unit of 32 keys. */
+ * then of keys 8-15; those of keys' tails one unit of 32. */
 void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
                              const ptx_val *column_warp)
 {
@@ -427,7 +427,7 @@ attention_slices attention_warp_slices(const warp *m)
     return attention_slice_rows(m->a, &m->rows, row, ptx_mul(f, t, m->rows.width));
 }
 
-/* `at` are the addresses of the lane's first pairs of an even and an odd unit, in its first row; at[0] that of four columns. */
+/* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
 static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2])
 {
     ptx_fn *f = m->a->f;

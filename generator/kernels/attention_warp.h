@@ -6,15 +6,15 @@
  *     wide     of scores a block, else    those of its group        some
  *              all blocks
  *
- * Scores stay in the registers in which the first product leaves them: rounded to pairs they are the A operand of the second one.
+ * Except in wide, scores stay in the registers of the first product: rounded to pairs they are the A operand of the second one.
  * Each lane has parts of two rows of a block, eight apart; four lanes share a row.
  *
  * OPERANDS lie in strips of 16 columns, so that each step of a product takes its fragments from a strip, and there are no bank
  * conflicts: see layout. Every address is one that the lane makes once, plus a constant. A row has some steps of 16
  * elements, and may have a tail of eight more: there four registers of ldmatrix are of 32 keys instead of 16.
  *
- * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of a
- * row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. A
+ * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of
+ * a row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane loads Q alike. A
  * register of V has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones another, so
  * that a lane has four neighbouring columns of O.
  */
@@ -56,7 +56,7 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, shared;
-    ptx_val row_warp, group; /* U32: whose rows, a block or two, and whose keys its scores are of */
+    ptx_val row_warp, group; /* U32: which rows, a block or two, and which keys its scores have */
     ptx_val key;             /* the tile's first, whose rows of K are on their way */
     ptx_val scales_at;       /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
@@ -65,7 +65,7 @@ typedef struct attention_warp {
     attention_rows rows;
 } attention_warp;
 
-/* A warp with `blocks` blocks of rows, all keys of a tile and all columns of O. Until here f may be null. */
+/* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
 
 /* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. `threads` threads copy them. */
@@ -111,8 +111,8 @@ typedef struct attention_matrix_lane {
 } attention_matrix_lane;
 attention_matrix_lane attention_find_matrix(const attention_warp *m);
 
-/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that share the keys and columns of a tile pass their first
- * octet of keys, and the warp's number along the columns; others null. */
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that divide a tile's keys and columns pass their first
+ * octet of keys, and their number along the columns; others pass null. */
 void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
                              const ptx_val *octet, const ptx_val *column_warp);
 
@@ -134,20 +134,20 @@ void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *colum
 void attention_weigh(void *warp, ptx_val key);
 void attention_add_values(void *warp);
 
-/* The parts of both. Makes scores, shaped and masked; the shift that suits row i of them: the largest, times the factor; weights of
- * an octet's two keys in row i as a pair, which join its sum; adds the values of two octets of keys. */
+/* The parts of both. Makes shaped and masked scores; returns row i's shift, its largest score times the factor; returns a pair of
+ * weights, of the lane's two keys of an octet, added to row->sum; adds two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
 ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
 
-/* Raises the shifts of rows of O to those that suit their scores, where that is needed. Warps that share keys pass the shifts that
- * suit all of them, and a function that raises the rows of scores, too; others null. */
+/* Raises the shifts of rows of O to suit their scores, if needed. Warps that divide the keys pass shifts that suit all warps'
+ * scores, and a function that raises the rows of scores too; others pass null. */
 void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
                           void *of);
 
-/* attention_add_chunks of tiles of m->keys. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
+/* attention_add_chunks of tiles of m->keys. Then no copy is in flight, and all lanes of a row have its sum of weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                          void *of);
 

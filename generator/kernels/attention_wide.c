@@ -138,7 +138,7 @@ static void add_tile(void *of, ptx_val counted)
     attention_add_tile(&w->m, counted, weigh, add_values, w);
 }
 
-/* The total of V's sums has the rows' shifts, that of the weights' sums the sums, which all groups of keys then join. */
+/* One total has V's sums and the rows' shifts, the other the sums of weights, added up over the groups afterwards. */
 static void add_tiles(wide *w)
 {
     const attention *a = w->m.a;

@@ -107,8 +107,8 @@ static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val en
     }
 }
 
-/* This lane's piece `offset` bytes further, into shared memory: the first byte that is asked for is `before` bytes from `from`, an
- * S32, and the last `left`. */
+/* Copies this lane's piece, `offset` bytes on, into shared memory. The wanted bytes begin `before` and end `left` bytes after
+ * `from`, both S32. */
 static void copy_piece(ptx_fn *f, ptx_val from, ptx_val to, ptx_val before, ptx_val left, uint32_t offset)
 {
     left = offset == 0 ? left : ptx_sub(f, left, (int)offset);

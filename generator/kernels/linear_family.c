@@ -306,24 +306,24 @@ static const kiln_rule advice[] = {
      "a norm in the product runs on CUDA cores, whatever m is; a norm before it and 'activation: half' run on tensor cores"},
     {NULL, NULL}};
 
-/* Beside what `accuracy` says: see there for the names. */
+/* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"code",
-     "an integer less the format's offset: 8 of Q4_0, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0; the value that IQ4_NL's and IQ4_XS's picks; twice the e2m1 number of MXFP4, whose scale is 2^(e - 128)"},
+     "an integer less the format's offset: 8 of Q4_0, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0; the value that a code of IQ4_NL or IQ4_XS picks; twice the e2m1 number of MXFP4, whose scale is 2^(e - 128)"},
     {"strategy simt", "L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with activation exact 32 more"},
     {"norm rms", "adds (2^-22 + (L_n / 2 + 4) * 2^-24) * |r|, with L_n = 4 * ceil(k / 1024) + 13"},
     {"activation q8",
      "adds a / 254 * (1 + 2^-9) * sum |w| for each block of 32, with a the largest |h| of the block"},
     {"strategy mma",
-     "L * S is the sum of each element's part of S times its own L: k_warps, 9 more where split_k is not 1, and c for each stage from that of the element to the last of its thread block. With split_k 2 and 4 thread blocks share the stages in order, the first with one more; with split_k 0 the last stage is k's. Where all parts of S are alike, L is about half of what it is for the first"},
+     "L * S is the sum of each element's part of S times its own L: k_warps, 9 more where split_k is not 1, and c for each stage from that of the element to the last of its thread block. With split_k 2 or 4, thread blocks share the stages in order, the first with one more; with split_k 0 the last stage is k's. Where all parts of S are alike, L is about half of what it is for the first"},
     {"c of strategy mma",
      "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of a k_warps-th of it, and as many more where the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
     {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
     {"strategy tiles",
      "L = 5 / 4 * k, with 9 more where split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number"},
-    {"rounding twice", "adds 2 * v * S + w * sum (|code| + 2) * |h| in the place of the latter"},
+    {"rounding twice", "2 * v * S + w * sum (|code| + 2) * |h| replaces v * S + w * sum |h|"},
     {"bias, residual", "adds 2^-23 * (|r| + |bias| + |residual|)"},
-    {"w_scale", "r and S are multiples, and it adds 2^-24 * |r|"},
+    {"w_scale", "r and S include the factor; adds 2^-24 * |r|"},
     {"a gated pair",
      "in all u * |y| + |act(r_g)| * e + d * (|r| + e), with e and e_g what is allowed for the products r and r_g, and d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|"},
     {NULL, NULL}};

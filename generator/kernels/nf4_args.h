@@ -70,9 +70,9 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
 typedef struct nf4_tile {
     ptx_val first_row, first_column;
     ptx_val first_block, block_count; /* quantised blocks, U32 */
-    /* Of the quantised blocks of all tiles; null: the thread block has no other tile, and the members below are not set. */
+    /* Over all tiles' quantised blocks; null: the thread block has no other tile, and the members below are not set. */
     const split_stretch *stretch;
-    ptx_val number, at; /* the tile's; that of its part's first quantised block, of all */
+    ptx_val number, at; /* of the tile; of its part's first quantised block, over all */
     ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 

@@ -164,7 +164,7 @@ static const kiln_value example[] = {
     {.arg = NULL},
 };
 
-/* Beside what `accuracy` says: see there for the names. */
+/* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
      "(L + 3) * 2^-24 * S, with L = 34 + k_warps + ceil(ceil(k / 256) / k_warps), and from tile_m 16 on L = 63 + k_warps + ceil(ceil(k / 64) / k_warps)"},
@@ -172,7 +172,7 @@ static const kiln_bound bounds[] = {
     {"strategy mma",
      "(u + 5 * 2^-20 + (L + 3) * 2^-24) * S, with L = k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 L = k_warps + 9 + ceil(ceil(k / 64) / k_warps)"},
     {"strategy tiles",
-     "the same. In bf16 with tile_m 128, where scaled weights are rounded too, (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, with L = 5 / 4 * k"},
+     "as mma. But in bf16 with tile_m 128, where scaled weights are rounded too, (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, with L = 5 / 4 * k"},
     {NULL, NULL}};
 
 const kiln_family nf4_gemm_family = {

@@ -16,14 +16,14 @@
  * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
  * too large or too small for the type.
  *
- * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
- * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
- * for the one that comes `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once,
- * and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32 rows and tile_n 128 a warp
- * has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns after
- * the other. Two thread blocks of four warps wait for each other less than one of eight. With 16 warps a thread block has a
- * multiprocessor to itself: as many bytes are on the way as with two of 8 warps, but K need not be split over thread blocks to
- * get them, nor A be copied twice.
+ * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
+ * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the one
+ * that comes `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once, and each
+ * warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32 rows and tile_n 128 a warp has 64
+ * columns, and half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two
+ * thread blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to
+ * itself: as many bytes are on the way as with two of 8 warps, but K need not be split over thread blocks to get them, nor A be
+ * copied twice.
  *
  * STAGES. A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
  * k_warp, in a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a
@@ -59,8 +59,8 @@ enum {
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
-/* An iteration's blocks are counted from a warp's, or a thread's, first one, every k_warps-th. Of each block, this iteration's and
- * the next's: the least `done`, the first block of an iteration, at which the block is out of bounds. S32. */
+/* An iteration's blocks are every k_warps-th from a warp's, or a thread's, first one. For each block of this iteration and the
+ * next: the least `done`, an iteration's first block, at which it is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* An address in one of two buffers, and the sum of its two values; a poison sum: it stays in the first. */
@@ -535,7 +535,7 @@ static void decode_group(gemm_mma *g, uint32_t block, uint32_t group, ptx_val ou
     }
 }
 
-/* Adds 16 columns of 64 weights times 64 elements of eight rows, which are then scaled. */
+/* Multiplies 64 weights of 16 columns by eight rows' elements; scales, then adds. */
 static void add_products(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
                          ptx_val weights[BLOCK_PRODUCTS][4], const ptx_val a[2 * BLOCK_PRODUCTS])
 {
@@ -571,7 +571,7 @@ static void add_block(gemm_mma *g, uint32_t block)
     }
 }
 
-/* They hold all rows of A. */
+/* Registers hold A's rows. */
 static void add_block_to_rows(gemm_mma *g, uint32_t block)
 {
     ptx_val rows[MOST_HELD_TILES][2 * BLOCK_PRODUCTS], weights[BLOCK_PRODUCTS][4];
@@ -609,7 +609,7 @@ static void multiply_blocks(gemm_mma *g)
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
-/* Over the copies; the table is not needed again, except in a stretch. */
+/* Overlays the copies and, except in a stretch, the table. */
 static shared_sums shared_of(const gemm_mma *g)
 {
     return (shared_sums){.rows = SUMS_ROWS * g->row_tiles,

@@ -418,7 +418,7 @@ static const kiln_value example[] = {
     {.arg = NULL},
 };
 
-/* Beside what `accuracy` says: see there for the names. */
+/* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
      "(L + 3) * 2^-24 * S, with L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k"},

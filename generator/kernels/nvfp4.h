@@ -99,7 +99,7 @@ void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
-/* What a chunk of b takes of dynamic shared memory: zero_bytes, and part_bytes for each part_codes that it begins. */
+/* A chunk of b's dynamic shared memory: zero_bytes, and part_bytes for each part_codes codes that it begins. */
 typedef struct nvfp4_chunk {
     uint32_t zero_bytes, part_bytes, part_codes;
     uint32_t trip; /* codes of each row in a trip of a warp's main loop */

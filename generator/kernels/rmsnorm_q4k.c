@@ -90,11 +90,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static const kiln_value example[] = {{"n", "256"}, {"k", "1024"}, {"eps", "1e-5"}, {.arg = NULL}};
 
-/* Beside what `accuracy` says: see there for the names. */
+/* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"activation exact", "L is 32 more"},
     {"activation q8",
-     "adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32, with a scale of at least 2^-118 / 127, and with the norm up to 2^-106 / 127 (x in f16: 2^-94 / 127). It holds for |h| up to 2^111"},
+     "adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32, where a scale is at least 2^-118 / 127; with the norm that least scale may be as large as 2^-106 / 127 (x in f16: 2^-94 / 127). It holds for |h| up to 2^111"},
     {NULL, NULL}};
 
 const kiln_family rmsnorm_q4k_gemv_family = {

@@ -100,7 +100,7 @@ static void copies_x(void **state)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
-/* Of codes lane (g, t) loads word t from some byte of row g on; of numbers 16 bytes of row g + 8t, which take two wavefronts at most.
+/* Lane (g, t) loads word t of codes from some byte of row g on, and 16 bytes of numbers of row g + 8t, in at most two wavefronts.
  * Rows begin at the same byte of a sector. */
 static void loads_stage(uint32_t bytes)
 {

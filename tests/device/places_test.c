@@ -1,4 +1,4 @@
-/* What layouts say when a kernel is made is what they compute on the device: every unit of every row, on the emulated device.
+/* Layouts give the same addresses at build time and on the emulated device, for every unit of every row.
  *
  *     device_places_test DRIVER
  */

@@ -39,7 +39,7 @@ static void need(int result, const char *what)
     exit(1);
 }
 
-/* A whole number from -4 to 4, as f16. */
+/* A whole number from -4 to 4. */
 static int number_at(uint32_t i)
 {
     return (int)((i * 2654435761u >> 20) % 9) - 4;

@@ -19,7 +19,7 @@ typedef struct size_axis {
     const char *name;
     uint64_t unit;    /* the argument is this many times the value */
     uint64_t most;    /* the largest value; 0: as rules and limits allow */
-    uint64_t largest; /* where `most` is 0, what they allow is cut to this; 0: it is not */
+    uint64_t largest; /* where `most` is 0: caps what rules and limits allow; 0: no cap */
     axis_kind kind;
     const uint64_t *
         widths; /* further arguments, skipped unless multiples of the unit; the other axes have their usual values */

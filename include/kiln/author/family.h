@@ -220,8 +220,8 @@ typedef struct kiln_family {
     const char *summary;   /* one line */
     const char *source;    /* the paper, format or kernel that the contract comes from */
     const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
-    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. And a row for each parameter or
-     * argument that adds to it; null: none. */
+    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. Then, by parameter or argument,
+     * what adds to that error; null: nothing does. */
     const char *accuracy;
     const kiln_bound *bounds;
     const kiln_param *params; /* ends with a null name; may be null */

@@ -452,8 +452,7 @@ uint32_t ptx_block_x(const ptx_fn *f);
  * once for each answer. */
 bool ptx_has_sm(ptx_fn *f, uint32_t sm);
 
-/* For functions that emit parts of kernels: unless it holds, `what` is an error in the kernel's source at a place, its PTX_HERE.
- * Returns it. */
+/* For functions that emit parts of kernels: unless `holds`, reports the error `what` at the caller's PTX_HERE. Returns `holds`. */
 bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line);
 
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */

@@ -10,10 +10,11 @@
  *         tile_pipeline_next(&p);
  *         tile_multiply(&a, &b, &sums);
  *     }
- *     tile_store(&sums, &y, row, column, NULL, NULL);
+ *     tile_store(&sums, PTX_F16, &y, row, column, NULL, NULL);
  *
- * makes y = x * w^T. What these functions take as C integers is known when the kernel is made. Values are U32 unless a comment says
- * otherwise. A thread block is whole warps in a row, and all its threads come to these calls together; to tile_store those of a warp.
+ * makes y = x * w^T. What these functions take as C integers is known when the kernel is made. Values are U32 unless a comment
+ * says otherwise. A thread block is whole warps along x. All its threads make each call together; for tile_store, all of a warp
+ * suffice.
  */
 #ifndef KILN_TILE_H
 #define KILN_TILE_H
@@ -61,10 +62,10 @@ typedef struct tile_pipeline {
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line);
 
-/* Bytes of shared memory that a thread block of so many threads needs for a matrix' `rows`, for a family's `shape`. */
+/* For a family's `shape`: bytes of shared memory for `rows` rows of one matrix, in a thread block of `threads`. Add those of all. */
 uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows);
 
-/* Adds `rows` rows of a matrix from `first` on; those beyond its last are zeros, as columns are. Returns their slot. */
+/* Adds `rows` rows of a matrix from `first` on; rows and columns beyond its last are zeros. Returns the slot. */
 #define tile_pipeline_add(p, of, first, rows) tile_pipeline_add_at(p, of, first, rows, PTX_HERE)
 uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
                               const char *file, int line);
@@ -77,7 +78,7 @@ void tile_pipeline_next(tile_pipeline *p);
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-/* What a warp reads of a slot: 16 rows at a time, the product's rows; or 8, its columns. */
+/* A slot's rows that a warp reads, 16 at a time: the product's rows, or its columns. */
 typedef struct tile_operand {
     const tile_pipeline *of;
     uint32_t slot;
@@ -90,8 +91,8 @@ tile_operand tile_columns(const tile_pipeline *p, uint32_t slot, ptx_val first);
 
 enum { TILE_MOST_SUMS = 128 };
 
-/* A warp's sums, F32 variables: of 16 times `row_tiles` rows by 8 times `column_tiles` columns, an even number. Lane 4 * g + t has four
- * for each column tile of each row tile: rows g and g + 8, columns 2t and 2t + 1. */
+/* A warp's sums, F32 variables: 16 * `row_tiles` rows by 8 * `column_tiles` columns. `column_tiles` is even. Lane 4 * g + t has
+ * four for each column tile of each row tile: rows g and g + 8, columns 2t and 2t + 1. */
 typedef struct tile_sums {
     ptx_fn *f;
     uint32_t row_tiles, column_tiles;
@@ -107,10 +108,10 @@ void tile_multiply(const tile_operand *rows, const tile_operand *columns, tile_s
 
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
-/* What becomes of a sum, F32, on its way to a row and a column of y: a bias, a gate. It is called for elements of y only. */
+/* Returns the F32 to store for a sum, in a row and a column of y: adds a bias, say, or a gate. Called only within y. */
 typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column);
 
-/* Stores what of the sums is in y, whose `columns` are a multiple of four as its stride is, from a row and such a column on; rows of y
+/* Stores the sums from `row` and `column` on that are in y. `column`, y's columns and its stride are multiples of four; rows of y
  * begin at multiples of 8 bytes. `map` may be null. */
 void tile_store(const tile_sums *sums, ptx_type type, const tile_matrix *y, ptx_val row, ptx_val column,
                 tile_map *map, const void *of);

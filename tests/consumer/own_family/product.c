@@ -31,7 +31,7 @@ static const kiln_arg args[] = {
      .type = "$type",
      .shape = "n, k",
      .alignment = 16,
-     .summary = "columns of y"},
+     .summary = "the weights"},
     {.name = "bias", .kind = KILN_ARG_IN, .type = "$type", .shape = "n", .summary = "of the columns of y"},
     {.name = "y",
      .kind = KILN_ARG_OUT,
@@ -46,7 +46,7 @@ static const kiln_arg args[] = {
 
 static const kiln_rule rules[] = {
     {"k % 8 == 0 && n % 4 == 0", "k must be a multiple of 8, and n of 4"},
-    {"m <= 4194240 && n <= 1048576 && k <= 1048576", "m, n and k must be at most 2^20, m 65535 * 64"},
+    {"m <= 4194240 && n <= 1048576 && k <= 1048576", "n and k must be at most 2^20, m 65535 * 64"},
     {0}};
 
 static ptx_val add_bias(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column)
