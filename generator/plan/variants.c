@@ -79,7 +79,7 @@ static const char *targets_text(arena *a, const variant *v)
         if (target_parse(name, &t) && variant_runs_on(v, t))
             text_printf(&names, "%s%s", names.length > 0 ? ", " : "runs on ", name);
     }
-    return names.data;
+    return names.length > 0 ? names.data : "runs on no target";
 }
 
 /* Bytes of shared memory that a thread block may have on every target; on every one from sm_80 on: CUDA programming guide,
@@ -90,10 +90,11 @@ enum { SHARED_OF_ALL = 65536, SHARED_OF_NEWER = 101376 };
 static const char *needs_text(arena *a, const variant *v)
 {
     const kiln_shape *shape = &v->shape;
-    const uint32_t shared = shape->least_shared_bytes;
+    const uint32_t shared = shape->least_shared_bytes,
+                   least_sm = shared > SHARED_OF_ALL && shape->min_sm < 80 ? 80 : shape->min_sm;
     const char *what = shape->is_specific || shape->max_sm || shared > SHARED_OF_NEWER
                            ? targets_text(a, v)
-                           : arena_format(a, "needs sm_%u or newer", (unsigned)shape->min_sm);
+                           : arena_format(a, "needs sm_%u or newer", (unsigned)least_sm);
     return shared > SHARED_OF_ALL
                ? arena_format(a, "%s: it takes %u bytes of shared memory", what, (unsigned)shared)
                : what;

@@ -294,9 +294,13 @@ OWN_MISTAKES = (
      'kiln: error: halve/vector=1: argument x: the alignment "512" is 512, no power of two up to 256'),
     ("halve.c", '{"x", "4 * vector"}', '{"x", "4 * n"}',
      'kiln: error: family halve: expression "4 * n" cannot use arguments in its place'),
-    ("product.c", "WARP_TILE / 8)", "WARP_TILE)", "error: tile_sums_open: at most 32 tiles are possible, and an even number in a row"),
+    ("product.c", "WARP_TILE / 8)", "WARP_TILE)", "error: tile_sums_open: row_tiles * column_tiles must be 1 to 32, and column_tiles even"),
     ("product.c", "DEPTH = 32", "DEPTH = 24", "error: tile_pipeline_open: a stage must have 16, 32 or 64 elements"),
     ("product.c", "THREADS = 128", "THREADS = 120", "error: tile_pipeline_open: a thread block must be whole warps"),
+    ("product.c", "tile_columns(&p, w_tile", "tile_rows(&p, w_tile", "error: tile_multiply: the first operand must be of tile_rows"),
+    ("product.c", "    tile_pipeline_start(&p);", "", "error: tile_pipeline_next: the pipeline has not started"),
+    ("product.c", "&in, row, TILE", "&in, row, WARP_TILE / 2", "error: tile_multiply: the sums have more rows or columns"),
+    ("product.c", 'ptx_param_ptr(f, type, "y")', 'ptx_param_ptr(f, PTX_F32, "y")', "error: tile_store: y must be of f16 or bf16"),
 )
 
 

@@ -20,7 +20,8 @@ static const test_case cases[] = {
     {2, 16, 1, 1, 2, 16, 16, 16},   {2, 16, 1, 1, 2, 1, 4, 8},      {3, 16, 4, 1, 4, 70, 40, 104},
     {2, 32, 4, 2, 4, 129, 68, 96},  {4, 32, 4, 2, 4, 65, 36, 40},   {5, 32, 2, 4, 8, 100, 132, 72},
     {2, 64, 8, 1, 2, 200, 28, 136}, {2, 64, 8, 2, 16, 31, 256, 64}, {2, 64, 1, 2, 6, 33, 52, 0},
-    {4, 64, 2, 1, 8, 3, 72, 200},
+    {4, 64, 2, 1, 8, 3, 72, 200},   {2, 64, 1, 1, 2, 33, 20, 136},  {3, 64, 3, 1, 4, 100, 36, 72},
+    {2, 64, 5, 1, 2, 90, 16, 64},   {2, 64, 7, 1, 6, 120, 52, 192},
 };
 
 enum {
@@ -82,7 +83,7 @@ static void emit(ptx_fn *f, const test_case *c)
         tile_multiply(&rows, &columns, &sums);
     }
     ptx_val first_row = ptx_add(f, row, warp_row);
-    tile_store(&sums, PTX_F16, &out, first_row, column, add_three, NULL);
+    tile_store(&sums, &out, first_row, column, add_three, NULL);
 }
 
 static CUfunction load(const test_case *c, target t, CUmodule *module)

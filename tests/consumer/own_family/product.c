@@ -81,13 +81,13 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         tile_multiply(&rows, &columns, &sums);
     }
     ptx_val first_row = ptx_add(f, row, warp_row), first_column = ptx_add(f, column, warp_column);
-    tile_store(&sums, type, &out, first_row, first_column, add_bias, &bias);
+    tile_store(&sums, &out, first_row, first_column, add_bias, &bias);
 }
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     s->block[0] = THREADS;
-    s->shared_bytes = tile_pipeline_bytes(kiln_int(v, "stages"), DEPTH, THREADS, 2 * TILE);
+    s->shared_bytes = 2 * tile_pipeline_bytes(kiln_int(v, "stages"), DEPTH, THREADS, TILE);
     s->min_sm = kiln_is(v, "type", "bf16") ? 80 : 75;
     s->trip = DEPTH;
 }
@@ -98,12 +98,12 @@ const kiln_family product_family = {
     .source = "a layer of a neural network",
     .params = params,
     .args = args,
+    .shape = shape,
     .rules = rules,
     .empty = "m == 0 || n == 0",
-    .shape = shape,
     .grid = {"ceil_div(n, 64)", "ceil_div(m, 64)"},
-    .cost = {.bytes_read = "2 * (m * k + n * k + n)", .bytes_written = "2 * m * n", .elements = "m * n * k"},
     .time = {.length = "k", .wait = "600"},
+    .cost = {.bytes_read = "2 * (m * k + n * k + n)", .bytes_written = "2 * m * n", .elements = "m * n * k"},
     .min_sm = 75,
     .emit = emit,
 };
