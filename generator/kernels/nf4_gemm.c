@@ -134,11 +134,6 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         "strategy simt with tile_m of at least 16 needs a f32, table compact, tile_n 32 or 64, and k_warps 4 or 8");
 }
 
-nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
-{
-    return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
-}
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     if (kiln_is(v, "strategy", "tiles"))

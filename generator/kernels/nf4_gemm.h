@@ -4,7 +4,10 @@
 
 #include "nf4_args.h"
 
-nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v);
+static inline nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
+{
+    return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
+}
 
 /* simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);

@@ -181,11 +181,15 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
     const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON, .without_empty = true};
-    char message[512];
+    char message[512], how[512];
     outcome o;
     c.how = "through the family's function";
     bool fine = execute_case(r, &c, &e, &o);
     const kiln_kernel *picked = fine && !c.is_empty ? launch_record_kernel(r->device) : NULL;
+    if (picked && picked != r->kernel) {
+        snprintf(how, sizeof how, "through the family's function, which launched %s", picked->id);
+        c.how = how;
+    }
     fine = fine && check_pick(r, &c, picked) && compare_picked(r, &c, picked, &o);
     if (fine && picked == r->kernel && !compare_outcomes(&r->problem, first, &o, message, sizeof message))
         fine = fail_case(r, &c, message);
