@@ -225,9 +225,9 @@ def models(program, emulator, _driver, _heap, folder, _extent):
 
 def spoilt(program, emulator, _driver, _heap, folder, _extent):
     """A row of the head that is not a number costs its token, not the answer; a whole head costs the answer."""
+    model, changed = small_model(folder, "q4_1_head"), pathlib.Path(folder) / "spoilt.gguf"  # skips where there is no gguf
     import gguf
     import numpy
-    model, changed = small_model(folder, "q4_1_head"), pathlib.Path(folder) / "spoilt.gguf"
     prompt, token = ["--prompt", "The rain had", "-n", "8", "--driver", emulator], 300
     right = run([program, model, *prompt])
     head = next(tensor for tensor in gguf.GGUFReader(model).tensors if tensor.name == "output.weight")
