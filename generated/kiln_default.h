@@ -1020,21 +1020,25 @@ extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader *loader, CUstream stream,
                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* linear: multiply rows by GGUF weights, a norm before and a sum or gate behind. Source: GGUF's formats,
- * as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU
- * (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
+/* linear: multiply rows by GGUF or INT4 weights, a norm before and a sum or gate behind. Source: GGUF's
+ * formats, as the Python package gguf decodes them; int4 as int4_quantize makes it; RMSNorm
+ * (arXiv:1910.07467); SwiGLU and GeGLU (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
  * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block: 32 or 256 elements; k
- * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block, 32 or 256 elements, or
+ * with int4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
  * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
  * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
- * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
- * args.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8; args.x = KILN_DEFAULT_LINEAR_X_F16;
- * args.y = KILN_DEFAULT_LINEAR_Y_F16; args.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE;
- * args.matrices = 1; args.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
+ * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.group = 64;
+ * args.mode = KILN_DEFAULT_LINEAR_MODE_SYM; args.nibbles = KILN_DEFAULT_LINEAR_NIBBLES_LOW;
+ * args.norm = KILN_DEFAULT_LINEAR_NORM_NONE; args.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8;
+ * args.x = KILN_DEFAULT_LINEAR_X_F16; args.y = KILN_DEFAULT_LINEAR_Y_F16;
+ * args.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE; args.matrices = 1;
+ * args.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
  * C: kiln_default_linear(&loader, stream, &args);  C++: kiln_default_linear(&loader, stream, args); */
 enum { KILN_DEFAULT_LINEAR_FORMAT_Q4_K = 8 };
+enum { KILN_DEFAULT_LINEAR_MODE_SYM = 1 };
+enum { KILN_DEFAULT_LINEAR_NIBBLES_LOW = 1 };
 enum { KILN_DEFAULT_LINEAR_NORM_NONE = 1 };
 enum { KILN_DEFAULT_LINEAR_ACTIVATION_Q8 = 2, KILN_DEFAULT_LINEAR_ACTIVATION_HALF = 3 };
 enum { KILN_DEFAULT_LINEAR_X_F16 = 1, KILN_DEFAULT_LINEAR_X_BF16 = 2 };
@@ -1045,8 +1049,10 @@ typedef struct kiln_default_linear_args {
     CUdeviceptr in;      /* in, x[m, k], aligned to 16 bytes: x: the rows of activations */
     CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
     CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
-                          * blocks, as a GGUF file has them */
-    CUdeviceptr w_2, w_3, gate, bias, bias_2, bias_3, residual; /* not read by this bundle: leave 0 */
+                          * blocks, as a GGUF file has them; of int4, of codes, two in a byte */
+    /* not read by this bundle: leave 0 */
+    CUdeviceptr w_2, w_3, gate, w_scales, w_scales_2, w_scales_3, gate_scales, w_zeros, w_zeros_2, w_zeros_3,
+        gate_zeros, bias, bias_2, bias_3, residual;
     CUdeviceptr out;     /* out, y[m, n]: y: the products */
     CUdeviceptr out_2, out_3; /* not read by this bundle: leave 0 */
     CUdeviceptr workspace, tile_counters; /* not read by this bundle: ignored */
@@ -1056,7 +1062,8 @@ typedef struct kiln_default_linear_args {
     uint32_t k;          /* elements of a row */
     float eps, w_scale, w_scale_2, w_scale_3, gate_scale; /* not read by this bundle: leave 0 */
     uint64_t workspace_size; /* not read by this bundle: ignored */
-    uint32_t format, norm; /* 0, or the bundle's only values: q4_k, none */
+    /* 0, or the bundle's only values: q4_k, 64, sym, low, none */
+    uint32_t format, group, mode, nibbles, norm;
     uint32_t activation; /* how products are made: q8 half; 0 is q8 */
     uint32_t x;          /* element type of x; gamma is f32; s8: codes of q8_quantize: f16 bf16; 0 is none
                           * of them */

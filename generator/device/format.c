@@ -448,7 +448,53 @@ static const format_decoder decode_iq4nl = {init_iq4, split_iq4, numbers_before}
 static const format_decoder decode_iq4xs = {init_iq4xs, split_iq4, numbers_iq4xs};
 static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxfp4};
 
-/* ---- the table ---------------------------------------------------------------------------------------------------- */
+/* ---- int4 --------------------------------------------------------------------------------------------------------- */
+
+/* Two neighbours' codes in a byte, so 16 bytes have 32 elements, and four units of eight. */
+static void split_pairs(ptx_fn *f, const format_unit *u, bool is_high_first, ptx_val quads[])
+{
+    ptx_val low = ptx_and(f, u->word[0], NIBBLES), high = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES);
+    ptx_val first = is_high_first ? high : low, second = is_high_first ? low : high;
+    quads[0] = ptx_prmt(f, first, second, 0x5140);
+    quads[1] = ptx_prmt(f, first, second, 0x7362);
+}
+
+static void split_low_first(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)lane;
+    split_pairs(f, u, false, quads);
+}
+
+static void split_high_first(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)lane;
+    split_pairs(f, u, true, quads);
+}
+
+/* An infinity becomes a NaN, as other formats' do. */
+static ptx_val finite_or_nan(ptx_fn *f, ptx_val number)
+{
+    return ptx_fma(f, number, 0, number);
+}
+
+/* scale * (code - zero) is scale * code + minimum. Of an infinite scale the minimum is no number either. */
+static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_place *place,
+                              format_scales *of)
+{
+    if (!lane->format->has_minimum) {
+        of->scale[0] = finite_or_nan(f, ptx_load(f, place->block));
+        return;
+    }
+    ptx_val numbers[2];
+    ptx_load_vec(f, 2, numbers, place->block, PTX_PLAIN);
+    of->scale[0] = numbers[0];
+    of->minimum[0] = finite_or_nan(f, ptx_mul(f, ptx_neg(f, numbers[1]), numbers[0]));
+}
+
+static const format_decoder decode_low_first = {NULL, split_low_first, numbers_of_arrays};
+static const format_decoder decode_high_first = {NULL, split_high_first, numbers_of_arrays};
+
+/* ---- the tables --------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define UNITS(...)  {RUN_UNITS, .byte = __VA_ARGS__}
@@ -456,37 +502,56 @@ static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxf
 #define SCALES(...) {RUN_SCALES, .byte = __VA_ARGS__}
 
 static const weight_format table[] = {
-    /* name     elements bytes groups units parts quads step offset raise lift signed minimum, decoder, runs */
-    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    4,   false, false, &decode_nibbles,
+    /* name     elements bytes groups units parts quads step unit_step offset raise lift signed minimum, scale_elements, decoder, runs */
+    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  4,         8,     0,    4,   false, false, 0, &decode_nibbles,
      {UNITS(2)}},
-    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    4,   false, true,  &decode_nibbles,
+    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  4,         0,     0,    4,   false, true,   0, &decode_nibbles,
      {UNITS(4)}},
-    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    0,   false, false, &decode_fives,
+    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  4,         16,    0,    0,   false, false, 0, &decode_fives,
      {UNITS(6), GROUP(2)}},
-    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    0,   false, true,  &decode_fives,
+    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  4,         0,     0,    0,   false, true,   0, &decode_fives,
      {UNITS(8), GROUP(4)}},
-    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    0,   true,  false, &decode_bytes,
+    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   4,         0,     0,    0,   true,  false, 0, &decode_bytes,
      {UNITS(2)}},
-    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    2,   false, true,  &decode_q2k,
+    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  4,         0,     2,    2,   false, true,   0, &decode_q2k,
      {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
-    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    0,   false, false, &decode_q3k,
+    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,         4,     0,    0,   false, false, 0, &decode_q3k,
      {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
-    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    4,   false, true,  &decode_q4k,
+    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  4,         0,     4,    4,   false, true,   0, &decode_q4k,
      {UNITS(16, .group = 32), SCALES(0)}},
-    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    0,   false, true,  &decode_q5k,
+    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  4,         0,     0,    0,   false, true,   0, &decode_q5k,
      {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
-    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    0,   false, false, &decode_q6k,
+    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  4,         32,    0,    0,   false, false, 0, &decode_q6k,
      {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
-    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4nl,
+    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4nl,
      {UNITS(2)}},
-    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4xs,
+    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4xs,
      {UNITS(8, .group = 16), SCALES(0)}},
-    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    0,   false, false, &decode_mxfp4,
+    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  4,         12,    0,    0,   false, false, 0, &decode_mxfp4,
      {UNITS(1)}},
-    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    0,   false, false, &decode_tq2,
+    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  4,         1,     0,    0,   false, false, 0, &decode_tq2,
      {UNITS(0, .group = 16)}},
 };
+
+#define INT4(offset, has_zeros, group, decoder)                                                                              \
+    {"int4",   32,      16,   1,     4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
+#define INT4_GROUPS(offset, has_zeros, decoder)                                                                              \
+    {INT4(offset, has_zeros, 32, decoder), INT4(offset, has_zeros, 64, decoder), INT4(offset, has_zeros, 128, decoder),      \
+     INT4(offset, has_zeros, 256, decoder)}
+
+static const weight_format int4_table[2][2][4] = {
+    {INT4_GROUPS(8, false, &decode_low_first), INT4_GROUPS(8, false, &decode_high_first)},
+    {INT4_GROUPS(0, true, &decode_low_first), INT4_GROUPS(0, true, &decode_high_first)},
+};
 /* clang-format on */
+
+const weight_format *format_int4(bool has_zeros, bool is_high_first, uint32_t group)
+{
+    const weight_format *of = int4_table[has_zeros][is_high_first];
+    while (of->scale_elements != group)
+        of++;
+    return of;
+}
 
 const weight_format *format_at(uint32_t i)
 {
@@ -698,8 +763,13 @@ void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
 }
 
-/* scale * (code - offset): with the code under 128 one fma makes it, as 128 + offset times a scale is exact. Scales of MXFP4 are too
- * large for that. */
+/* Whether 128 + offset times a scale is exact. Scales of MXFP4 are too large for that, and F32 scales have too many bits. */
+static bool has_short_scales(const weight_format *w)
+{
+    return w->decoder != &decode_mxfp4 && w->scale_elements == 0;
+}
+
+/* scale * (code - offset): with the code under 128 one fma makes it, where scales are short. */
 static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
 {
     enum { RAISED_128 = 0x43 };
@@ -714,7 +784,7 @@ void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val qu
                     ptx_val minimum, ptx_val pairs[2])
 {
     ptx_val x[4];
-    if (!w->is_signed && !w->has_minimum && w->decoder != &decode_mxfp4) {
+    if (!w->is_signed && !w->has_minimum && has_short_scales(w)) {
         scale_codes(f, w, quad, scale, x);
     } else {
         format_floats(f, w, quad, x);
@@ -744,10 +814,19 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 
 bool format_has_half_numbers(const weight_format *w)
 {
-    return w->decoder == &decode_tq2 || (w->elements == 32 && w->decoder != &decode_mxfp4);
+    return w->decoder == &decode_tq2 || (w->elements == 32 && has_short_scales(w));
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
+
+format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group)
+{
+    const weight_format *w = lane->format;
+    if (w->scale_elements == 0)
+        return format_find_group(f, lane, row, group);
+    const uint32_t number = group * format_group_elements(w) / w->scale_elements;
+    return (format_place){.block = shared_at(f, PTX_F32, row, number * format_numbers_bytes(w))};
+}
 
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])

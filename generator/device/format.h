@@ -1,14 +1,16 @@
-/* GGUF's weight formats: how a lane decodes quantised blocks that lie in shared (or global) memory as a file has them.
+/* Weight formats: how a lane decodes quantised blocks that lie in shared (or global) memory as a file has them. GGUF's have
+ * their scales and minima in the blocks; int4 is kiln's own, as int4_quantize makes it, and has them in arrays.
  *
  * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit gives 1, 2
  * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that share scales; a
  * lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under one scale.
  *
- *     element of quad q of unit u, from the group's first:  4 * u + quad_step * q
+ *     element of quad q of unit u, from the group's first:  unit_step * u + quad_step * q
  *     element = scale of its part * (code - offset) + minimum of its part
  *
  * Use: format_lane_init once per lane, where group and unit stay the same; format_find for each block, or once for a row of
- * blocks and then format_move; format_codes and format_numbers for each block.
+ * blocks and then format_move; format_codes and format_numbers for each block. Where scales are in arrays, format_numbers takes
+ * the place of the group's: format_find_numbers.
  */
 #ifndef DEVICE_FORMAT_H
 #define DEVICE_FORMAT_H
@@ -31,10 +33,12 @@ typedef struct weight_format {
     uint8_t groups;           /* of a block */
     uint8_t units, parts;     /* of a group */
     uint8_t quads, quad_step; /* of a unit; elements from one to the next */
+    uint8_t unit_step;        /* elements from one unit to the next */
     uint8_t offset;           /* of codes */
     uint8_t raise, lift;      /* see FORMAT_RAISED and FORMAT_LIFTED; 0: it saves nothing */
     bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
     bool has_minimum;         /* else minima are 0, and not made */
+    uint16_t scale_elements;  /* of a row under one scale in an array; 0: scales are in the blocks */
     const format_decoder *decoder;
     format_run runs[FORMAT_RUNS];
 } weight_format;
@@ -43,6 +47,10 @@ typedef struct weight_format {
 #define FORMAT_WORDS "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 tq2_0"
 const weight_format *format_named(const char *name); /* null: there is none */
 const weight_format *format_at(uint32_t i);          /* null behind the last */
+
+/* int4: `group` elements, 32, 64, 128 or 256, share a scale, and a zero where it has them: scale * (code - zero), else
+ * scale * (code - 8). */
+const weight_format *format_int4(bool has_zeros, bool is_high_first, uint32_t group);
 
 /* ---- where elements are ------------------------------------------------------------------------------------------- */
 
@@ -54,7 +62,7 @@ static inline uint32_t format_group_elements(const weight_format *w)
 /* From the group's first element. */
 static inline uint32_t format_quad_element(const weight_format *w, uint32_t unit, uint32_t quad)
 {
-    return 4 * unit + w->quad_step * quad;
+    return w->unit_step * unit + w->quad_step * quad;
 }
 
 static inline uint32_t format_quad_part(const weight_format *w, uint32_t quad)
@@ -130,6 +138,21 @@ format_place format_move(ptx_fn *f, const format_lane *lane, const format_place 
 /* The codes of `count` units from `first` on, counted from the lane's own unit where it has one. */
 void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t first,
                   uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS]);
+
+/* F32 numbers in arrays for each scale_elements elements: a scale, and behind it a zero where the format has minima. */
+static inline uint32_t format_numbers_bytes(const weight_format *w)
+{
+    return w->scale_elements == 0 ? 0 : w->has_minimum ? 8 : 4;
+}
+
+/* Whether a row's group has other numbers than the one before it. */
+static inline bool format_begins_scale(const weight_format *w, uint32_t group)
+{
+    return w->scale_elements == 0 || group * format_group_elements(w) % w->scale_elements == 0;
+}
+
+/* Where the numbers of a row's group are: in its block, or in an array whose first number of the row is at `row`. */
+format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group);
 
 /* Scales and minima of the group's parts, F32. */
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,

@@ -36,7 +36,8 @@ linear_geometry linear_plan(linear_geometry g)
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     const uint32_t behind = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
     g.row_bytes = (g.tile_bytes + behind + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
-    g.stage_bytes = g.rows * g.row_bytes;
+    g.number_bytes = format_numbers_bytes(g.format);
+    g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
     g.stages = stages_of(&g);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd number of 16 bytes, so that neighbouring lanes' shares are in different banks. */
@@ -250,6 +251,8 @@ void linear_find_threads(linear *g)
     g->warp = ptx_warpid_x(f);
     ptx_val blocks = ptx_div(f, g->k, g->of.format->elements);
     g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
+    if (g->of.format->scale_elements > 0)
+        g->row_numbers = ptx_div(f, g->k, g->of.format->scale_elements);
     linear_init_matrices(g);
 }
 

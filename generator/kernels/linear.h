@@ -36,9 +36,10 @@ typedef struct linear_geometry {
 
     /* What linear_plan works out. */
     uint32_t stages;
-    uint32_t tile_bytes;                /* of a row */
-    uint32_t row_bytes;                 /* that a tile takes in shared memory */
-    uint32_t stage_bytes;               /* of a warp */
+    uint32_t tile_bytes;   /* of a row */
+    uint32_t row_bytes;    /* that a tile takes in shared memory */
+    uint32_t number_bytes; /* and its numbers, where the format has them in arrays: 4 or 8 for each lane */
+    uint32_t stage_bytes;  /* of a warp */
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
 } linear_geometry;
 
@@ -60,11 +61,12 @@ typedef struct linear {
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
-        n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* those of each matrix */
+        n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES], scales_of[LINEAR_MOST_MATRICES],
+        zeros_of[LINEAR_MOST_MATRICES]; /* those of each matrix; the last two where the format has arrays */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; where each begins among them */
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
-    ptx_val w_row_bytes;                            /* of a row of W, U32 */
+    ptx_val w_row_bytes, row_numbers; /* of a row of W, U32; scales of it where the format has arrays */
 
     /* On tensor cores: thread blocks that share k, and where that is not 1, this one's part of k. U32, uniform. */
     uint32_t split_k;
@@ -85,8 +87,10 @@ typedef struct linear {
     ptx_val next_group, next_tiles;      /* of rows; tiles of its rows that are left */
     ptx_val next_from[LINEAR_MOST_ROWS]; /* this lane's first piece, U64 */
     ptx_val next_left[LINEAR_MOST_ROWS]; /* bytes from there to the row's end in this chunk, S32 */
-    ptx_val has_last;                    /* whether this lane has a last piece of a row's tile */
-    ptx_val stage;                       /* offset of the one that is multiplied */
+    ptx_val next_numbers[LINEAR_MOST_ROWS]
+                        [2]; /* this lane's scale and zero, U64, where the format has arrays */
+    ptx_val has_last;        /* whether this lane has a last piece of a row's tile */
+    ptx_val stage;           /* offset of the one that is multiplied */
 
     format_lane w_lane;                   /* this lane's group */
     format_place place[LINEAR_MOST_ROWS]; /* of its quantised block in the first stage */
@@ -156,8 +160,33 @@ ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val poin
 /* Where a row begins, or its part, U64; rows beyond the last are the last one again. */
 ptx_val linear_row_address(linear *g, ptx_val row);
 
+/* The address of a number of a row, U64: of array 0, scales, or 1, zeros. */
+ptx_val linear_numbers_at(linear *g, const linear_row *row, uint32_t array, ptx_val number);
+
+/* ---- linear_ring.c ------------------------------------------------------------------------------------------------ */
+
+/* Rows of W in a ring; the user sets the members down to `stage`. */
+typedef struct linear_ring {
+    row_ring codes;
+    const weight_format *format;
+    uint32_t rows;         /* of the tile */
+    uint32_t stage;        /* elements of k */
+    uint32_t number_byte;  /* of a stage, where numbers begin */
+    linear *l;             /* linear_init_ring sets these */
+    ptx_val shared, first; /* address of the first stage; the tile's first row */
+} linear_ring;
+
+/* Bytes of the numbers of some rows in a stage. */
+uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
+
 /* Sets up a ring of the rows from `first` on. */
-void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
+void linear_init_ring(linear *g, linear_ring *ring, ptx_val shared, ptx_val first);
+
+/* Starts to copy the next stage to the one at `offset`. */
+void linear_copy_ring(linear_ring *ring, ptx_val offset);
+
+/* Bytes from a stage's first to the numbers of a row of the tile, U32. */
+ptx_val linear_row_numbers(ptx_fn *f, const linear_ring *ring, ptx_val row);
 
 /* The rows of W that this lane of a tensor-core kernel reads: four, eight apart, and the one whose numbers it decodes. */
 typedef struct linear_rows {
@@ -165,11 +194,11 @@ typedef struct linear_rows {
 } linear_rows;
 
 /* `mine` is the first of them in the tile, whose first stage is at `first`; the numbers are of row mine + 8t. */
-linear_rows linear_find_lane_rows(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val mine,
+linear_rows linear_find_lane_rows(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val mine,
                                   ptx_val first);
 
 /* Where they begin in the stage at `offset`; the next time, in the next stage. */
-void linear_next_lane_rows(const row_ring *ring, const linear_rows *rows, ptx_val offset,
+void linear_next_lane_rows(const linear_ring *ring, const linear_rows *rows, ptx_val offset,
                            ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers);
 
 /* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
@@ -187,6 +216,9 @@ void linear_next_stage(linear *g);
 
 /* Sets where this lane's quantised blocks of a group of rows lie. */
 void linear_find_rows(linear *g, ptx_val group);
+
+/* Where the numbers of this lane's group of row r are; `codes` is the group's place. */
+format_place linear_find_numbers(linear *g, uint32_t r, const format_place *codes);
 
 /* ---- linear_mma.c: strategy mma, with what a variant says and the arguments ------------------------- */
 

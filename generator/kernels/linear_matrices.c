@@ -51,48 +51,17 @@ ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val poin
     return linear_pick(g, row, addresses);
 }
 
+ptx_val linear_numbers_at(linear *g, const linear_row *row, uint32_t array, ptx_val number)
+{
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_cvt(f, PTX_U64, ptx_mul(f, number, 4));
+    ptx_val start = ptx_add(f, linear_pick_address(g, row, array == 0 ? g->scales_of : g->zeros_of), first);
+    return ptx_mad_wide(f, row->number, ptx_mul(f, g->row_numbers, 4), start);
+}
+
 ptx_val linear_row_address(linear *g, ptx_val row)
 {
     const linear_row of = linear_find_row(g, tail_clamp(g->f, row, g->w_rows));
     ptx_val at = ptx_mad_wide(g->f, of.number, g->w_row_bytes, linear_pick_address(g, &of, g->w));
     return g->split_k == 1 ? at : ptx_add(g->f, at, ptx_cvt(g->f, PTX_U64, g->part_byte));
-}
-
-static row_ring_row find_row(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val row,
-                             ptx_val at)
-{
-    return row_ring_find(ring, at, linear_row_address(l, ptx_add(l->f, row, tile->first_w)));
-}
-
-linear_rows linear_find_lane_rows(linear *l, const row_ring *ring, const linear_tile *tile, ptx_val mine,
-                                  ptx_val first)
-{
-    ptx_fn *f = l->f;
-    const uint32_t step = layout_rows(&ring->of.rows, 8);
-    linear_rows rows;
-    ptx_val row_at = ptx_add(f, layout_row_at(f, &ring->of.rows, mine), first);
-    for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++) {
-        ptx_val at = ptx_add(f, row_at, r * step);
-        rows.codes[r] = find_row(l, ring, tile, ptx_add(f, mine, 8 * r), at);
-    }
-    ptx_val numbers_at = ptx_mad(f, tile->lane.t, step, row_at);
-    rows.numbers = find_row(l, ring, tile, ptx_mad(f, tile->lane.t, 8, mine), numbers_at);
-    return rows;
-}
-
-void linear_next_lane_rows(const row_ring *ring, const linear_rows *rows, ptx_val offset,
-                           ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers)
-{
-    *numbers = row_ring_next(ring, &rows->numbers, offset);
-    for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++)
-        codes[r] = row_ring_next(ring, &rows->codes[r], offset);
-}
-
-void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
-{
-    ptx_val row = ptx_add(g->f, row_ring_row_of(ring, g->tid), first);
-    for (uint32_t i = 0; i < ring->passes; i++)
-        ring->from[i] = linear_row_address(g, ptx_add(g->f, row, i * row_ring_pass(ring)));
-    row_ring_init(ring, g->tid, shared,
-                  g->split_k == 1 ? g->w_row_bytes : ptx_sub(g->f, g->w_row_bytes, g->part_byte));
 }

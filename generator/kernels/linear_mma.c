@@ -30,9 +30,10 @@ enum {
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4,   /* t */
-    X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* so that four rows of x are in different banks */
+    QUAD_LANES = 4, /* t */
+    X_UNIT = 8,     /* elements of x in a copy */
+    X_PAD_BYTES =
+        32, /* so that four rows of x are in different banks; twice, two where lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };
@@ -42,10 +43,10 @@ typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
     uint32_t row_tiles;
-    uint32_t stage;                            /* elements of k */
-    uint32_t groups;                           /* of a row and stage, that a warp has */
-    row_ring_shape w;                          /* a stage of W */
-    uint32_t x_row_bytes, x_byte, stage_bytes; /* in shared memory */
+    uint32_t stage;                                         /* elements of k */
+    uint32_t groups;                                        /* of a row and stage, that a warp has */
+    row_ring_shape w;                                       /* a stage of W */
+    uint32_t x_row_bytes, x_byte, number_byte, stage_bytes; /* in shared memory */
 } mma_geometry;
 
 typedef struct mma {
@@ -58,7 +59,7 @@ typedef struct mma {
     ptx_val left;  /* where k is split, a variable: stages from this one on */
 
     /* This thread's copies of the next stage. */
-    row_ring w;
+    linear_ring w;
     ptx_val x_to;           /* in the first stage */
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
@@ -84,9 +85,10 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
-    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES;
+    g.x_row_bytes = 2 * g.stage + (uint32_t)X_PAD_BYTES * format->unit_step / 4;
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
-    g.stage_bytes = g.x_byte + g.tile_m * g.x_row_bytes;
+    g.number_byte = g.x_byte + g.tile_m * g.x_row_bytes;
+    g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
     return g;
 }
 
@@ -103,11 +105,16 @@ static uint32_t shared_bytes(const mma_geometry *g)
 static void init_w_copies(mma *g)
 {
     ptx_fn *f = g->f;
-    g->w = (row_ring){.f = f,
-                      .of = g->of.w,
-                      .threads = g->of.threads,
-                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads,
-                      .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */};
+    const row_ring codes = {.f = f,
+                            .of = g->of.w,
+                            .threads = g->of.threads,
+                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads,
+                            .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */};
+    g->w = (linear_ring){.codes = codes,
+                         .format = g->of.format,
+                         .rows = g->of.tile_n,
+                         .stage = g->of.stage,
+                         .number_byte = g->of.number_byte};
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
@@ -151,10 +158,10 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w)) {
-        row_ring_copy(&g->w, offset);
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
+        linear_copy_ring(&g->w, offset);
         copy_x(g, ptx_add(f, g->x_to, offset));
-        row_ring_step(&g->w);
+        row_ring_step(&g->w.codes);
         ptx_add_to(f, g->x_from, 2 * g->of.stage);
         ptx_sub_to(f, g->x_left, g->of.stage);
     }
@@ -234,11 +241,14 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
 static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_val x[2][2])
 {
     ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const uint32_t byte = tile * ROWS * g->of.x_row_bytes + 2 * s->element[i];
-        ptx_load_vec(f, 2, x[i], shared_at(f, PTX_U32, x_at, byte), PTX_PLAIN);
-        for (int e = 0; e < 2; e++)
-            x[i][e] = ptx_as(f, PTX_B32, x[i][e]);
+    const bool is_pair = s->count == 2 && s->element[1] == s->element[0] + 4;
+    const uint32_t at_once = is_pair ? 4 : 2;
+    for (uint32_t i = 0; i < 2 * s->count; i += at_once) {
+        const uint32_t byte = tile * ROWS * g->of.x_row_bytes + 2 * s->element[i / 2];
+        ptx_val words[4];
+        ptx_load_vec(f, (int)at_once, words, shared_at(f, PTX_U32, x_at, byte), PTX_PLAIN);
+        for (uint32_t e = 0; e < at_once; e++)
+            x[(i + e) / 2][e % 2] = ptx_as(f, PTX_B32, words[e]);
     }
 }
 
@@ -262,11 +272,18 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
     multiply(g, s->count, ones, x, out);
 }
 
+/* And where numbers are in arrays, those of several groups. */
+static bool bounds_groups(const mma_geometry *g)
+{
+    return g->row_tiles > 1 && g->format->scale_elements > 0 && g->format->has_minimum;
+}
+
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
 static void bound_loads_ahead(mma *g, uint32_t tile)
 {
     enum { TILES_AHEAD = 2 };
-    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % TILES_AHEAD == 0)
+    const uint32_t ahead = bounds_groups(&g->of) ? 1 : TILES_AHEAD;
+    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % ahead == 0)
         ptx_warp_barrier(g->f);
 }
 
@@ -297,17 +314,24 @@ static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val x_at = ptx_add(f, g->x_at, g->stage), row_at[LANE_ROWS], number_at;
+    row_numbers numbers;
     linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
+        const bool has_numbers = bounds_groups(&g->of) || format_begins_scale(g->of.format, group);
+        if (group > 0 && bounds_groups(&g->of))
+            ptx_warp_barrier(f);
         for (uint32_t r = 0; r < LANE_ROWS; r++)
             decode_codes(g, group, row_at[r], quads[r]);
-        format_place place = format_find_group(f, &g->numbers[group], number_at, group);
-        format_numbers(f, &g->numbers[group], &place, scale, minimum);
+        if (has_numbers) {
+            format_place place = format_find_numbers(f, &g->numbers[group], number_at, group);
+            format_numbers(f, &g->numbers[group], &place, scale, minimum);
+        }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             sub_block s = pair_codes(g, group, part, quads);
-            row_numbers numbers = share_numbers(g, scale[part], minimum[part]);
+            if (has_numbers)
+                numbers = share_numbers(g, scale[part], minimum[part]);
             multiply_sub_block(g, &s, &numbers, x_at);
         }
     }
@@ -335,7 +359,7 @@ static void init_reads(mma *g)
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, format->elements, element);
     ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 8, line);
+    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 2 * format->unit_step, line);
     ptx_val x_at = ptx_add(f, of_lane, g->of.x_byte);
     g->x_at = ptx_mad(f, element, 2, x_at);
 }

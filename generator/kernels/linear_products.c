@@ -28,7 +28,8 @@ static void load_group(linear *g, uint32_t r, group *w)
     ptx_val quads[FORMAT_MOST_UNITS][FORMAT_MOST_QUADS];
     format_place place = format_move(g->f, &g->w_lane, &g->place[r], g->stage);
     format_codes(g->f, &g->w_lane, &place, 0, format->units, quads);
-    format_numbers(g->f, &g->w_lane, &place, w->scale, w->minimum);
+    const format_place numbers = linear_find_numbers(g, r, &place);
+    format_numbers(g->f, &g->w_lane, &numbers, w->scale, w->minimum);
     for (uint32_t u = 0; u < format->units; u++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             const uint32_t in_part = format->parts == 1 ? format_quad_element(format, u, q) / WORD_CODES : u;

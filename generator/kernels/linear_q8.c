@@ -56,7 +56,7 @@ typedef struct q8_geometry {
     uint32_t row_lanes;   /* that copy a row of W together */
     row_ring_shape w;     /* a stage of W */
     uint32_t x_row_bytes; /* of codes, in shared memory */
-    uint32_t x_byte, scale_byte, stage_bytes;
+    uint32_t x_byte, scale_byte, number_byte, stage_bytes;
     uint32_t number_bytes; /* of a warp */
 } q8_geometry;
 
@@ -68,7 +68,7 @@ typedef struct q8_product {
     ptx_val stage; /* offset of the one that is multiplied */
 
     /* This thread's copies of the next stage. */
-    row_ring w;
+    linear_ring w;
     ptx_val x_to, scale_to; /* in the first stage */
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* bytes from its unit on, rows from its first on, S32 */
@@ -108,10 +108,11 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
         g.w.rows.row_bytes = UNIT_BYTES * ((g.w.pieces + 1) / 4 * 4 + 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     /* Lanes g and t are in different banks. */
-    g.x_row_bytes = g.stage + QUAD_LANES * 4 * units_of(format);
+    g.x_row_bytes = g.stage + QUAD_LANES * format->unit_step * units_of(format);
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
-    g.stage_bytes = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
+    g.number_byte = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
+    g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
     g.number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * g.groups * of_group / VECTOR_NUMBERS;
     return g;
 }
@@ -129,12 +130,17 @@ static uint32_t shared_bytes(const q8_geometry *g)
 static void init_w_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
-    g->w = (row_ring){.f = f,
-                      .of = g->of.w,
-                      .lanes = g->of.row_lanes,
-                      .is_lean = true,
-                      .threads = g->of.threads,
-                      .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
+    const row_ring codes = {.f = f,
+                            .of = g->of.w,
+                            .lanes = g->of.row_lanes,
+                            .is_lean = true,
+                            .threads = g->of.threads,
+                            .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
+    g->w = (linear_ring){.codes = codes,
+                         .format = g->of.format,
+                         .rows = g->of.tile_n,
+                         .stage = g->of.stage,
+                         .number_byte = g->of.number_byte};
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
@@ -223,10 +229,10 @@ static void step_x(q8_product *g)
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset)
 {
-    PTX_IF (g->f, row_ring_has_next(&g->w)) {
+    PTX_IF (g->f, row_ring_has_next(&g->w.codes)) {
         fill_x(g, offset);
-        row_ring_copy(&g->w, offset);
-        row_ring_step(&g->w);
+        linear_copy_ring(&g->w, offset);
+        row_ring_step(&g->w.codes);
         step_x(g);
     }
     copy_commit(g->f);
@@ -241,9 +247,9 @@ static void fill_stages(q8_product *g, uint32_t last)
             fill_stage(g, ptx_u32(offset));
             continue;
         }
-        PTX_IF (f, row_ring_has_next(&g->w)) {
-            row_ring_copy(&g->w, ptx_u32(offset));
-            row_ring_step(&g->w);
+        PTX_IF (f, row_ring_has_next(&g->w.codes)) {
+            linear_copy_ring(&g->w, ptx_u32(offset));
+            row_ring_step(&g->w.codes);
         }
     }
     if (!g->l->overlaps)
@@ -276,7 +282,7 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const uint32_t group = batch * g->of.batch + i;
         const format_lane *lane = &g->numbers[group];
-        format_place place = format_find_group(f, lane, number_at, group);
+        format_place place = format_find_numbers(f, lane, number_at, group);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
             numbers[i * parts + part] = scale[part];
@@ -499,7 +505,7 @@ static void init_reads(q8_product *g)
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
     ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, unit, 4, line);
+    ptx_val of_lane = ptx_mad(f, unit, format->unit_step, line);
     ptx_val of_warp = ptx_mad(f, g->tile.k_warp, WARP_ELEMENTS, of_lane);
     g->x_at = ptx_add(f, of_warp, g->of.x_byte);
     ptx_val scale = ptx_mad(f, g->tile.k_warp, 4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK), g->tile.shared);

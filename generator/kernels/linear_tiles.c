@@ -39,7 +39,8 @@ typedef struct tiles_geometry {
     bool is_half;           /* weights are scaled in F16 */
     bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
-    uint32_t w_stage_bytes, w_byte; /* in shared memory */
+    uint32_t number_byte, w_stage_bytes,
+        w_byte; /* in shared memory; numbers of a stage of W from its first byte on */
 } tiles_geometry;
 
 typedef struct tiles {
@@ -48,7 +49,7 @@ typedef struct tiles {
     ptx_fn *f;
     linear_tile tile;
 
-    row_ring w;
+    linear_ring w;
     x_ring x;
     uint32_t trip_step; /* in an unrolled trip */
     ptx_val step, w_to, x_to,
@@ -68,7 +69,8 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .tile_m = kiln_int(v, "tile_m"),
                         .tile_n = kiln_int(v, "tile_n"),
                         .stages = kiln_int(v, "stages")};
-    const uint32_t stage = format->groups == 1 && g.tile_m >= 64 ? 2 * X_RING_STEP : 256;
+    const bool is_short = format->groups == 1 && format->scale_elements == 0 && g.tile_m >= 64;
+    const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
     g.units = format->units / QUAD_LANES;
@@ -78,7 +80,8 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
         kiln_type(v, "x") == PTX_F16 && (format_has_half_numbers(format) || kiln_is(v, "rounding", "twice"));
     g.is_unrolled = g.tile_m < 64 && g.steps % g.stages == 0;
     g.w = row_ring_stage(stage / format->elements * format->bytes);
-    g.w_stage_bytes = layout_rows(&g.w.rows, g.tile_n);
+    g.number_byte = layout_rows(&g.w.rows, g.tile_n);
+    g.w_stage_bytes = g.number_byte + linear_numbers_bytes(format, stage, g.tile_n);
     g.w_byte = g.stages * x_ring_bytes(g.tile_m);
     return g;
 }
@@ -124,9 +127,9 @@ static void copy_w(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w)) {
-        row_ring_copy(&g->w, g->w_to);
-        row_ring_step(&g->w);
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
+        linear_copy_ring(&g->w, g->w_to);
+        row_ring_step(&g->w.codes);
     }
 }
 
@@ -145,17 +148,22 @@ static void init_copies(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->w = (row_ring){.f = f,
-                      .of = g->of.w,
-                      .threads = g->of.threads,
-                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
+    const row_ring codes = {.f = f,
+                            .of = g->of.w,
+                            .threads = g->of.threads,
+                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
+    g->w = (linear_ring){.codes = codes,
+                         .format = g->of.format,
+                         .rows = g->of.tile_n,
+                         .stage = g->of.steps * X_RING_STEP,
+                         .number_byte = g->of.number_byte};
     linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, g->of.w_byte), g->tile.first_w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .rows = g->of.tile_m,
                     .threads = g->of.threads,
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
-                    .is_wide = g->of.units == 2};
+                    .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
     g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
@@ -186,6 +194,20 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
+/* Where the numbers of such a group are. */
+static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, ptx_val number)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    ptx_val row_at = g->row_at[LANE_ROWS];
+    if (format->scale_elements == 0)
+        return find_block(g, lane, row_at, i, number);
+    if (g->of.is_unrolled)
+        return format_find_numbers(f, lane, row_at, g->trip_step * g->of.groups + i);
+    ptx_val scale = ptx_div(f, number, format->scale_elements / format_group_elements(format));
+    return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
+}
+
 static group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -202,7 +224,7 @@ static group decode_group(tiles *g, uint32_t i)
         format_place place = find_block(g, &codes, g->row_at[r], i, number);
         format_codes(f, &codes, &place, 0, g->of.units, of.quads[r]);
     }
-    format_place place = find_block(g, &numbers, g->row_at[LANE_ROWS], i, number);
+    format_place place = find_numbers(g, &numbers, i, number);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
     return of;
 }
@@ -280,11 +302,16 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
 /* The copy of the next step of x stands between products, so that these need not wait for its instructions. */
 static void multiply_step(tiles *g)
 {
+    const bool has_arrays = g->of.format->scale_elements > 0;
     group of;
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val w[X_RING_TILES][2][4];
+        if (has_arrays && g->of.tile_m == 16)
+            ptx_warp_barrier(g->f);
         if (half == 0 || g->of.groups == 2)
             of = decode_group(g, half);
+        if (has_arrays) /* ptxas moves no load across it: else some variants spill */
+            ptx_warp_barrier(g->f);
         make_half(g, &of, half, w);
         x_ring_multiply(&g->x,
                         g->of.is_unrolled ? ptx_u32(g->trip_step % g->of.stages * x_ring_bytes(g->of.tile_m))
@@ -300,7 +327,7 @@ static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val at = row_ring_next(&g->w, &g->rows[i], g->w_to);
+        ptx_val at = row_ring_next(&g->w.codes, &g->rows[i], g->w_to);
         ptx_set(f, g->row_at[i], at);
     }
     shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
@@ -347,7 +374,14 @@ static void init_rows(tiles *g)
         ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.lane.t, 8, mine);
         ptx_val first = ptx_add(f, layout_row_at(f, &g->of.w.rows, row), g->tile.shared);
         ptx_val at = ptx_add(f, first, g->of.w_byte), number = ptx_add(f, row, g->tile.first_w);
-        g->rows[i] = row_ring_find(&g->w, at, linear_row_address(l, number));
+        if (i == LANE_ROWS && g->of.format->scale_elements > 0) {
+            ptx_val w_at = ptx_add(f, g->tile.shared, g->of.w_byte);
+            at = ptx_add(f, linear_row_numbers(f, &g->w, row), w_at);
+            g->rows[i] = (row_ring_row){.at = at};
+            g->row_at[i] = ptx_var(f, ptx_add(f, at, 0));
+            continue;
+        }
+        g->rows[i] = row_ring_find(&g->w.codes, at, linear_row_address(l, number));
         g->row_at[i] = ptx_var(f, at);
     }
 }

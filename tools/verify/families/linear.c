@@ -10,6 +10,54 @@
 
 enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
+
+/* int4's codes; its scales and zeros are in arrays. */
+static const gguf_format int4_formats[] = {
+    {"int4", 32, 16, {-1, -1}, NULL},
+    {"int4", 64, 32, {-1, -1}, NULL},
+    {"int4", 128, 64, {-1, -1}, NULL},
+    {"int4", 256, 128, {-1, -1}, NULL},
+};
+
+static bool is_int4(const problem *p)
+{
+    return problem_has_parameter(p, "format", "int4");
+}
+
+static const gguf_format *format_of(const problem *p)
+{
+    const gguf_format *of = int4_formats;
+    if (!is_int4(p))
+        return gguf_of(p);
+    while (of->elements != problem_parameter(p, "group"))
+        of++;
+    return of;
+}
+
+/* A matrix of weights; scales and zeros are null where the format has none in arrays. */
+typedef struct matrix {
+    argument *w, *scales, *zeros;
+} matrix;
+
+/* An argument of matrix `i`: of the second one "w_2"; null where there is none. */
+static argument *find_of(problem *p, const char *name, uint32_t i)
+{
+    char numbered[32];
+    snprintf(numbered, sizeof numbered, i == 0 ? "%s" : "%s_%u", name, (unsigned)i + 1);
+    return problem_find(p, numbered);
+}
+
+static matrix find_matrix(problem *p, uint32_t i)
+{
+    return (matrix){find_of(p, "w", i), find_of(p, "w_scales", i), find_of(p, "w_zeros", i)};
+}
+
+static matrix find_gate(problem *p)
+{
+    return (matrix){problem_find(p, "gate"), problem_find(p, "gate_scales"), problem_find(p, "gate_zeros")};
+}
+
 /* ---- the bound -------------------------------------------------------------------------------------------------- */
 
 /* With r the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type, L and L_n the longest
@@ -19,6 +67,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with w_scale: r and S times it, and + 2^-24 |r|
+ *     int4 with zeros: L is one more, as -zero * scale, the minimum, is rounded
  *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: a warp's additions from the
  *           element's stage on, and those that join the warps
  *     half: + 40 * 2^-24 S, since a step of a tensor core truncates what it adds: 8 products and a sum, each by less than
@@ -98,7 +147,7 @@ static bool is_mma(const problem *p)
 static uint64_t stage_elements(const problem *p)
 {
     if (is_tiles(p))
-        return gguf_of(p)->elements == 256 ? 256 : 128;
+        return is_int4(p) || format_of(p)->elements == 256 ? 256 : 128;
     if (is_codes(p))
         return 256 * problem_parameter(p, "k_warps");
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
@@ -124,7 +173,9 @@ static uint64_t product_elements(const problem *p)
 static double additions_of_stage(const problem *p)
 {
     static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
-    const double kinds = has_format(p, with_minima, sizeof with_minima / sizeof *with_minima) ? 2 : 1;
+    const bool has_minima = is_int4(p) ? problem_has_parameter(p, "mode", "asym")
+                                       : has_format(p, with_minima, sizeof with_minima / sizeof *with_minima);
+    const double kinds = has_minima ? 2 : 1;
     return kinds * (double)stage_elements(p) /
            (double)(problem_parameter(p, "k_warps") * product_elements(p));
 }
@@ -152,6 +203,8 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     if (is_split(p))
         chain += 9;
+    if (is_int4(p) && problem_has_parameter(p, "mode", "asym"))
+        chain += 1;
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
@@ -214,14 +267,6 @@ static void round_to_codes(vector *v, uint64_t k)
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
 
-/* An argument of matrix `i`: of the second one "w_2"; null where there is none. */
-static argument *find_of(problem *p, const char *name, uint32_t i)
-{
-    char numbered[32];
-    snprintf(numbered, sizeof numbered, i == 0 ? "%s" : "%s_%u", name, (unsigned)i + 1);
-    return problem_find(p, numbered);
-}
-
 static weights allocate_weights(pool *memory, uint64_t k)
 {
     return (weights){.w = pool_allocate(memory, (size_t)k * sizeof(double)),
@@ -229,19 +274,38 @@ static weights allocate_weights(pool *memory, uint64_t k)
                      .steps = pool_allocate(memory, (size_t)k * sizeof(double))};
 }
 
-static void read_weights(problem *p, const argument *matrix, uint64_t number, uint64_t k, weights *w)
+/* Block `number` of the matrix. */
+static void read_int4(const problem *p, const matrix *of, uint64_t number, gguf_block *b)
+{
+    const gguf_format *format = format_of(p);
+    const unsigned char *codes = (const unsigned char *)of->w->host + number * format->bytes;
+    const bool is_high_first = problem_has_parameter(p, "nibbles", "high");
+    const double scale = element_get(ELEMENT_F32, of->scales->host, number);
+    b->has_minimum = of->zeros != NULL;
+    for (unsigned i = 0; i < format->elements; i++) {
+        const bool is_high = (i % 2 == 0) == is_high_first;
+        b->code[i] = (is_high ? codes[i / 2] >> 4 : codes[i / 2] & 15) - (of->zeros ? 0 : 8);
+        b->scale[i / GGUF_SUB_ELEMENTS] = scale;
+        b->minimum[i / GGUF_SUB_ELEMENTS] =
+            of->zeros ? -scale * element_get(ELEMENT_F32, of->zeros->host, number) : 0;
+    }
+}
+
+static void read_weights(problem *p, const matrix *of, uint64_t number, uint64_t k, weights *w)
 {
     const bool is_narrow = is_tiles(p) && problem_find(p, "in")->about->type == ELEMENT_F16;
     const double most = is_narrow ? 65520 : INFINITY; /* what rounds to an infinity */
-    const gguf_format *format = gguf_of(p);
-    const unsigned char *row =
-        (const unsigned char *)matrix->host + number * (k / format->elements) * format->bytes;
+    const gguf_format *format = format_of(p);
+    const uint64_t first = number * (k / format->elements);
     gguf_block b;
     w->is_finite = true;
     for (uint64_t i = 0; i < k; i++) {
         const unsigned in_block = (unsigned)(i % format->elements), sub = in_block / GGUF_SUB_ELEMENTS;
-        if (in_block == 0)
-            gguf_read(format, &b, row + i / format->elements * format->bytes);
+        const uint64_t block = first + i / format->elements;
+        if (in_block == 0 && of->scales)
+            read_int4(p, of, block, &b);
+        else if (in_block == 0)
+            gguf_read(format, &b, (const unsigned char *)of->w->host + block * format->bytes);
         const double minimum = b.has_minimum ? b.minimum[sub] : 0, product = b.scale[sub] * b.code[in_block];
         w->w[i] = product + minimum;
         w->size[i] = fabs(product) + fabs(minimum);
@@ -314,20 +378,20 @@ static void expect_matrix(problem *p, const call *c, uint32_t number)
 {
     argument *out = find_of(p, "out", number);
     const argument *bias = find_of(p, "bias", number), *residual = problem_find(p, "residual");
-    const argument *scale = find_of(p, "w_scale", number), *gate = problem_find(p, "gate"),
-                   *gate_scale = problem_find(p, "gate_scale");
+    const argument *scale = find_of(p, "w_scale", number), *gate_scale = problem_find(p, "gate_scale");
+    const matrix w = find_matrix(p, number), gate = find_gate(p);
     const uint64_t n = out->extent[1];
     pool memory = {0};
     weights row = allocate_weights(&memory, c->k), gate_row = allocate_weights(&memory, c->k);
     expect_values(p, out);
     for (uint64_t r = 0; r < n; r++) {
-        read_weights(p, find_of(p, "w", number), r, c->k, &row);
-        if (gate)
-            read_weights(p, gate, r, c->k, &gate_row);
+        read_weights(p, &w, r, c->k, &row);
+        if (gate.w)
+            read_weights(p, &gate, r, c->k, &gate_row);
         for (uint64_t i = 0; i < c->m; i++) {
             const uint64_t element = i * n + r;
             product of = multiply_scaled(c, &row, &c->v[i], scale);
-            if (gate)
+            if (gate.w)
                 of = multiply_pair(p, multiply_scaled(c, &gate_row, &c->v[i], gate_scale), of);
             const double b = added(bias, r), z = added(residual, element), y = of.value + b + z;
             const double added_up = bias || residual ? 0x1p-23 * (fabs(of.value) + fabs(b) + fabs(z)) : 0;
@@ -524,31 +588,87 @@ static void make_codes(const argument *x, argument *codes, argument *scales, boo
     }
 }
 
-static void fill_weights(problem *p, argument *w, int kind, random_stream s)
+/* Of row `at`; of all. */
+static int kind_of_row(int kind, random_stream s, size_t at)
 {
     static const int of_rows[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ZERO};
-    const gguf_format *format = gguf_of(p);
-    argument row = *w;
+    const size_t number = random_below(s, at, 4);
+    return kind >= 0 ? kind : kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM;
+}
+
+/* A scale of int4, of all 24 bits and either sign where the kind has no other; and a zero, mostly between codes. */
+static double make_scale(int kind, random_stream s, uint64_t number)
+{
+    const double sign = random_below(s, number, 2) ? -1 : 1,
+                 some = 1 + random_uniform(random_fork(s, 1), number);
+    switch (kind) {
+    case GGUF_TIES:
+        return sign * 0x1p-4;
+    case GGUF_DENORMAL:
+        return sign * some * 0x1p-30;
+    case GGUF_LARGEST:
+        return sign * some * 0x1p11;
+    case GGUF_ZERO:
+        return sign * 0;
+    default:
+        return sign * some * 0x1p-6;
+    }
+}
+
+static double make_zero(int kind, random_stream s, uint64_t number)
+{
+    const double any = 20 * random_uniform(s, number) - 2;
+    return kind == GGUF_TIES ? rint(any) : any;
+}
+
+/* A NaN or an infinity in each fourth row or so is in its scales or zeros. */
+static void fill_int4(problem *p, const matrix *w, int kind, random_stream s)
+{
+    const uint64_t numbers = problem_integer(p, "k") / problem_parameter(p, "group");
+    inputs_fill_bytes(w->w, random_fork(s, 1));
+    for (uint64_t i = 0; i < w->scales->count; i++) {
+        const int of_row = kind_of_row(kind, random_fork(s, 2), i / numbers);
+        element_set(ELEMENT_F32, w->scales->host, i, make_scale(of_row, random_fork(s, 3), i));
+        if (w->zeros)
+            element_set(ELEMENT_F32, w->zeros->host, i, make_zero(of_row, random_fork(s, 4), i));
+    }
+    for (uint64_t row = 0; numbers > 0 && row < w->scales->count / numbers; row++) {
+        const argument *array = w->zeros && random_below(random_fork(s, 5), row, 2) ? w->zeros : w->scales;
+        if (kind_of_row(kind, random_fork(s, 2), row) == GGUF_NONFINITE)
+            element_set(ELEMENT_F32, array->host,
+                        row * numbers + random_below(random_fork(s, 6), row, numbers),
+                        inputs_nonfinite(s, row));
+    }
+}
+
+static void fill_weights(problem *p, const matrix *of, int kind, random_stream s)
+{
+    const gguf_format *format = format_of(p);
+    argument row = *of->w;
+    if (is_int4(p)) {
+        fill_int4(p, of, kind, s);
+        return;
+    }
     if (kind >= 0) {
-        gguf_fill(format, w, kind, s);
+        gguf_fill(format, of->w, kind, s);
         return;
     }
     row.bytes = problem_integer(p, "k") / format->elements * format->bytes;
     row.count = row.bytes;
-    for (size_t at = 0; at < w->bytes; at += row.bytes) {
-        const size_t number = random_below(s, at, 4);
-        int of_row = kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM;
+    for (size_t at = 0; at < of->w->bytes; at += row.bytes) {
+        int of_row = kind_of_row(kind, s, at);
         if (format->factor[0] < 0 && (of_row == GGUF_LARGEST || of_row == GGUF_NONFINITE))
             of_row = GGUF_RANDOM; /* powers of two up to 2^127, whose sums overflow, and no NaN */
-        row.host = (unsigned char *)w->host + at;
+        row.host = (unsigned char *)of->w->host + at;
         gguf_fill(format, &row, of_row, random_fork(random_fork(s, 1), at));
     }
 }
 
 /* Those of a matrix that the variant has. */
-static void make_matrix(problem *p, argument *w, argument *bias, argument *scale, int kind, random_stream s)
+static void make_matrix(problem *p, const matrix *w, argument *bias, argument *scale, int kind,
+                        random_stream s)
 {
-    if (w)
+    if (w->w)
         fill_weights(p, w, kind, random_fork(s, 1));
     if (bias)
         inputs_fill(bias, INPUT_NORMAL, random_fork(s, 2));
@@ -591,10 +711,11 @@ static void suit_weights(problem *p, argument *in, bool is_absorbed)
     const uint64_t k = problem_integer(p, "k"), n = problem_integer(p, "n");
     const element_type type = in->about->type;
     pool memory = {0};
+    const matrix w = find_matrix(p, 0);
     weights row = allocate_weights(&memory, k);
     double *x = pool_allocate(&memory, (size_t)k * sizeof *x);
     for (uint64_t i = 0; n > 0 && i < in->count / k; i++) {
-        read_weights(p, problem_find(p, "w"), i % n, k, &row);
+        read_weights(p, &w, i % n, k, &row);
         for (uint64_t e = 0; e < k; e++)
             x[e] = element_get(type, in->host, i * k + e);
         if (is_absorbed)
@@ -635,10 +756,12 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     if (pattern->number == HUGE_X && problem_has_parameter(p, "norm", "rms") &&
         in->about->type != ELEMENT_F16)
         inputs_raise_some(in, problem_integer(p, "k"), random_fork(s, 20));
-    for (uint32_t i = 0; i < MOST_MATRICES; i++)
-        make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
-                    random_fork(s, 8 + i));
-    make_matrix(p, problem_find(p, "gate"), NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
+    const matrix gate = find_gate(p);
+    for (uint32_t i = 0; i < MOST_MATRICES; i++) {
+        const matrix w = find_matrix(p, i);
+        make_matrix(p, &w, find_of(p, "bias", i), find_of(p, "w_scale", i), of->w, random_fork(s, 8 + i));
+    }
+    make_matrix(p, &gate, NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
     if (pattern->number == ONE_SIGN || pattern->number == ABSORBED)
         suit_weights(p, in, pattern->number == ABSORBED);
     if (of->has_bad_x)
@@ -697,7 +820,7 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
 {
     const uint64_t split_k = problem_parameter(plan->problem, "split_k"), parts = split_k > 0 ? split_k : 8,
-                   elements = gguf_of(plan->problem)->elements;
+                   elements = format_of(plan->problem)->elements;
     add_always(plan, 2, 3, parts * trip);
     add_always(plan, 1, 5, (parts - 1) * trip);
     add_always(plan, tile_m, 2, parts * trip + elements);
@@ -709,7 +832,7 @@ static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
 static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     enum { MOST = DEFAULT_ELEMENTS * 3 / 4 };
-    const gguf_format *format = gguf_of(plan->problem);
+    const gguf_format *format = format_of(plan->problem);
     const uint64_t elements = stage_elements(plan->problem), ahead = stages_ahead(plan->problem),
                    blocks = elements / format->elements;
     for (uint64_t stage = 0; stage <= ahead + 1; stage++) {
@@ -729,25 +852,26 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
  * column, and none. */
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set_sizes(plan, values[0], values[1], values[2] * gguf_of(plan->problem)->elements);
+    set_sizes(plan, values[0], values[1], values[2] * format_of(plan->problem)->elements);
 }
 
 static void add_design(size_plan *plan)
 {
     enum { MOST_WORK = 1 << 20 };
-    const size_axis axes[] = {{.name = "m", .unit = 1},
-                              {.name = "n", .unit = 1},
-                              {.name = "k",
-                               .unit = gguf_of(plan->problem)->elements,
-                               .largest = design_largest_k(plan->problem) / gguf_of(plan->problem)->elements,
-                               .widths = model_widths,
-                               .width_count = MODEL_WIDTHS}};
+    const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "n", .unit = 1},
+        {.name = "k",
+         .unit = format_of(plan->problem)->elements,
+         .largest = design_largest_k(plan->problem) / format_of(plan->problem)->elements,
+         .widths = model_widths,
+         .width_count = MODEL_WIDTHS}};
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 static void plan_mma(size_plan *plan)
 {
-    const gguf_format *format = gguf_of(plan->problem);
+    const gguf_format *format = format_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
                    tile_n = problem_parameter(plan->problem, "tile_n"), trip = stage_elements(plan->problem);
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
@@ -795,7 +919,7 @@ static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t
 /* As many rows of W as models have; offsets of y's rows need more than 16 bits. */
 static void add_far(size_plan *plan)
 {
-    set_sizes(plan, 9, 8300, gguf_of(plan->problem)->elements);
+    set_sizes(plan, 9, 8300, format_of(plan->problem)->elements);
     size_plan_add_far(plan, 1 << 21);
 }
 
@@ -805,7 +929,7 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33},
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
-    const gguf_format *format = gguf_of(plan->problem);
+    const gguf_format *format = format_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
     add_design(plan);
     add_far(plan);
@@ -851,11 +975,11 @@ static void plan_few(size_plan *plan)
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    vectors = problem_parameter(plan->problem, "vectors"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    add(plan, vectors, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
+    add(plan, vectors, 2 * 16 * rows + 2, 1024 + format_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
     for (uint64_t absent = 1; absent < rows; absent++) {
-        add(plan, 1, 8 * rows - absent, gguf_of(plan->problem)->elements);
-        add(plan, vectors, 2 * 8 * rows - absent, gguf_of(plan->problem)->elements);
+        add(plan, 1, 8 * rows - absent, format_of(plan->problem)->elements);
+        add(plan, vectors, 2 * 8 * rows - absent, format_of(plan->problem)->elements);
     }
     if (chunk <= 8192)
         add(plan, vectors, 2 * 8 * rows + 3, chunk + 256);
