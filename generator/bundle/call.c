@@ -70,7 +70,7 @@ terms terms_bind(arena *a, const terms *t, const variant *v)
         count++;
     bound.alignments = arena_alloc(a, (count + 1) * sizeof *bound.alignments);
     for (size_t i = 0; i < count; i++)
-        if (args[i].kind != KILN_ARG_VALUE && variant_has_arg(a, v, &args[i]))
+        if (args[i].kind != KILN_ARG_VALUE && variant_has_arg(v, &args[i]))
             bound.alignments[i] = variant_arg_alignment(a, v, &args[i]);
     return bound;
 }
@@ -148,7 +148,7 @@ const kiln_arg *call_too_large(arena *a, const call *c, const variant *v)
         most[i] = (double)c->args[i];
     for (const kiln_arg *arg = c->family->args; arg->name; arg++) {
         const expression *const *dims;
-        if (!arg->shape || !c->args[arg - c->family->args] || !variant_has_arg(a, v, arg))
+        if (!arg->shape || !c->args[arg - c->family->args] || !variant_has_arg(v, arg))
             continue;
         double bytes = variant_element_bytes(a, v, arg);
         const size_t dim_count = expression_parse_list(a, v->family, arg->shape, &dims);
@@ -163,11 +163,11 @@ const kiln_arg *call_too_large(arena *a, const call *c, const variant *v)
     return NULL;
 }
 
-const kiln_arg *call_too_wide(arena *a, const call *c, const variant *v)
+const kiln_arg *call_too_wide(const call *c, const variant *v)
 {
     for (size_t i = 0; c->family->args[i].name; i++)
         if (arg_is_size(&c->family->args[i]) && c->args[i] > arg_largest(&c->family->args[i]) &&
-            variant_has_arg(a, v, &c->family->args[i]))
+            variant_has_arg(v, &c->family->args[i]))
             return &c->family->args[i];
     return NULL;
 }
@@ -202,7 +202,7 @@ bool is_workspace_size(const kiln_family *family, const kiln_arg *arg)
 uint64_t call_workspace(arena *a, const call *c, const variant *v)
 {
     const kiln_workspace *w = c->family->workspace;
-    if (!w || !w->size || !variant_has_arg(a, v, arg_find(c->family->args, w->arg)))
+    if (!w || !w->size || !variant_has_arg(v, arg_find(c->family->args, w->arg)))
         return 0;
     return call_number(c, expression_bind(a, expression_parse(a, c->family, w->elements), v));
 }

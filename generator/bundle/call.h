@@ -63,7 +63,7 @@ const kiln_arg *call_misaligned(const call *c, const terms *t);
 const kiln_arg *call_too_large(arena *a, const call *c, const variant *v);
 
 /* An integer argument of the variant whose value exceeds its type; null: none. */
-const kiln_arg *call_too_wide(arena *a, const call *c, const variant *v);
+const kiln_arg *call_too_wide(const call *c, const variant *v);
 
 /* Whether the device has the shared memory that the call needs, in addition to the kernel's `fixed` static bytes. */
 bool call_has_room(const call *c, const terms *t, uint32_t fixed);

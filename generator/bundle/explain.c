@@ -208,7 +208,7 @@ static const char *other_contracts(const question *q)
 static bool has_arg(const question *q, const kiln_arg *arg)
 {
     for (size_t i = 0; i < q->count; i++)
-        if (variant_has_arg(q->arena, q->candidates[i].variant, arg))
+        if (variant_has_arg(q->candidates[i].variant, arg))
             return true;
     return false;
 }
@@ -453,7 +453,7 @@ static const kiln_arg *refused_arg(const question *q)
             variants[count++] = q->plan->variants[i];
     for (const kiln_arg *arg = q->call.family->args; arg->name; arg++) {
         const size_t i = (size_t)(arg - q->call.family->args);
-        if (q->origins[i] == ORIGIN_GIVEN && q->args[i] && arg_use_of(q->arena, variants, arg) == ARG_REFUSED)
+        if (q->origins[i] == ORIGIN_GIVEN && q->args[i] && arg_use_of(variants, arg) == ARG_REFUSED)
             return arg;
     }
     return NULL;
@@ -482,7 +482,7 @@ static const char *complete(question *q)
         return arena_format(q->arena, "%s %s missing, as in\n%s%s", m.names.data, m.count > 1 ? "are" : "is",
                             q->options->command, m.words.data);
     fill_sizes(q);
-    if ((found = call_too_wide(q->arena, &q->call, q->candidates[0].variant)))
+    if ((found = call_too_wide(&q->call, q->candidates[0].variant)))
         return arena_format(q->arena, "%s would be %llu, more than a %s holds", found->name,
                             (unsigned long long)q->args[found - q->call.family->args], found->type);
     const char *broken = broken_text(q);

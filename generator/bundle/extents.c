@@ -59,7 +59,7 @@ static extents extents_of(arena *a, const bundle_family *f, const variant *v, co
                    .is_named = arena_alloc(a, (count_args(f) + 1) * sizeof *all.is_named)};
     for (size_t i = 0; i < f->field_count; i++) {
         const kiln_arg *arg = f->fields[i].arg;
-        if (!arg || arg->kind == KILN_ARG_VALUE || !arg->shape || !variant_has_arg(a, v, arg))
+        if (!arg || arg->kind == KILN_ARG_VALUE || !arg->shape || !variant_has_arg(v, arg))
             continue;
         const extent e = extent_of(a, v, &f->fields[i]);
         if (!may_be_too_large(&e, most_of_args))

@@ -19,19 +19,25 @@ static uint64_t value_of(arena *a, const variant *v, const char *expression_text
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg)
+/* Asked for each variant and argument many times: its arena is its own. */
+bool variant_has_arg(const variant *v, const kiln_arg *arg)
 {
-    return !arg->when || value_of(a, v, arg->when) != 0;
+    if (!arg->when)
+        return true;
+    arena *own = arena_new();
+    const bool has = value_of(own, v, arg->when) != 0;
+    arena_free(own);
+    return has;
 }
 
-bool variants_have_arg(arena *a, const variant *const *variants, const kiln_arg *arg)
+bool variants_have_arg(const variant *const *variants, const kiln_arg *arg)
 {
-    while (*variants && !variant_has_arg(a, *variants, arg))
+    while (*variants && !variant_has_arg(*variants, arg))
         variants++;
     return *variants != NULL;
 }
 
-arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg)
+arg_use arg_use_of(const variant *const *variants, const kiln_arg *arg)
 {
     const kiln_family *family = (*variants)->family;
     const kiln_workspace *w = family->workspace;
@@ -39,9 +45,9 @@ arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg
                                         family->workspace_parts};
     for (size_t i = 0; w && i < sizeof of_workspace / sizeof *of_workspace; i++)
         if (of_workspace[i] && strcmp(of_workspace[i], arg->name) == 0 &&
-            !variants_have_arg(a, variants, arg_find(family->args, w->arg)))
+            !variants_have_arg(variants, arg_find(family->args, w->arg)))
             return ARG_IGNORED;
-    return variants_have_arg(a, variants, arg) ? ARG_READ : ARG_REFUSED;
+    return variants_have_arg(variants, arg) ? ARG_READ : ARG_REFUSED;
 }
 
 size_t variant_param_count(const variant *v)
@@ -92,7 +98,7 @@ static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
 {
     size_t i = 0;
     for (const kiln_arg *arg = v->family->args; arg->name; arg++) {
-        if (!variant_has_arg(a, v, arg))
+        if (!variant_has_arg(v, arg))
             continue;
         if (i == ptx_param_count(kernel))
             family_error("%s: the kernel has no parameter for argument %s", v->id, arg->name);

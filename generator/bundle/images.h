@@ -35,10 +35,10 @@ typedef struct image {
 } image;
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
-bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg);
+bool variant_has_arg(const variant *v, const kiln_arg *arg);
 
 /* Whether some of one family's variants, up to a null, has it. */
-bool variants_have_arg(arena *a, const variant *const *variants, const kiln_arg *arg);
+bool variants_have_arg(const variant *const *variants, const kiln_arg *arg);
 
 /* What a bundle does with an argument that a call sets. Those of a workspace go with the workspace. */
 typedef enum arg_use {
@@ -48,7 +48,7 @@ typedef enum arg_use {
 } arg_use;
 
 /* By the variants of one family, up to a null. */
-arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg);
+arg_use arg_use_of(const variant *const *variants, const kiln_arg *arg);
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
 /* How many of a variant's arguments its kernel takes as parameters: all, except launch geometry after them. */

@@ -65,10 +65,10 @@ bool family_asks_rule(arena *a, const bundle_family *f, const kiln_rule *rule)
     return true;
 }
 
-bool needs_workspace(arena *a, const bundle_family *f)
+bool needs_workspace(const bundle_family *f)
 {
     for (size_t i = 0; i < f->variant_count; i++)
-        if (!variant_has_arg(a, f->variants[i]->variant, arg_find(f->family->args, f->workspace->arg)))
+        if (!variant_has_arg(f->variants[i]->variant, arg_find(f->family->args, f->workspace->arg)))
             return false;
     return true;
 }
@@ -269,7 +269,7 @@ static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
         field.elements = (uint32_t)strtoul(arg->shape, NULL, 10);
         field.alignment = arg->alignment;
     }
-    const arg_use use = arg_use_of(a, f->common->alike, arg);
+    const arg_use use = arg_use_of(f->common->alike, arg);
     field.is_read = use == ARG_READ;
     field.is_ignored = use == ARG_IGNORED;
     add_field(f, field, scalar.bytes);
@@ -318,19 +318,19 @@ static void make_fields(arena *a, bundle_family *f)
     f->args_bytes = round_up(f->args_bytes, widest);
 }
 
-bool call_can_serve(arena *a, const variant *v, const kiln_call *call)
+bool call_can_serve(const variant *v, const kiln_call *call)
 {
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
         if (arg->kind != KILN_ARG_VALUE && arg->kind != KILN_ARG_INOUT && !arg_may_be_null(arg) &&
-            variant_has_arg(a, v, arg) && !arg_find(call->args, arg->name))
+            variant_has_arg(v, arg) && !arg_find(call->args, arg->name))
             return false;
     return true;
 }
 
-static bool is_served(arena *a, const bundle_family *f, const kiln_call *call)
+static bool is_served(const bundle_family *f, const kiln_call *call)
 {
     for (size_t i = 0; i < f->variant_count; i++)
-        if (call_can_serve(a, f->variants[i]->variant, call))
+        if (call_can_serve(f->variants[i]->variant, call))
             return true;
     return false;
 }
@@ -344,7 +344,7 @@ static void make_calls(arena *a, bundle_family *f)
         count++;
     f->calls = arena_alloc(a, count * sizeof *f->calls);
     for (size_t i = 0; i < count; i++) {
-        if (!is_served(a, f, &calls[i]))
+        if (!is_served(f, &calls[i]))
             continue;
         kiln_family *family = arena_copy(a, f->family, sizeof *family);
         family->args = calls[i].args;
@@ -371,7 +371,7 @@ static bool reads_strides(arena *a, const bundle_family *f)
         const size_t count =
             dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
         for (size_t i = 0; i < count; i++)
-            if (variants_have_arg(a, f->common->alike, arg_find(f->family->args, strides[i].arg)))
+            if (variants_have_arg(f->common->alike, arg_find(f->family->args, strides[i].arg)))
                 return true;
     }
     return false;
@@ -399,10 +399,10 @@ static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, co
 }
 
 /* A family may have the size in those variants alone that take a workspace. */
-static bool has_workspace_size(arena *a, const bundle_family *f)
+static bool has_workspace_size(const bundle_family *f)
 {
     const kiln_workspace *w = f->family->workspace;
-    return w && variants_have_arg(a, f->common->alike, arg_find(f->family->args, w->size));
+    return w && variants_have_arg(f->common->alike, arg_find(f->family->args, w->size));
 }
 
 static void make_families(arena *a, bundle_model *m)
@@ -435,7 +435,7 @@ static void make_families(arena *a, bundle_model *m)
         extents_make(a, &m->families[i]);
         sizes_make(a, &m->families[i]);
         if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
-            has_workspace_size(a, &m->families[i]))
+            has_workspace_size(&m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;
     }
 }

@@ -128,9 +128,9 @@ bool family_has_value(const bundle_family *f, size_t param_index, const char *va
 bool family_asks_rule(arena *a, const bundle_family *f, const kiln_rule *rule);
 
 /* Whether every variant takes a workspace. */
-bool needs_workspace(arena *a, const bundle_family *f);
+bool needs_workspace(const bundle_family *f);
 
 /* Whether the call gives a variant every array that it must have. */
-bool call_can_serve(arena *a, const variant *v, const kiln_call *call);
+bool call_can_serve(const variant *v, const kiln_call *call);
 
 #endif

@@ -39,7 +39,7 @@ static pointer_table make_table(arena *a, const bundle_family *f, const variant 
     pointer_table table = {.rows = arena_alloc(a, (f->field_count + 1) * sizeof *table.rows)};
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (!field->arg || field->arg->kind == KILN_ARG_VALUE || (v && !variant_has_arg(a, v, field->arg)))
+        if (!field->arg || field->arg->kind == KILN_ARG_VALUE || (v && !variant_has_arg(v, field->arg)))
             continue;
         const pointer_check row = {field, alignment_of(a, field->arg, v), required(a, field, v)};
         if (row.alignment > 1 || row.is_required)

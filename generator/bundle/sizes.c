@@ -32,7 +32,7 @@ static const char *sizes_of(arena *a, const bundle_family *f, const variant *v)
     unsigned param = 0;
     for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
         const bundle_field *field = &f->fields[i];
-        if (!variant_has_arg(a, v, field->arg))
+        if (!variant_has_arg(v, field->arg))
             continue;
         if (is_size(a, field, v)) {
             const char *type = variant_arg_type(v, field->arg);

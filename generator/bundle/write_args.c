@@ -80,7 +80,7 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
     uint32_t least = UINT32_MAX, most = 0, element = UINT32_MAX;
     for (size_t i = 0; i < f->variant_count; i++) {
         const variant *v = f->variants[i]->variant;
-        if (!variant_has_arg(a, v, arg))
+        if (!variant_has_arg(v, arg))
             continue;
         const uint32_t bytes = variant_arg_alignment(a, v, arg), own = variant_element_bytes(a, v, arg);
         least = bytes < least ? bytes : least;

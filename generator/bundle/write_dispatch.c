@@ -123,7 +123,7 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     }
     for (size_t i = 0; i < f->field_count; i++) {
         const kiln_arg *arg = f->fields[i].arg;
-        if (!arg || arg->kind == KILN_ARG_VALUE || !variant_has_arg(a, v, arg))
+        if (!arg || arg->kind == KILN_ARG_VALUE || !variant_has_arg(v, arg))
             continue;
         const uint32_t alignment = variant_arg_alignment(a, v, arg);
         if (alignment > arg->alignment && arg_variant_alignment(v->family, arg))

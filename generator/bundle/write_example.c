@@ -53,10 +53,10 @@ static bool has_optional_workspace(const bundle_family *f, const kiln_arg *arg)
 static const char *arg_value(arena *a, const bundle_family *f, const bundle_field *field, const variant *v)
 {
     const kiln_arg *arg = field->arg;
-    if (!variant_has_arg(a, v, arg) || arg_may_be_null(arg))
+    if (!variant_has_arg(v, arg) || arg_may_be_null(arg))
         return NULL;
     if (has_optional_workspace(f, arg))
-        return needs_workspace(a, f) ? field->name : NULL;
+        return needs_workspace(f) ? field->name : NULL;
     return arg->kind == KILN_ARG_VALUE && !field->elements ? value_of(a, f, field, v) : field->name;
 }
 
@@ -82,7 +82,7 @@ const char *example_args(arena *a, const bundle_family *f)
 {
     const variant *v = f->variants[0]->variant;
     for (size_t i = f->variant_count; i > 0; i--)
-        if (!f->call || call_can_serve(a, f->variants[i - 1]->variant, f->call))
+        if (!f->call || call_can_serve(f->variants[i - 1]->variant, f->call))
             v = f->variants[i - 1]->variant;
     text out = text_new(a);
     size_t line = strlen("Both:");

@@ -160,7 +160,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
     text list = text_new(a);
     for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
         const bundle_field *field = &f->fields[i];
-        if (!variant_has_arg(a, v, field->arg))
+        if (!variant_has_arg(v, field->arg))
             continue;
         text_add(&list, list.length > 0 ? ", " : "");
         if (is_narrowed(field, v)) {
@@ -191,10 +191,10 @@ static void write_grid(arena *a, text *out, const variant *v)
                   list.data, "};\n");
 }
 
-static bool takes_arguments(arena *a, const variant *v)
+static bool takes_arguments(const variant *v)
 {
     for (size_t i = 0; v->family->args[i].name && i < variant_param_count(v); i++)
-        if (variant_has_arg(a, v, &v->family->args[i]))
+        if (variant_has_arg(v, &v->family->args[i]))
             return true;
     return false;
 }
@@ -222,7 +222,7 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
     write_params(a, &body, f, v);
     c_add_wrapped(&body, "    return kiln_launch(",
                   arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function, shared,
-                               takes_arguments(a, v) ? "params" : "NULL"),
+                               takes_arguments(v) ? "params" : "NULL"),
                   ");\n}\n");
 
     text_add(out, "\n");

@@ -20,12 +20,12 @@
 
 /* Readers of the manifest could not evaluate an expression with an argument that the variant lacks. Not for external PTX, whose
  * variants have all arguments, maybe more than KILN_MAX_ARGS. */
-static void refuse_missing_args(arena *a, const expression *e, const char *expression_text, const variant *v)
+static void refuse_missing_args(const expression *e, const char *expression_text, const variant *v)
 {
     bool is_named[KILN_MAX_ARGS] = {false};
     expression_mark_args(e, is_named);
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
-        if (is_named[arg - v->family->args] && !variant_has_arg(a, v, arg))
+        if (is_named[arg - v->family->args] && !variant_has_arg(v, arg))
             family_error("%s: '%s' names %s, which the variant lacks", v->id, expression_text, arg->name);
 }
 
@@ -36,7 +36,7 @@ static const char *bound(arena *a, const kiln_family *family, const char *expres
     text out = text_new(a);
     const expression *e = bind_text(a, family, expression_text, v);
     if (v && !v->external)
-        refuse_missing_args(a, e, expression_text, v);
+        refuse_missing_args(e, expression_text, v);
     expression_print(&out, e);
     return out.data;
 }
@@ -401,7 +401,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
     json_key(j, "args");
     json_begin_array(j);
     for (size_t i = 0; i < f->field_count && f->fields[i].arg; i++)
-        if (variant_has_arg(a, v, f->fields[i].arg))
+        if (variant_has_arg(v, f->fields[i].arg))
             add_arg(a, j, f, &f->fields[i], v);
     json_end(j);
     add_launch(a, j, bv);

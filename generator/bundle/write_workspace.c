@@ -48,7 +48,7 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
     size_t count = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
         const variant *v = f->variants[i]->variant;
-        if (!variant_has_arg(a, v, arg_find(v->family->args, f->workspace->arg)))
+        if (!variant_has_arg(v, arg_find(v->family->args, f->workspace->arg)))
             continue;
         write_need(a, out, f, f->variants[i]);
         count++;

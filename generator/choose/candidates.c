@@ -17,10 +17,10 @@ static bool is_of_workspace(const kiln_family *family, const kiln_arg *arg)
     return w && (strcmp(arg->name, w->arg) == 0 || (w->counters && strcmp(arg->name, w->counters) == 0));
 }
 
-static bool needs_workspace(arena *a, const variant *v)
+static bool needs_workspace(const variant *v)
 {
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
-        if (is_of_workspace(v->family, arg) && variant_has_arg(a, v, arg))
+        if (is_of_workspace(v->family, arg) && variant_has_arg(v, arg))
             return true;
     return false;
 }
@@ -31,7 +31,7 @@ static void add_candidate(void *context, const variant *values)
     arena *a = c->arena;
     variant *v = arena_copy(a, values, sizeof *values);
     v->at = c->item->request.at;
-    if (!c->item->has_workspace && needs_workspace(a, v))
+    if (!c->item->has_workspace && needs_workspace(v))
         return;
     variant_fill_shape(a, v, c->plan->targets, c->plan->target_count);
     if (v->runs_on == 0)
@@ -280,7 +280,7 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
         return broken->text;
     if (!variant_serves(c->plan, one->variant, asked->device->sm))
         return "no image for this device";
-    const kiln_arg *wide = call_too_wide(c->arena, asked, one->variant);
+    const kiln_arg *wide = call_too_wide(asked, one->variant);
     if (wide)
         return arena_format(c->arena, "%s would be %llu, more than a %s holds", wide->name,
                             (unsigned long long)asked->args[wide - asked->family->args], wide->type);
@@ -434,7 +434,7 @@ static bool judge_points(candidates *c, diagnostics *d)
 
 bool candidate_needs_workspace(const candidates *c, size_t index)
 {
-    return needs_workspace(c->arena, c->items[index].variant);
+    return needs_workspace(c->items[index].variant);
 }
 
 uint64_t candidate_workspace_bytes(candidates *c, size_t index)
@@ -490,7 +490,7 @@ static void find_demands(candidates *c, candidate *one)
         if (one->terms.asks[i] && !of_workspace)
             add_demand(c, one, one->terms.rules[i]);
     }
-    if (needs_workspace(a, one->variant))
+    if (needs_workspace(one->variant))
         add_demand(c, one,
                    expression_bind(
                        a, expression_parse(a, family, arena_format(a, "%s > 0", family->workspace->size)),

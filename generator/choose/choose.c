@@ -539,7 +539,7 @@ static void refuse_unread(const chooser *ch, const shaped_item *item, contract *
             const bool is_set =
                            s->expressions[number] || (s->sizes[number] && s->sizes[number] != SHAPE_ANY_SIZE),
                        is_new = i == 0 || s->at.line != s[-1].at.line || s->at.column != s[-1].at.column;
-            if (is_set && is_new && arg_use_of(ch->arena, variants, arg) == ARG_REFUSED)
+            if (is_set && is_new && arg_use_of(variants, arg) == ARG_REFUSED)
                 diagnose(ch->d, s->at, message_shape_unread, arg->name, family->name);
         }
     }
