@@ -4,7 +4,7 @@
  *
  * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
  * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
- * divides by div.rn. A fused quantizer knows its numbers only after it has read the tile; where they are not plain, the
+ * divides by div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has read the tile; where they are not plain, the
  * predicated body starts over.
  */
 #include "quant.h"
@@ -224,10 +224,12 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
 static void store_codes_predicated(quant *q, const tile_row *r, const quant_numbers *g, quant_elements x)
 {
     ptx_fn *f = q->f;
+    const quant_division how = quant_general_division(q);
+    const quant_numbers of_codes = how == QUANT_DIVIDE ? *g : quant_invert(q, g, how);
     ptx_val byte = ptx_shr(f, r->start, 1);
     ptx_val at = ptx_at(f, quant_packed_at(q), byte);
     for (uint32_t step = 0; step < q->row_steps; step++) {
-        ptx_val codes = quant_codes(q, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
+        ptx_val codes = quant_codes(q, &of_codes, 0, x[step], q->lane_elements, how);
         for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
             ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, 8 * pair);
             ptx_val in_bounds = ptx_gt(f, r->has[step], (int)(2 * pair));

@@ -76,7 +76,8 @@ typedef struct quant_numbers {
 
 /* How a quotient is formed, which decides what inputs are legal. */
 typedef enum quant_division {
-    QUANT_DIVIDE,        /* div.rn: any element, any numbers */
+    QUANT_DIVIDE, /* div.rn: any element, any numbers */
+    QUANT_MULTIPLY, /* by the inverse of any scale that was made of the element's group: NF4 of 16-bit elements */
     QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the group that the scale was made of, plain numbers */
     QUANT_BY_GIVEN_SCALE /* by the inverse; any elements, plain numbers */
 } quant_division;
@@ -131,7 +132,9 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e);
 
 /* Whether codes may be found with the inverse of these numbers, which are neither huge nor tiny nor NaNs. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
-/* For plain numbers: replaces the scale by what quotients need that use its inverse. */
+/* How codes are found where numbers may be any. */
+quant_division quant_general_division(const quant *q);
+/* Replaces the scale by what quotients need that use its inverse. Unless `how` is QUANT_MULTIPLY, for plain numbers. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
 
 /* Sets the tables that the entry needs. */

@@ -62,7 +62,13 @@ void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
  * all pairs of an element and a scale. */
 static bool is_brief(const quant *q, quant_division how)
 {
-    return q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
+    return how == QUANT_MULTIPLY ||
+           (q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8);
+}
+
+quant_division quant_general_division(const quant *q)
+{
+    return q->coder == QUANT_NF4 && q->makes_scales && q->lane_elements == 8 ? QUANT_MULTIPLY : QUANT_DIVIDE;
 }
 
 static double lift(const quant *q, quant_division how)
@@ -244,7 +250,7 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
     bool is_within = how == QUANT_BY_OWN_SCALE     ? q->has_pairs
                      : how == QUANT_BY_GIVEN_SCALE ? q->coder != QUANT_INT4_ASYM
                                                    : false;
-    bool is_below_high = how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM;
+    bool is_below_high = how == QUANT_MULTIPLY || (how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM);
     if (is_within)
         return r;
     r = ptx_max(f, r, number(q, c->low + lift(q, how)));

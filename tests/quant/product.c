@@ -4,8 +4,9 @@
  *
  * All pairs are tried of an element x and a group's largest magnitude m >= |x|, both of 11 significant bits as in f16 or of 8
  * as in bf16; and of elements in a group with the least range, 1e-12. Powers of two cancel as long as nothing leaves the
- * normal range of f32: scales are no less, kernels take this way up to 2^120 only, and a quotient below 2^-6 of the largest
- * is far from every threshold. So a pair is two significands, a difference of exponents, and a sign.
+ * normal range of f32: scales are no less, and a quotient below 2^-6 of the largest is far from every threshold. So a pair is
+ * two significands, a difference of exponents, and a sign. INT4 takes this way up to 2^120 only. NF4 takes it for all numbers:
+ * so scales of bf16 whose inverses are subnormal are tried besides.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -72,6 +73,11 @@ int main(void)
         for (int m = 1 << (bits - 1); m < 1 << bits; m++)
             try_group((float)m, bits, &nf4, &int4);
         try_group(1e-12f, bits, &nf4, &int4);
+    }
+    tally unused = {0};
+    for (int m = 1 << 7; m < 1 << 8; m++) {
+        try_group(ldexpf((float)m, 119), 8, &nf4, &unused);
+        try_group(ldexpf((float)m, 120), 8, &nf4, &unused);
     }
     const bool is_nf4_right = is_right("nf4", &nf4);
     return !is_right("int4", &int4) || !is_nf4_right;
