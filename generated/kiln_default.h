@@ -1020,13 +1020,14 @@ extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader *loader, CUstream stream,
                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* linear: multiply rows by GGUF or INT4 weights, a norm before and a sum or gate behind. Source: GGUF's
- * formats, as the Python package gguf decodes them; int4 as int4_quantize makes it; RMSNorm
- * (arXiv:1910.07467); SwiGLU and GeGLU (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
+/* linear: multiply rows by GGUF, INT4 or NF4 weights, a norm before and a sum or gate behind. Source:
+ * GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize
+ * make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU (arXiv:2002.05202), GELU's tanh form
+ * (arXiv:1606.08415).
  * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block, 32 or 256 elements, or
- * with int4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
+ * with int4 and nf4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
  * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
  * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
  * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.group = 64;
@@ -1049,7 +1050,7 @@ typedef struct kiln_default_linear_args {
     CUdeviceptr in;      /* in, x[m, k], aligned to 16 bytes: x: the rows of activations */
     CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
     CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
-                          * blocks, as a GGUF file has them; of int4, of codes, two in a byte */
+                          * blocks, as a GGUF file has them; of int4 and nf4, of codes, two in a byte */
     /* not read by this bundle: leave 0 */
     CUdeviceptr w_2, w_3, gate, w_scales, w_scales_2, w_scales_3, gate_scales, w_zeros, w_zeros_2, w_zeros_3,
         gate_zeros, bias, bias_2, bias_3, residual;

@@ -1,6 +1,7 @@
 /* GGUF's weight formats: a decoder for formats of one structure, the table of formats, and where a lane finds its words. */
 #include "format.h"
 #include "narrow.h"
+#include "nf4_pairs.h"
 #include "shared.h"
 
 #include <string.h>
@@ -356,22 +357,22 @@ static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x715
 static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
                                         0x00040608}; /* 12 more than they are */
 
-/* value: the words of the table. They are loaded, for of constants ptxas makes registers again and again. */
-static void init_values(ptx_fn *f, format_lane *lane, const uint64_t values[4])
+/* The words of a table. They are loaded, for of constants ptxas makes registers again and again. */
+static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
 {
-    ptx_val table = ptx_const_table(f, PTX_U32, 4, values);
+    ptx_val table = ptx_const_table(f, PTX_U32, 4, words);
     for (uint32_t i = 0; i < 4; i++)
-        lane->value[i] = ptx_load(f, ptx_at_const(f, table, i));
+        value[i] = ptx_load(f, ptx_at_const(f, table, i));
 }
 
 static void init_iq4(ptx_fn *f, format_lane *lane)
 {
-    init_values(f, lane, iq4_values);
+    load_values(f, iq4_values, lane->value);
 }
 
 static void init_mxfp4(ptx_fn *f, format_lane *lane)
 {
-    init_values(f, lane, e2m1_values);
+    load_values(f, e2m1_values, lane->value);
 }
 
 /* Bytes of a word's nibbles 0 to 3 and 4 to 7: those of both quads in turn. */
@@ -494,6 +495,93 @@ static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_p
 static const format_decoder decode_low_first = {NULL, split_low_first, numbers_of_arrays};
 static const format_decoder decode_high_first = {NULL, split_high_first, numbers_of_arrays};
 
+/* ---- nf4 ---------------------------------------------------------------------------------------------------------- */
+
+/* Byte `byte` of the sixteen values as numbers of a type, in four words. */
+static void value_bytes(ptx_type type, uint32_t byte, uint64_t words[4])
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        const uint64_t bits = ptx_number(type, nf4_values[i]).bits;
+        words[i / 4] |= (bits >> 8 * byte & 0xff) << i % 4 * 8;
+    }
+}
+
+static uint32_t bytes_of(ptx_type type)
+{
+    return type == PTX_F32 ? 4 : 2;
+}
+
+/* Four codes' bytes of one kind: of eight values each, and between these by the fourth bit, as in split_iq4. */
+static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
+{
+    ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
+    ptx_val high = ptx_prmt(f, value[2], value[3], in_eight);
+    return ptx_prmt(f, low, high, between);
+}
+
+/* The two halves of each value's lower, or upper, 16 bits: `bytes` are the four's lower and upper bytes. */
+static void join_bytes(ptx_fn *f, const ptx_val bytes[2], ptx_val pairs[2])
+{
+    pairs[0] = ptx_prmt(f, bytes[0], bytes[1], 0x5140);
+    pairs[1] = ptx_prmt(f, bytes[0], bytes[1], 0x7362);
+}
+
+/* Pairs of 16 bits of the values of a quad's codes; of F32 the lower halves, then the upper ones. */
+static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[][2])
+{
+    ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
+    ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, 0xEA);
+    for (uint32_t half = 0; half < bytes_of(type) / 2; half++) {
+        ptx_val bytes[2];
+        for (uint32_t i = 0; i < 2; i++)
+            bytes[i] = pick_bytes(f, &lane->value[4 * (2 * half + i)], in_eight, between);
+        join_bytes(f, bytes, pairs[half]);
+    }
+}
+
+static void value_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
+{
+    ptx_val pairs[2][2];
+    pick_pairs(f, lane, PTX_F32, quad, pairs);
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] =
+            ptx_as(f, PTX_F32, ptx_prmt(f, pairs[0][i / 2], pairs[1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632));
+}
+
+/* Codes stay where they are: a quad's are in its lower half. */
+static void split_values(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)lane;
+    quads[0] = u->word[0];
+    quads[1] = ptx_shr(f, u->word[0], 16);
+}
+
+static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val down = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES), up = ptx_shl(f, u->word[0], 4);
+    const format_unit turned = {.word = {ptx_lop3(f, up, (uint32_t)NIBBLES << 4, down, 0xEA)}};
+    split_values(f, lane, &turned, quads);
+}
+
+static const format_decoder decode_values = {NULL, split_values, numbers_of_arrays};
+static const format_decoder decode_turned = {NULL, split_turned, numbers_of_arrays};
+
+bool format_has_values(const weight_format *w)
+{
+    return w->decoder == &decode_values || w->decoder == &decode_turned;
+}
+
+void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
+{
+    if (!format_has_values(lane->format))
+        return;
+    for (uint32_t byte = 0; byte < bytes_of(type); byte++) {
+        uint64_t words[4] = {0};
+        value_bytes(type, byte, words);
+        load_values(f, words, &lane->value[4 * byte]);
+    }
+}
+
 /* ---- the tables --------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -533,24 +621,35 @@ static const weight_format table[] = {
      {UNITS(0, .group = 16)}},
 };
 
-#define INT4(offset, has_zeros, group, decoder)                                                                              \
-    {"int4",   32,      16,   1,     4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
-#define INT4_GROUPS(offset, has_zeros, decoder)                                                                              \
-    {INT4(offset, has_zeros, 32, decoder), INT4(offset, has_zeros, 64, decoder), INT4(offset, has_zeros, 128, decoder),      \
-     INT4(offset, has_zeros, 256, decoder)}
+#define OF_GROUP(name, offset, has_zeros, group, decoder)                                                                    \
+    {name,     32,      16,   1,     4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
+#define OF_GROUPS(name, offset, has_zeros, decoder)                                                                          \
+    {OF_GROUP(name, offset, has_zeros, 32, decoder), OF_GROUP(name, offset, has_zeros, 64, decoder),                         \
+     OF_GROUP(name, offset, has_zeros, 128, decoder), OF_GROUP(name, offset, has_zeros, 256, decoder)}
 
 static const weight_format int4_table[2][2][4] = {
-    {INT4_GROUPS(8, false, &decode_low_first), INT4_GROUPS(8, false, &decode_high_first)},
-    {INT4_GROUPS(0, true, &decode_low_first), INT4_GROUPS(0, true, &decode_high_first)},
+    {OF_GROUPS("int4", 8, false, &decode_low_first), OF_GROUPS("int4", 8, false, &decode_high_first)},
+    {OF_GROUPS("int4", 0, true, &decode_low_first), OF_GROUPS("int4", 0, true, &decode_high_first)},
 };
+static const weight_format nf4_table[2][4] = {OF_GROUPS("nf4", 0, false, &decode_values),
+                                              OF_GROUPS("nf4", 0, false, &decode_turned)};
 /* clang-format on */
 
-const weight_format *format_int4(bool has_zeros, bool is_high_first, uint32_t group)
+static const weight_format *of_group(const weight_format *of, uint32_t group)
 {
-    const weight_format *of = int4_table[has_zeros][is_high_first];
     while (of->scale_elements != group)
         of++;
     return of;
+}
+
+const weight_format *format_int4(bool has_zeros, bool is_high_first, uint32_t group)
+{
+    return of_group(int4_table[has_zeros][is_high_first], group);
+}
+
+const weight_format *format_nf4(bool is_high_first, uint32_t group)
+{
+    return of_group(nf4_table[is_high_first], group);
 }
 
 const weight_format *format_at(uint32_t i)
@@ -720,8 +819,13 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
     }
 }
 
-void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4])
+void format_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
 {
+    const weight_format *w = lane->format;
+    if (format_has_values(w)) {
+        value_floats(f, lane, quad, x);
+        return;
+    }
     ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), 0x80808080) : quad;
     float taken = 0x1p23f + (w->is_signed ? 128.0f : (float)w->offset);
     for (uint32_t i = 0; i < 4; i++) {
@@ -741,8 +845,16 @@ static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper,
 
 /* 1024 of F16 has ten bits for the code, and 128 of BF16 seven. A signed byte is its low seven bits less its high one, 128: that
  * bit of 128 itself makes 256. */
-void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2])
+void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
+    const weight_format *w = lane->format;
+    if (format_has_values(w)) {
+        ptx_val halves[1][2];
+        pick_pairs(f, lane, type, quad, halves);
+        for (uint32_t i = 0; i < 2; i++)
+            pairs[i] = ptx_as(f, PTX_B32, halves[0][i]);
+        return;
+    }
     ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
     if (type == PTX_F16) {
         raise_codes(f, w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes, PTX_F16X2, F16_1024, raised);
@@ -780,14 +892,15 @@ static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val
     }
 }
 
-void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val scale,
+void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val scale,
                     ptx_val minimum, ptx_val pairs[2])
 {
+    const weight_format *w = lane->format;
     ptx_val x[4];
     if (!w->is_signed && !w->has_minimum && has_short_scales(w)) {
         scale_codes(f, w, quad, scale, x);
     } else {
-        format_floats(f, w, quad, x);
+        format_floats(f, lane, quad, x);
         for (uint32_t i = 0; i < 4; i++)
             x[i] = w->has_minimum ? ptx_fma(f, x[i], scale, minimum) : ptx_mul(f, x[i], scale);
     }

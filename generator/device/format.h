@@ -1,5 +1,6 @@
 /* Weight formats: how a lane decodes quantised blocks that lie in shared (or global) memory as a file has them. GGUF's have
- * their scales and minima in the blocks; int4 is kiln's own, as int4_quantize makes it, and has them in arrays.
+ * their scales and minima in the blocks; int4 and nf4 are kiln's own, as int4_quantize and nf4_quantize make them, and have
+ * them in arrays. A quad of nf4 is four codes in 16 bits, which stand for values that are no integers.
  *
  * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit gives 1, 2
  * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that share scales; a
@@ -51,6 +52,9 @@ const weight_format *format_at(uint32_t i);          /* null behind the last */
 /* int4: `group` elements, 32, 64, 128 or 256, share a scale, and a zero where it has them: scale * (code - zero), else
  * scale * (code - 8). */
 const weight_format *format_int4(bool has_zeros, bool is_high_first, uint32_t group);
+
+/* nf4: a group shares a scale; scale * value of the code. */
+const weight_format *format_nf4(bool is_high_first, uint32_t group);
 
 /* ---- where elements are ------------------------------------------------------------------------------------------- */
 
@@ -105,7 +109,7 @@ typedef struct format_lane {
     ptx_val offset[FORMAT_RUNS];     /* bytes from each run's first; poison: none */
     uint32_t alignment[FORMAT_RUNS]; /* of these */
     /* How codes' high bits and scales are unpacked: as the format's file says. */
-    ptx_val select, shift, turn, first, last, value[4];
+    ptx_val select, shift, turn, first, last, value[16];
 } format_lane;
 
 /* `group` is a U32, register or immediate. `unit` too, for a lane that takes some of a group's units, the first of them; poison
@@ -115,6 +119,10 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
 
 /* Says that the lane's first unit is an even one: two units are loaded at once. */
 void format_lane_pair(format_lane *lane);
+
+/* Of which type the values of codes are made: F32 for format_floats and format_weights, F16 or BF16 for format_pairs. Formats
+ * whose codes are integers need not know. */
+void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type);
 
 /* A block in memory, as a lane sees it. */
 typedef struct format_place {
@@ -158,23 +166,26 @@ format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS]);
 
-/* code - offset of the four elements of a quad, F32, exactly. */
-void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]);
+/* code - offset of the four elements of a quad, or the code's value, F32, exactly. */
+void format_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4]);
 
 /* code * 2^-149 of the four elements of a quad of unsigned codes, F32, exactly: one instruction each. */
 void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4]);
 
-/* The same as two pairs of F16 or BF16, the first element lowest, exactly: B32. BF16 takes sm_80. */
-void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2]);
+/* The same as two pairs of F16 or BF16, the first element lowest, exactly, or values rounded to the type: B32. BF16 takes sm_80. */
+void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2]);
 
 /* scale * (code - offset) + minimum of the quad's elements, in F32 and then rounded to pairs of F16 or BF16, as above. */
-void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val scale,
+void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val scale,
                     ptx_val minimum, ptx_val pairs[2]);
 
 /* The same in F16, by arithmetic on pairs: scale and minimum are F16X2 of two equal halves, the codes `lift` bits up in their
  * bytes. The result alone is rounded. */
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2]);
+
+/* Whether codes stand for values that are no integers. */
+bool format_has_values(const weight_format *w);
 
 /* Whether scales and minima are numbers of F16 in the file. */
 bool format_has_half_numbers(const weight_format *w);

@@ -44,7 +44,7 @@ static void store_units(dequantize *d, const format_lane *lane, const format_pla
         format_codes(f, lane, place, unit, 1, quads);
         for (uint32_t q = 0; q < w->quads; q++) {
             uint32_t part = format_quad_part(w, q);
-            format_floats(f, w, quads[0][q], x);
+            format_floats(f, lane, quads[0][q], x);
             for (uint32_t i = 0; i < QUAD; i++)
                 x[i] = w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part])
                                       : ptx_mul(f, scale[part], x[i]);

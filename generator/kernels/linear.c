@@ -265,6 +265,7 @@ void linear_emit_simt(linear *g)
     find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->lane, g->of.format->groups - 1);
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
+    format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->lane, g->of.share_bytes, g->shares);
     if (g->may_scale)
         clear_scales(g);
@@ -279,5 +280,7 @@ void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
     s->min_sm = s->least_shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = WARP_LANES * format_group_elements(g->format);
     s->blocks_per_multiprocessor =
-        g->rows * g->vectors <= (g->format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */
+        g->rows * g->vectors <= (g->format->parts == 4 || format_has_values(g->format) ? 2 : 4)
+            ? 2
+            : 1; /* else some spill */
 }

@@ -7,9 +7,10 @@
 
 static const weight_format *format_of(const kiln_variant *v)
 {
-    return kiln_is(v, "format", "int4")
-               ? format_int4(kiln_is(v, "mode", "asym"), kiln_is(v, "nibbles", "high"), kiln_int(v, "group"))
-               : gguf_format(v);
+    const bool is_high_first = kiln_is(v, "nibbles", "high");
+    if (kiln_is(v, "format", "int4"))
+        return format_int4(kiln_is(v, "mode", "asym"), is_high_first, kiln_int(v, "group"));
+    return kiln_is(v, "format", "nf4") ? format_nf4(is_high_first, kiln_int(v, "group")) : gguf_format(v);
 }
 
 static linear_geometry geometry_of(const kiln_variant *v)
@@ -111,11 +112,11 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define HAS_SCALE    "scale == tensor"
 #define HAS_2        "matrices >= 2"
 #define HAS_3        "matrices == 3"
-#define IS_INT4      "format == int4"
+#define HAS_ARRAYS   "(format == int4 || format == nf4)"
 #define HAS_ZEROS    "format == int4 && mode == asym"
-#define W_256_BYTES  "select(" IS_INT4 ", 128, " GGUF_BYTES ")"
+#define W_256_BYTES  "select(" HAS_ARRAYS ", 128, " GGUF_BYTES ")"
 #define ROW_BYTES    "k * " W_256_BYTES " / 256"
-#define ROW_NUMBERS  "select(" IS_INT4 ", k / group * select(mode == asym, 8, 4), 0)"
+#define ROW_NUMBERS  "select(" HAS_ARRAYS ", k / group * select(mode == asym, 8, 4), 0)"
 #define X_256_BYTES  "select(x == f32, 1024, select(x == s8, 288, 512))"
 #define X_ROW_BYTES  "k * " X_256_BYTES " / 256"
 
@@ -152,17 +153,17 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_param params[] = {
     PARAM(
-        WORD, CONTRACT, "format", FORMAT_WORDS " int4", "q4_k",
-        "format of the weights, as the Python package gguf names it; int4: codes, scales and zeros as int4_quantize makes them",
-        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"),
-    PARAM(INT, CONTRACT, "group", "32 64 128 256", "64", "int4: elements along k that share a scale",
+        WORD, CONTRACT, "format", FORMAT_WORDS " int4 nf4", "q4_k",
+        "format of the weights, as the Python package gguf names it; int4, nf4: codes, scales and zeros as int4_quantize and nf4_quantize make them",
+        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"),
+    PARAM(INT, CONTRACT, "group", "32 64 128 256", "64", "int4, nf4: elements along k that share a scale",
           .is_later = true),
     PARAM(WORD, CONTRACT, "mode", "sym asym", "sym",
           "int4: how codes are scaled\nsym: w = (code - 8) * scale; asym: w = (code - zero) * scale",
           .numbers = "1 2", .is_later = true),
     PARAM(
         WORD, CONTRACT, "nibbles", "low high", "low",
-        "int4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round",
+        "int4, nf4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round",
         .is_later = true),
     PARAM(WORD, CONTRACT, "norm", "none rms", "none",
           "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma",
@@ -225,17 +226,18 @@ static const kiln_arg args[] = {
      "scale of each 32 codes; of at most 22 bits, or products are wrong"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
-     "rows of quantised blocks, as a GGUF file has them; of int4, of codes, two in a byte"},
+     "rows of quantised blocks, as a GGUF file has them; of int4 and nf4, of codes, two in a byte"},
     {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
     {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
     {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
      "the matrix whose products go through the activation"},
-    {"w_scales", KILN_ARG_CONSTANT, "f32", "n, k / group", 4, IS_INT4, "scale of each group of a row of w"},
-    {"w_scales_2", KILN_ARG_CONSTANT, "f32", "n_2, k / group", 4, IS_INT4 " && " HAS_2,
+    {"w_scales", KILN_ARG_CONSTANT, "f32", "n, k / group", 4, HAS_ARRAYS,
+     "scale of each group of a row of w"},
+    {"w_scales_2", KILN_ARG_CONSTANT, "f32", "n_2, k / group", 4, HAS_ARRAYS " && " HAS_2,
      "scale of each group of a row of w_2"},
-    {"w_scales_3", KILN_ARG_CONSTANT, "f32", "n_3, k / group", 4, IS_INT4 " && " HAS_3,
+    {"w_scales_3", KILN_ARG_CONSTANT, "f32", "n_3, k / group", 4, HAS_ARRAYS " && " HAS_3,
      "scale of each group of a row of w_3"},
-    {"gate_scales", KILN_ARG_CONSTANT, "f32", "n, k / group", 4, IS_INT4 " && " IS_PAIR,
+    {"gate_scales", KILN_ARG_CONSTANT, "f32", "n, k / group", 4, HAS_ARRAYS " && " IS_PAIR,
      "scale of each group of a row of gate"},
     {"w_zeros", KILN_ARG_CONSTANT, "f32", "n, k / group", 4, HAS_ZEROS, "zero of each group of a row of w"},
     {"w_zeros_2", KILN_ARG_CONSTANT, "f32", "n_2, k / group", 4, HAS_ZEROS " && " HAS_2,
@@ -274,8 +276,8 @@ static const kiln_arg args[] = {
 static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, NULL};
 
 static const kiln_rule rules[] = {
-    {"k % select(" IS_INT4 ", group, " GGUF_ELEMENTS ") == 0",
-     "k must be a multiple of the format's block, 32 or 256 elements, or with int4 of group"},
+    {"k % select(" HAS_ARRAYS ", group, " GGUF_ELEMENTS ") == 0",
+     "k must be a multiple of the format's block, 32 or 256 elements, or with int4 and nf4 of group"},
     {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 16777216", "n must be at most 2^24"},
@@ -309,7 +311,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s,
                  g.format->scale_elements > 0 || (kiln_int(v, "group") == 64 && kiln_is(v, "mode", "sym") &&
                                                   kiln_is(v, "nibbles", "low")),
-                 "format group mode nibbles", "group, mode and nibbles need format int4");
+                 "format group mode nibbles",
+                 "group and nibbles need format int4 or nf4, mode asym needs int4");
+    kiln_require(
+        s, !format_has_values(g.format) || (kiln_is(v, "mode", "sym") && !kiln_is(v, "activation", "q8")),
+        "format mode activation", "format nf4 needs mode sym and activation exact or half");
+    kiln_require(s, !format_has_values(g.format) || !kiln_is(v, "activation", "exact") || g.rows <= 2,
+                 "format activation rows", "format nf4 with activation exact has rows up to 2: registers");
     kiln_require(
         s, is_simt != (is_half || is_codes), "activation strategy x",
         "activation half needs strategy mma or tiles, x s8 needs mma, exact and q8 of other x need simt");
@@ -357,7 +365,7 @@ static const kiln_rule advice[] = {
 /* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"code",
-     "an integer less the format's offset: 8 of Q4_0 and of int4 with mode sym, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0; the value that a code of IQ4_NL or IQ4_XS picks; twice the e2m1 number of MXFP4, whose scale is 2^(e - 128)"},
+     "an integer less the format's offset: 8 of Q4_0 and of int4 with mode sym, 16 of Q5_0, 4 of Q3_K, 32 of Q6_K, 1 of TQ2_0; the value that a code of IQ4_NL or IQ4_XS picks; twice the e2m1 number of MXFP4, whose scale is 2^(e - 128); the value of NF4"},
     {"strategy simt", "L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with activation exact 32 more"},
     {"mode asym", "L is 1 more: the minimum is -zero * scale, rounded"},
     {"norm rms", "adds (2^-22 + (L_n / 2 + 4) * 2^-24) * |r|, with L_n = 4 * ceil(k / 1024) + 13"},
@@ -368,6 +376,8 @@ static const kiln_bound bounds[] = {
     {"c of strategy mma",
      "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of a k_warps-th of it, and as many more where the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
     {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
+    {"format nf4, strategy mma",
+     "adds v * S, where v is half an ulp of x's type, to which it rounds the values"},
     {"strategy tiles",
      "L = 5 / 4 * k, with 9 more where split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number"},
     {"rounding twice", "2 * v * S + w * sum (|code| + 2) * |h| replaces v * S + w * sum |h|"},
@@ -379,9 +389,9 @@ static const kiln_bound bounds[] = {
 
 const kiln_family linear_family = {
     .name = "linear",
-    .summary = "multiply rows by GGUF or INT4 weights, a norm before and a sum or gate behind",
+    .summary = "multiply rows by GGUF, INT4 or NF4 weights, a norm before and a sum or gate behind",
     .source =
-        "GGUF's formats, as the Python package gguf decodes them; int4 as int4_quantize makes it; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
+        "GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
     .accuracy =
         "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), where a code is what its scale multiplies, and u half an ulp of y's type. An element of y is within u * |y| + the least number of y's type + (L + 8) * 2^-24 * S of the exact one, and what the rows add. This holds for every finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
@@ -417,7 +427,7 @@ const kiln_family linear_family = {
              ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
              ", 256), 0))",
          .block_bytes =
-             "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" IS_INT4
+             "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" HAS_ARRAYS
              ", 256 / group * select(mode == asym, 8, 4), 0)) + tile_m * " X_256_BYTES ") * " PART_K
              " / 256, " ROWS_HERE " * (" ROW_BYTES " + " ROW_NUMBERS ") + vectors * k * 4)"},
     .cost = {.bytes_read = W_ROWS

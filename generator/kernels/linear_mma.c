@@ -227,7 +227,7 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
                 format_row_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val pairs[2];
-                format_pairs(g->f, format, g->type, quads[r][half][q], pairs);
+                format_pairs(g->f, &g->codes[group], g->type, quads[r][half][q], pairs);
                 for (uint32_t i = 0; i < 2; i++)
                     s.w[r / PAIRS][s.count][fragment_a(r % PAIRS, i)] = pairs[i];
             }
@@ -275,7 +275,8 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
 /* And where numbers are in arrays, those of several groups. */
 static bool bounds_groups(const mma_geometry *g)
 {
-    return g->row_tiles > 1 && g->format->scale_elements > 0 && g->format->has_minimum;
+    return g->row_tiles > 1 && g->format->scale_elements > 0 &&
+           (g->format->has_minimum || format_has_values(g->format));
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
@@ -332,6 +333,8 @@ static void multiply_stage(mma *g)
             sub_block s = pair_codes(g, group, part, quads);
             if (has_numbers)
                 numbers = share_numbers(g, scale[part], minimum[part]);
+            if (bounds_groups(&g->of) && format_has_values(g->of.format)) /* else some variants spill */
+                ptx_warp_barrier(f);
             multiply_sub_block(g, &s, &numbers, x_at);
         }
     }
@@ -354,6 +357,7 @@ static void init_reads(mma *g)
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
         g->codes[i] = format_lane_init(f, format, group, g->tile.lane.t, FORMAT_FINITE);
+        format_lane_values(f, &g->codes[i], g->type);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);

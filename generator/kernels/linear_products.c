@@ -99,12 +99,12 @@ static void add_word(linear *g, ptx_val dot[], ptx_val codes[][WORD_CODES], cons
     }
 }
 
-static void decode_word(ptx_fn *f, const weight_format *format, ptx_val word, ptx_val codes[WORD_CODES])
+static void decode_word(ptx_fn *f, const format_lane *lane, ptx_val word, ptx_val codes[WORD_CODES])
 {
-    if (format->has_minimum)
+    if (lane->format->has_minimum)
         format_denormals(f, word, codes);
     else
-        format_floats(f, format, word, codes);
+        format_floats(f, lane, word, codes);
 }
 
 /* In two steps, since no float is as large. */
@@ -122,7 +122,7 @@ static void multiply_exact(linear *g, const group w[], ptx_val share, uint32_t p
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
         for (uint32_t r = 0; r < g->of.rows; r++)
-            decode_word(f, format, w[r].word[p * words + i], codes[r]);
+            decode_word(f, &g->w_lane, w[r].word[p * words + i], codes[r]);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             ptx_val h[4];
             ptx_load_vec(f, 4, h, share_at(g, share, PTX_F32, b, 16 * (p * words + i)), PTX_PLAIN);

@@ -179,6 +179,7 @@ static void init_copies(tiles *g)
 
 /* A group of the step: this lane's quads of its rows, and the numbers of the row whose scales it decodes. */
 typedef struct group {
+    format_lane codes;
     ptx_val quads[LANE_ROWS][2][FORMAT_MOST_QUADS];
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group;
@@ -218,11 +219,12 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
-    const format_lane codes = format_lane_init(f, format, in_block, unit, rule),
-                      numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
+    of.codes = format_lane_init(f, format, in_block, unit, rule);
+    format_lane_values(f, &of.codes, PTX_F32);
+    const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = find_block(g, &codes, g->row_at[r], i, number);
-        format_codes(f, &codes, &place, 0, g->of.units, of.quads[r]);
+        format_place place = find_block(g, &of.codes, g->row_at[r], i, number);
+        format_codes(f, &of.codes, &place, 0, g->of.units, of.quads[r]);
     }
     format_place place = find_numbers(g, &numbers, i, number);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
@@ -276,7 +278,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, QUAD_LANES);
             if (format->has_minimum)
                 minimum = ptx_shfl_idx_in(f, of->minimum[part], r, QUAD_LANES);
-            format_weights(f, format, g->l->x_type, code, scale, minimum, pairs);
+            format_weights(f, &of->codes, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
             w[r / 2][product][fragment_a(r % 2, i)] = pairs[i];
@@ -440,10 +442,12 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
                               "tile_m, tile_n and stages of strategy tiles");
     kiln_require(
         s,
-        kiln_is(v, "rounding", "once") ||
-            (is_tiles && kiln_type(v, "x") == PTX_F16 && !format_has_half_numbers(format)),
+        kiln_is(v, "rounding", "once") || (is_tiles && kiln_type(v, "x") == PTX_F16 &&
+                                           !format_has_half_numbers(format) && !format_has_values(format)),
         "format x strategy rounding",
-        "rounding twice needs strategy tiles, x f16, and a format with scales that are no numbers of f16");
+        "rounding twice needs strategy tiles, x f16, and a format of integers with scales that are no numbers of f16");
+    kiln_require(s, !is_tiles || g.tile_m < 128 || !format_has_values(format), "format strategy tile_m",
+                 "format nf4 with strategy tiles has tile_m up to 64: registers");
     if (!is_tiles)
         return;
     s->block[0] = g.threads;

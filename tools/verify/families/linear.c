@@ -7,28 +7,34 @@
 
 #include "gguf_blocks.h"
 #include "inputs.h"
+#include "nf4.h"
 
 enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
-/* int4's codes; its scales and zeros are in arrays. */
-static const gguf_format int4_formats[] = {
-    {"int4", 32, 16, {-1, -1}, NULL},
-    {"int4", 64, 32, {-1, -1}, NULL},
-    {"int4", 128, 64, {-1, -1}, NULL},
-    {"int4", 256, 128, {-1, -1}, NULL},
+/* Codes of int4 and nf4; their scales and zeros are in arrays. */
+static const gguf_format formats_of_groups[] = {
+    {"", 32, 16, {-1, -1}, NULL},
+    {"", 64, 32, {-1, -1}, NULL},
+    {"", 128, 64, {-1, -1}, NULL},
+    {"", 256, 128, {-1, -1}, NULL},
 };
 
-static bool is_int4(const problem *p)
+static bool is_nf4(const problem *p)
 {
-    return problem_has_parameter(p, "format", "int4");
+    return problem_has_parameter(p, "format", "nf4");
+}
+
+static bool has_arrays(const problem *p)
+{
+    return is_nf4(p) || problem_has_parameter(p, "format", "int4");
 }
 
 static const gguf_format *format_of(const problem *p)
 {
-    const gguf_format *of = int4_formats;
-    if (!is_int4(p))
+    const gguf_format *of = formats_of_groups;
+    if (!has_arrays(p))
         return gguf_of(p);
     while (of->elements != problem_parameter(p, "group"))
         of++;
@@ -68,6 +74,7 @@ static matrix find_gate(problem *p)
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with w_scale: r and S times it, and + 2^-24 |r|
  *     int4 with zeros: L is one more, as -zero * scale, the minimum, is rounded
+ *     nf4 with mma: + u_x S, as values are rounded to x's type
  *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: a warp's additions from the
  *           element's stage on, and those that join the warps
  *     half: + 40 * 2^-24 S, since a step of a tensor core truncates what it adds: 8 products and a sum, each by less than
@@ -147,7 +154,7 @@ static bool is_mma(const problem *p)
 static uint64_t stage_elements(const problem *p)
 {
     if (is_tiles(p))
-        return is_int4(p) || format_of(p)->elements == 256 ? 256 : 128;
+        return has_arrays(p) || format_of(p)->elements == 256 ? 256 : 128;
     if (is_codes(p))
         return 256 * problem_parameter(p, "k_warps");
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
@@ -173,8 +180,9 @@ static uint64_t product_elements(const problem *p)
 static double additions_of_stage(const problem *p)
 {
     static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
-    const bool has_minima = is_int4(p) ? problem_has_parameter(p, "mode", "asym")
-                                       : has_format(p, with_minima, sizeof with_minima / sizeof *with_minima);
+    const bool has_minima = has_arrays(p)
+                                ? problem_has_parameter(p, "mode", "asym")
+                                : has_format(p, with_minima, sizeof with_minima / sizeof *with_minima);
     const double kinds = has_minima ? 2 : 1;
     return kinds * (double)stage_elements(p) /
            (double)(problem_parameter(p, "k_warps") * product_elements(p));
@@ -203,7 +211,7 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     if (is_split(p))
         chain += 9;
-    if (is_int4(p) && problem_has_parameter(p, "mode", "asym"))
+    if (has_arrays(p) && problem_has_parameter(p, "mode", "asym"))
         chain += 1;
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
@@ -214,6 +222,8 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
         (chain + 8 + cut) * 0x1p-24 * s->size + s->loose + LOST * s->weights + 0x1p-149 * (8 + elements);
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
+    if (is_nf4(p) && is_mma(p))
+        bound += number_unit(problem_find(p, "in")->about->type) * s->size;
     if (is_tiles(p)) {
         const element_type x = problem_find(p, "in")->about->type;
         bound += rounds_scales(p) ? 2 * number_unit(x) * s->size + number_smallest(x) / 2 * s->steps
@@ -275,7 +285,7 @@ static weights allocate_weights(pool *memory, uint64_t k)
 }
 
 /* Block `number` of the matrix. */
-static void read_int4(const problem *p, const matrix *of, uint64_t number, gguf_block *b)
+static void read_arrays(const problem *p, const matrix *of, uint64_t number, gguf_block *b)
 {
     const gguf_format *format = format_of(p);
     const unsigned char *codes = (const unsigned char *)of->w->host + number * format->bytes;
@@ -284,11 +294,16 @@ static void read_int4(const problem *p, const matrix *of, uint64_t number, gguf_
     b->has_minimum = of->zeros != NULL;
     for (unsigned i = 0; i < format->elements; i++) {
         const bool is_high = (i % 2 == 0) == is_high_first;
-        b->code[i] = (is_high ? codes[i / 2] >> 4 : codes[i / 2] & 15) - (of->zeros ? 0 : 8);
+        b->code[i] = (is_high ? codes[i / 2] >> 4 : codes[i / 2] & 15) - (of->zeros || is_nf4(p) ? 0 : 8);
         b->scale[i / GGUF_SUB_ELEMENTS] = scale;
         b->minimum[i / GGUF_SUB_ELEMENTS] =
             of->zeros ? -scale * element_get(ELEMENT_F32, of->zeros->host, number) : 0;
     }
+}
+
+static double value_of(const problem *p, const gguf_block *b, unsigned i)
+{
+    return is_nf4(p) ? nf4_table[b->code[i]] : b->code[i];
 }
 
 static void read_weights(problem *p, const matrix *of, uint64_t number, uint64_t k, weights *w)
@@ -303,13 +318,14 @@ static void read_weights(problem *p, const matrix *of, uint64_t number, uint64_t
         const unsigned in_block = (unsigned)(i % format->elements), sub = in_block / GGUF_SUB_ELEMENTS;
         const uint64_t block = first + i / format->elements;
         if (in_block == 0 && of->scales)
-            read_int4(p, of, block, &b);
+            read_arrays(p, of, block, &b);
         else if (in_block == 0)
             gguf_read(format, &b, (const unsigned char *)of->w->host + block * format->bytes);
-        const double minimum = b.has_minimum ? b.minimum[sub] : 0, product = b.scale[sub] * b.code[in_block];
+        const double value = value_of(p, &b, in_block), product = b.scale[sub] * value,
+                     minimum = b.has_minimum ? b.minimum[sub] : 0;
         w->w[i] = product + minimum;
         w->size[i] = fabs(product) + fabs(minimum);
-        w->steps[i] = fabs((double)b.code[in_block]) + 2;
+        w->steps[i] = fabs(value) + 2;
         w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(minimum) && fabs(w->w[i]) < most;
         if (rounds_scales(p))
             w->is_finite = w->is_finite && fabs(b.scale[sub]) < most && fabs(minimum) < most;
@@ -596,7 +612,7 @@ static int kind_of_row(int kind, random_stream s, size_t at)
     return kind >= 0 ? kind : kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM;
 }
 
-/* A scale of int4, of all 24 bits and either sign where the kind has no other; and a zero, mostly between codes. */
+/* A scale in an array, of all 24 bits and either sign where the kind has no other; and a zero, mostly between codes. */
 static double make_scale(int kind, random_stream s, uint64_t number)
 {
     const double sign = random_below(s, number, 2) ? -1 : 1,
@@ -622,7 +638,7 @@ static double make_zero(int kind, random_stream s, uint64_t number)
 }
 
 /* A NaN or an infinity in each fourth row or so is in its scales or zeros. */
-static void fill_int4(problem *p, const matrix *w, int kind, random_stream s)
+static void fill_arrays(problem *p, const matrix *w, int kind, random_stream s)
 {
     const uint64_t numbers = problem_integer(p, "k") / problem_parameter(p, "group");
     inputs_fill_bytes(w->w, random_fork(s, 1));
@@ -645,8 +661,8 @@ static void fill_weights(problem *p, const matrix *of, int kind, random_stream s
 {
     const gguf_format *format = format_of(p);
     argument row = *of->w;
-    if (is_int4(p)) {
-        fill_int4(p, of, kind, s);
+    if (has_arrays(p)) {
+        fill_arrays(p, of, kind, s);
         return;
     }
     if (kind >= 0) {
