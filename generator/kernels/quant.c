@@ -175,27 +175,10 @@ static tile_row init_row(quant *q, ptx_val start)
     return r;
 }
 
-/* The address of number i of this lane's group. */
-static ptx_val number_at(quant *q, const tile_row *r, uint32_t i)
-{
-    ptx_val first = first_group(q);
-    return quant_number_at(q, i, first, r->group);
-}
-
+/* Of this lane's group. */
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
-    ptx_fn *f = q->f;
-    quant_numbers g = {.at = {{0}}};
-    if (q->is_nested)
-        return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
-    for (uint32_t i = 0; i < q->stored; i++) {
-        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
-        ptx_val at = number_at(q, r, i);
-        PTX_WHEN (f, r->group_in_bounds) {
-            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
-        }
-    }
-    return g;
+    return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
 }
 
 static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
@@ -205,7 +188,7 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
     ptx_val is_first = ptx_eq(f, slot, 0);
     ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
     for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = number_at(q, r, i);
+        at[i] = quant_number_at(q, i, first_group(q), r->group);
     PTX_WHEN (f, stores) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(f, at[i], g->at[i]);
