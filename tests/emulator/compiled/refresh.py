@@ -21,7 +21,7 @@ HEADERS = {"nvcc": ["device.h", "arguments.h", "device_nvcc.h"], "clang": ["devi
 # kind: (compiler, command, subjects)
 SUBJECTS = "integer control memory reductions scans atomics warp float double half approximate".split()
 KINDS = {
-    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75", SUBJECTS + ["library"]),
+    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75", ["library"]),
     "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo", SUBJECTS + ["redux", "packed"]),
     "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G", ["warp", "approximate"]),
     "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2", SUBJECTS + ["redux"]),
