@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-enum { KILN_MAX_PARAMS = 24, KILN_MAX_ARGS = 60 };
+enum { KILN_MAX_PARAMS = 32, KILN_MAX_ARGS = 60 };
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
