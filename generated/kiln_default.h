@@ -1027,7 +1027,8 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader 
  * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block, 32 or 256 elements, or
- * with int4 and nf4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
+ * with int4 and nf4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24;
+ * n is 0 only where n_2 is; n is 0 only where n_3 is.
  * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
  * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
  * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.group = 64;

@@ -18,15 +18,18 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* Readers of the manifest could not evaluate an expression with an argument that the variant lacks. Not for external PTX, whose
- * variants have all arguments, maybe more than KILN_MAX_ARGS. */
-static void refuse_missing_args(const expression *e, const char *expression_text, const variant *v)
+/* An argument that the expression names and the variant lacks, or null. Variants of external PTX have all arguments, maybe more
+ * than KILN_MAX_ARGS. */
+static const kiln_arg *missing_arg(const expression *e, const variant *v)
 {
     bool is_named[KILN_MAX_ARGS] = {false};
+    if (v->external)
+        return NULL;
     expression_mark_args(e, is_named);
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
         if (is_named[arg - v->family->args] && !variant_has_arg(v, arg))
-            family_error("%s: '%s' names %s, which the variant lacks", v->id, expression_text, arg->name);
+            return arg;
+    return NULL;
 }
 
 static const char *bound(arena *a, const kiln_family *family, const char *expression_text, const variant *v)
@@ -35,8 +38,9 @@ static const char *bound(arena *a, const kiln_family *family, const char *expres
         return NULL;
     text out = text_new(a);
     const expression *e = bind_text(a, family, expression_text, v);
-    if (v && !v->external)
-        refuse_missing_args(e, expression_text, v);
+    const kiln_arg *missing = v ? missing_arg(e, v) : NULL;
+    if (missing) /* readers of the manifest could not evaluate it */
+        family_error("%s: '%s' names %s, which the variant lacks", v->id, expression_text, missing->name);
     expression_print(&out, e);
     return out.data;
 }
@@ -310,15 +314,22 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     add_shape_numbers(a, j, bv->variant);
 }
 
+/* Without parameters a rule is asked of a call before a variant is chosen, also of arguments that this one lacks. */
+static bool is_of_others(arena *a, const kiln_rule *rule, const variant *v)
+{
+    const expression *e = expression_parse(a, v->family, rule->condition);
+    return !expression_uses(e, NAME_PARAM) && missing_arg(e, v);
+}
+
 static void add_rules(arena *a, json *j, const bundle_family *f, const variant *v)
 {
     json_key(j, "rules");
     json_begin_array(j);
     for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
         uint64_t value;
-        const bool is_settled =
-            expression_is_constant(bind_text(a, v->family, rule->condition, v), &value) && value;
-        if (!is_settled && family_asks_rule(a, f, rule))
+        const expression *e = bind_text(a, v->family, rule->condition, v);
+        const bool is_settled = expression_is_constant(e, &value) && value;
+        if (!is_settled && !is_of_others(a, rule, v) && family_asks_rule(a, f, rule))
             add_rule(j, bound(a, v->family, rule->condition, v), rule->text);
     }
     json_end(j);

@@ -3,8 +3,8 @@
  * them in arrays. A quad of nf4 is four codes in 16 bits, which stand for values that are no integers.
  *
  * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit gives 1, 2
- * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that share scales; a
- * lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under one scale.
+ * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that are decoded together;
+ * a lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under one scale.
  *
  *     element of quad q of unit u, from the group's first:  unit_step * u + quad_step * q
  *     element = scale of its part * (code - offset) + minimum of its part

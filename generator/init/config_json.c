@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/gguf.h"
 #include "plan/yaml.h"
 #include "support/files.h"
 #include "support/quote.h"
@@ -179,15 +180,24 @@ static const char *value_text(arena *a, const yaml_node *node)
 
 /* ---- formats ------------------------------------------------------------------------------------------------------ */
 
+/* Of products that are not linear's. */
 static const char own_formats[] = "nf4 nvfp4";
 
+/* GGUF's of linear, and those. */
 const char *model_formats(arena *a, family_list families)
 {
-    size_t index;
+    text formats = text_new(a);
+    size_t index, length;
     const kiln_family *linear = family_find(families, "linear");
-    if (!linear || !family_find_param(linear, "format", &index))
-        return own_formats;
-    return arena_format(a, "%s %s", linear->params[index].words, own_formats);
+    const char *words =
+        linear && family_find_param(linear, "format", &index) ? linear->params[index].words : "";
+    for (const char *word; (word = words_next(&words, &length)) != NULL;) {
+        const char *name = arena_string(a, word, length);
+        if (gguf_find_type(name) != NULL)
+            text_printf(&formats, "%s ", name);
+    }
+    text_add(&formats, own_formats);
+    return formats.data;
 }
 
 /* "bitsandbytes fp4", "compressed-tensors pack-quantized, int of 4 bits", "gptq of 4 bits" */

@@ -10,7 +10,7 @@
  * Each lane has parts of two rows of a block, eight apart; four lanes share a row.
  *
  * OPERANDS lie in strips of 16 columns, so that each step of a product takes its fragments from a strip, and there are no bank
- * conflicts: see layout. Every address is one that the lane makes once, plus a constant. A row has some steps of 16
+ * conflicts: see attention_copy.h. Every address is one that the lane makes once, plus a constant. A row has some steps of 16
  * elements, and may have a tail of eight more: there four registers of ldmatrix are of 32 keys instead of 16.
  *
  * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of

@@ -68,7 +68,7 @@ static void store_tile(dequantize *d, ptx_val bytes)
     format_place place = format_find(f, &lane, first);
     ptx_val group_element = format_group_element(f, w, group);
     ptx_val of_block = ptx_mad(f, in_trip, w->elements, group_element);
-    ptx_val element = ptx_mad(f, unit, QUAD, of_block);
+    ptx_val element = ptx_mad(f, unit, w->unit_step, of_block);
     ptx_val out = ptx_at(f, d->out, element);
     ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, d->blocks, in_trip));
     PTX_FOR (f, block, 0, left, (int)trip_blocks) {

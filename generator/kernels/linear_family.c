@@ -283,8 +283,9 @@ static const kiln_rule rules[] = {
     {"n <= 16777216", "n must be at most 2^24"},
     {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
     {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
-    {"matrices < 2 || n > 0 || n_2 + select(matrices == 3, n_3, 0) == 0",
-     "n is 0 only where n_2 and n_3 are"},
+    /* Of all variants, and so asked before `empty`. */
+    {"n > 0 || n_2 == 0", "n is 0 only where n_2 is"},
+    {"n > 0 || n_3 == 0", "n is 0 only where n_3 is"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
     {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
      "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
@@ -376,7 +377,7 @@ static const kiln_bound bounds[] = {
     {"c of strategy mma",
      "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of a k_warps-th of it, and as many more where the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
     {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
-    {"format nf4, strategy mma",
+    {"strategy mma, format nf4",
      "adds v * S, where v is half an ulp of x's type, to which it rounds the values"},
     {"strategy tiles",
      "L = 5 / 4 * k, with 9 more where split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number"},

@@ -6,10 +6,11 @@
  * warps share its groups.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of
- * rows g, g + 8, g + 16 and g + 24 (device/format.h). A quad of the four lanes t is 16 consecutive elements, which are what one
- * product takes: so of x a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked.
+ * rows g, g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are 16 elements, which are what one product takes: so of x
+ * a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two
+ * neighbouring quads: 16 bytes of x for two products.
  *
- * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
+ * NUMBERS. Codes less their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a sub-block, in f32, and a
  * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
  * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Scaled
  * weights cost less, and are rounded: linear_tiles.c.
@@ -33,7 +34,7 @@ enum {
     QUAD_LANES = 4, /* t */
     X_UNIT = 8,     /* elements of x in a copy */
     X_PAD_BYTES =
-        32, /* so that four rows of x are in different banks; twice, two where lanes load 16 bytes */
+        32, /* so that four rows of x are in different banks; twice as many, two rows, where lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };

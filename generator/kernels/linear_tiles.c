@@ -8,8 +8,8 @@
  * same in f32 and a conversion do. Those of the other formats are rounded first, if the variant says so (rounding twice); else
  * their weights, and all in BF16, are made in f32.
  *
- * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 a trip of the loop is a stage of
- * W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for that. Lane (g, t) takes units 2t and 2t + 1 of a group of
+ * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64, but for three stages, a trip of the loop
+ * is a stage of W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for that. Lane (g, t) takes units 2t and 2t + 1 of a group of
  * eight, and unit t of one of four, of its rows of W; x comes in that order, so that nothing is repacked. Lane (g, t) decodes the
  * scales of row g + 8t, and its three neighbours get them by shuffles.
  *

@@ -60,7 +60,7 @@ enum {
 };
 
 /* An iteration's blocks are every k_warps-th from a warp's, or a thread's, first one. For each block of this iteration and the
- * next: the least `done`, an iteration's first block, at which it is out of bounds. S32. */
+ * next: the iteration, named by its first block, from which on that block is past the end. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* An address in one of two buffers, and the sum of its two values; a poison sum: it stays in the first. */

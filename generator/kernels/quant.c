@@ -4,8 +4,8 @@
  *
  * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
  * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
- * divides by div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has read the tile; where they are not plain, the
- * predicated body starts over.
+ * divides by div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has
+ * read the tile; where they are not plain, the predicated body starts over.
  */
 #include "quant.h"
 #include "device/lanes.h"
@@ -20,8 +20,8 @@ static ptx_val first_group(quant *q)
     return ptx_shr(q->f, q->first, lanes_log2(q->group));
 }
 
-/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
- * or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
+/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in: of 4 rows of 4 groups of 8
+ * lanes each, lane 13 owns those of row 1, group 1. So one access loads or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
 typedef struct number_slot {
     ptx_val first, index;
 } number_slot;

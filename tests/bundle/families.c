@@ -317,7 +317,7 @@ static const kiln_arg lacking_args[] = {
     {.name = "n_2", .type = "u64", .when = "matrices == 2", .summary = "elements of another"},
     {0}};
 
-static const kiln_rule lacking_rules[] = {{"n >= n_2", "n must be at least n_2"}, {0}};
+static const kiln_rule lacking_rules[] = {{"n >= matrices * n_2", "n must be at least matrices * n_2"}, {0}};
 
 static const kiln_family lacking = {
     .name = "lacking",

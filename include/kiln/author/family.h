@@ -104,7 +104,8 @@ typedef struct kiln_arg {
 
 /* ---- what follows from them ------------------------------------------------------------------------------------- */
 
-/* A condition that must hold, and what to say when it does not. */
+/* A condition that must hold, and what to say when it does not. One without parameters is asked of every call, before `empty`, and
+ * may name arguments that some variants lack. */
 typedef struct kiln_rule {
     const char *condition; /* null ends the list */
     const char *text;      /* "k must be a multiple of 64" */

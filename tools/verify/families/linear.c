@@ -154,7 +154,8 @@ static bool is_mma(const problem *p)
 static uint64_t stage_elements(const problem *p)
 {
     if (is_tiles(p))
-        return has_arrays(p) || format_of(p)->elements == 256 ? 256 : 128;
+        return has_arrays(p) || format_of(p)->elements == 256 || problem_parameter(p, "tile_m") < 64 ? 256
+                                                                                                     : 128;
     if (is_codes(p))
         return 256 * problem_parameter(p, "k_warps");
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
