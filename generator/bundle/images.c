@@ -19,7 +19,7 @@ static uint64_t value_of(arena *a, const variant *v, const char *expression_text
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-/* Asked for each variant and argument many times: its arena is its own. */
+/* This is asked many times for each variant and argument, so what it parses goes with an arena of its own. */
 bool variant_has_arg(const variant *v, const kiln_arg *arg)
 {
     if (!arg->when)

@@ -314,7 +314,8 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     add_shape_numbers(a, j, bv->variant);
 }
 
-/* Without parameters a rule is asked of a call before a variant is chosen, also of arguments that this one lacks. */
+/* Whether a rule is about arguments that the variant lacks. A rule without parameters may be: it is asked of every call before a
+ * variant is chosen. */
 static bool is_of_others(arena *a, const kiln_rule *rule, const variant *v)
 {
     const expression *e = expression_parse(a, v->family, rule->condition);

@@ -357,7 +357,7 @@ static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x715
 static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
                                         0x00040608}; /* 12 more than they are */
 
-/* The words of a table. They are loaded, for of constants ptxas makes registers again and again. */
+/* Loads the words of a table: ptxas would move constants into registers at each use. */
 static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
 {
     ptx_val table = ptx_const_table(f, PTX_U32, 4, words);
@@ -478,7 +478,7 @@ static ptx_val finite_or_nan(ptx_fn *f, ptx_val number)
     return ptx_fma(f, number, 0, number);
 }
 
-/* scale * (code - zero) is scale * code + minimum. Of an infinite scale the minimum is no number either. */
+/* scale * (code - zero) is scale * code + minimum. An infinite scale makes the minimum a NaN too. */
 static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_place *place,
                               format_scales *of)
 {
@@ -511,7 +511,8 @@ static uint32_t bytes_of(ptx_type type)
     return type == PTX_F32 ? 4 : 2;
 }
 
-/* Four codes' bytes of one kind: of eight values each, and between these by the fourth bit, as in split_iq4. */
+/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks between
+ * the two, as in split_iq4. */
 static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
 {
     ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
@@ -519,14 +520,14 @@ static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, p
     return ptx_prmt(f, low, high, between);
 }
 
-/* The two halves of each value's lower, or upper, 16 bits: `bytes` are the four's lower and upper bytes. */
+/* Joins the lower and the upper bytes of four 16-bit numbers into two pairs of them. */
 static void join_bytes(ptx_fn *f, const ptx_val bytes[2], ptx_val pairs[2])
 {
     pairs[0] = ptx_prmt(f, bytes[0], bytes[1], 0x5140);
     pairs[1] = ptx_prmt(f, bytes[0], bytes[1], 0x7362);
 }
 
-/* Pairs of 16 bits of the values of a quad's codes; of F32 the lower halves, then the upper ones. */
+/* The values of a quad's codes as pairs of 16 bits. An F32 is two such numbers: pairs[0] has the lower halves, pairs[1] the upper. */
 static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[][2])
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);

@@ -1,10 +1,11 @@
 /* Weight formats: how a lane decodes quantised blocks that lie in shared (or global) memory as a file has them. GGUF's have
  * their scales and minima in the blocks; int4 and nf4 are kiln's own, as int4_quantize and nf4_quantize make them, and have
- * them in arrays. A quad of nf4 is four codes in 16 bits, which stand for values that are no integers.
+ * them in arrays. A quad of nf4 is four codes in 16 bits, which stand for values that are not integers.
  *
  * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit gives 1, 2
- * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that are decoded together;
- * a lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under one scale.
+ * or 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that are decoded
+ * together; a lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under
+ * one scale.
  *
  *     element of quad q of unit u, from the group's first:  unit_step * u + quad_step * q
  *     element = scale of its part * (code - offset) + minimum of its part
@@ -120,8 +121,8 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
 /* Says that the lane's first unit is an even one: two units are loaded at once. */
 void format_lane_pair(format_lane *lane);
 
-/* Of which type the values of codes are made: F32 for format_floats and format_weights, F16 or BF16 for format_pairs. Formats
- * whose codes are integers need not know. */
+/* Loads the table of values for a format whose codes stand for values; others need none. `type` is F32 for format_floats and
+ * format_weights, F16 or BF16 for format_pairs. */
 void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type);
 
 /* A block in memory, as a lane sees it. */
@@ -147,10 +148,16 @@ format_place format_move(ptx_fn *f, const format_lane *lane, const format_place 
 void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t first,
                   uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS]);
 
-/* F32 numbers in arrays for each scale_elements elements: a scale, and behind it a zero where the format has minima. */
+/* Arrays of F32 numbers, one for each scale_elements elements of a row: scales, and zeros where the format has minima. */
+static inline uint32_t format_arrays(const weight_format *w)
+{
+    return w->scale_elements == 0 ? 0 : w->has_minimum ? 2 : 1;
+}
+
+/* Bytes in shared memory of the numbers for scale_elements elements: a scale, and behind it a zero. */
 static inline uint32_t format_numbers_bytes(const weight_format *w)
 {
-    return w->scale_elements == 0 ? 0 : w->has_minimum ? 8 : 4;
+    return 4 * format_arrays(w);
 }
 
 /* Whether a row's group has other numbers than the one before it. */
@@ -184,7 +191,7 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2]);
 
-/* Whether codes stand for values that are no integers. */
+/* Whether codes stand for values that are not integers, as in nf4. */
 bool format_has_values(const weight_format *w);
 
 /* Whether scales and minima are numbers of F16 in the file. */

@@ -180,10 +180,10 @@ static const char *value_text(arena *a, const yaml_node *node)
 
 /* ---- formats ------------------------------------------------------------------------------------------------------ */
 
-/* Of products that are not linear's. */
+/* Formats that families other than linear multiply by. */
 static const char own_formats[] = "nf4 nvfp4";
 
-/* GGUF's of linear, and those. */
+/* GGUF's formats that linear has, and those. */
 const char *model_formats(arena *a, family_list families)
 {
     text formats = text_new(a);

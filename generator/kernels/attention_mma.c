@@ -9,7 +9,7 @@
  * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers.
  *
  * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
- * with masked scores, -inf replaces those after the product.
+ * that have masked scores, these become -inf after the product.
  *
  * INSTRUCTIONS. A score takes at least 4.5, besides the products: a maximum, an fma, an exponential, an addition and half of a
  * conversion. Scaling the sums of O would take head_dim / 64 more, and is done only where a largest score has grown enough.

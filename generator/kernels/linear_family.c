@@ -283,7 +283,7 @@ static const kiln_rule rules[] = {
     {"n <= 16777216", "n must be at most 2^24"},
     {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
     {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
-    /* Of all variants, and so asked before `empty`. */
+    /* Without parameters, so that they are asked before `empty`. */
     {"n > 0 || n_2 == 0", "n is 0 only where n_2 is"},
     {"n > 0 || n_3 == 0", "n is 0 only where n_3 is"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},

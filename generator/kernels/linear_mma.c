@@ -6,14 +6,14 @@
  * warps share its groups.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of
- * rows g, g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are 16 elements, which are what one product takes: so of x
- * a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two
+ * rows g, g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are the 16 elements that one product takes, so a lane
+ * needs the same four consecutive elements of row g of x, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two
  * neighbouring quads: 16 bytes of x for two products.
  *
- * NUMBERS. Codes less their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a sub-block, in f32, and a
- * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
- * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Scaled
- * weights cost less, and are rounded: linear_tiles.c.
+ * NUMBERS. Codes less their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a
+ * sub-block, in f32, and a minimum its sum of x, which a product with ones makes: no other weight is rounded, and no scale is too
+ * large or too small for the type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Scaled weights
+ * cost less, and are rounded: linear_tiles.c.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
@@ -34,7 +34,7 @@ enum {
     QUAD_LANES = 4, /* t */
     X_UNIT = 8,     /* elements of x in a copy */
     X_PAD_BYTES =
-        32, /* so that four rows of x are in different banks; twice as many, two rows, where lanes load 16 bytes */
+        32, /* so that four rows of x are in different banks; 64, so that two are, where lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };
@@ -273,7 +273,7 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
     multiply(g, s->count, ones, x, out);
 }
 
-/* And where numbers are in arrays, those of several groups. */
+/* Whether a barrier also keeps the loads of a group's codes and numbers behind the products of the group before it. */
 static bool bounds_groups(const mma_geometry *g)
 {
     return g->row_tiles > 1 && g->format->scale_elements > 0 &&

@@ -1,9 +1,9 @@
 /* linear's rows of W on tensor cores, in a ring: codes (device/row_ring.h), and behind the rows of a stage their scales and zeros
  * where the format has them in arrays.
  *
- * Of these a thread copies a few neighbours of one row, number by number, since an array's rows may begin at any multiple of 4
- * bytes; the L1 cache has the rest of their sectors. In shared memory a row takes an odd number of scales, so that lanes that load
- * those of neighbouring rows are in different banks.
+ * A thread copies a few neighbouring scales of one row, one at a time, since an array's rows may begin at any multiple of 4 bytes;
+ * the L1 cache has the rest of their sectors. In shared memory a row takes an odd number of scales, so that lanes that load those
+ * of neighbouring rows are in different banks.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -41,13 +41,7 @@ static uint32_t copies_of(const linear_ring *r)
     return numbers_of(r->format, r->stage) / row_threads(r);
 }
 
-/* Arrays of a row's numbers: scales, and zeros. */
-static uint32_t arrays_of(const weight_format *format)
-{
-    return format_numbers_bytes(format) / 4;
-}
-
-/* All that this takes is worked out anew for each stage: no register is left for it over a stage's products. */
+/* Addresses are worked out anew for each stage: the products leave no registers to keep them in. */
 static void copy_numbers(linear_ring *r, ptx_val offset)
 {
     ptx_fn *f = r->codes.f;
@@ -61,7 +55,7 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
     ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, left_of_row, first));
     ptx_val number = ptx_sub(f, r->l->row_numbers, ptx_as(f, PTX_U32, left));
     const linear_row of = linear_find_row(r->l, tail_clamp(f, ptx_add(f, row, r->first), r->l->w_rows));
-    for (uint32_t array = 0; array < arrays_of(format); array++) {
+    for (uint32_t array = 0; array < format_arrays(format); array++) {
         ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, linear_numbers_at(r->l, &of, array, number));
         for (uint32_t i = 0; i < copies_of(r); i++) {
             ptx_val in_bounds = ptx_gt(f, left, i), word = ptx_at_const(f, from, i);
@@ -70,7 +64,7 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
                 copy_word(f, word_to, word, &in_bounds);
                 continue;
             }
-            PTX_IF (f, ptx_lt(f, row, r->rows)) { /* rows have too few for all threads */
+            PTX_IF (f, ptx_lt(f, row, r->rows)) { /* a row has fewer numbers than threads */
                 copy_word(f, word_to, word, &in_bounds);
             }
         }

@@ -8,10 +8,10 @@
  * same in f32 and a conversion do. Those of the other formats are rounded first, if the variant says so (rounding twice); else
  * their weights, and all in BF16, are made in f32.
  *
- * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64, but for three stages, a trip of the loop
- * is a stage of W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for that. Lane (g, t) takes units 2t and 2t + 1 of a group of
- * eight, and unit t of one of four, of its rows of W; x comes in that order, so that nothing is repacked. Lane (g, t) decodes the
- * scales of row g + 8t, and its three neighbours get them by shuffles.
+ * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 and two or four stages, a trip of
+ * the loop is a stage of W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for
+ * that. Lane (g, t) takes units 2t and 2t + 1 of a group of eight, and unit t of one of four, of its rows of W; x comes in that
+ * order, so that nothing is repacked. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double buffer.
  * With four stages there is a barrier for every two steps: warps that wait for each other less often keep tensor cores busier.

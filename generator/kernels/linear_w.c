@@ -12,7 +12,7 @@
 #include "device/tail.h"
 #include "linear.h"
 
-/* Of a row. */
+/* Elements of a row in a tile. */
 static uint32_t tile_elements(const linear *g)
 {
     return WARP_LANES * format_group_elements(g->of.format);
@@ -22,12 +22,6 @@ static uint32_t tile_elements(const linear *g)
 static uint32_t copies_of(const linear *g)
 {
     return (g->of.row_bytes / UNIT_BYTES + WARP_LANES - 1) / WARP_LANES;
-}
-
-/* Arrays of numbers that the format has: scales, and zeros. */
-static uint32_t arrays_of(const linear *g)
-{
-    return g->of.number_bytes / 4;
 }
 
 static bool begins_anywhere(const linear *g)
@@ -45,12 +39,12 @@ static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* This lane's group's. */
+/* Where this lane's numbers are in each array. */
 static void find_next_numbers(linear *g, uint32_t r, const linear_row *row)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    for (uint32_t i = 0; i < arrays_of(g); i++) {
+    for (uint32_t i = 0; i < format_arrays(g->of.format); i++) {
         ptx_val of_lane = ptx_mad(f, g->lane, format_group_elements(format), g->chunk_first);
         ptx_val number = ptx_div(f, of_lane, format->scale_elements);
         ptx_set(f, g->next_numbers[r][i], linear_numbers_at(g, row, i, number));
@@ -136,19 +130,19 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
     }
 }
 
-/* From a stage's first byte. */
+/* Bytes from a stage's first to the numbers of row r. */
 static uint32_t number_byte(const linear *g, uint32_t r)
 {
     return g->of.rows * g->of.row_bytes + r * WARP_LANES * g->of.number_bytes;
 }
 
-/* Each lane copies its own group's. */
+/* Each lane copies the numbers of its own group. */
 static void copy_numbers(linear *g, ptx_val offset, uint32_t r)
 {
     ptx_fn *f = g->f;
     ptx_val in_bounds = ptx_gt(f, g->next_left[r], 0);
     ptx_val to = ptx_add(f, ptx_mad(f, g->lane, g->of.number_bytes, g->stages), offset);
-    for (uint32_t i = 0; i < arrays_of(g); i++)
+    for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
         copy_word(f, shared_at(f, PTX_U32, to, number_byte(g, r) + 4 * i),
                   ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_numbers[r][i]), &in_bounds);
 }
@@ -169,7 +163,7 @@ static void copy_tile(linear *g, ptx_val to)
         copy_row(g, to, r, false);
         ptx_add_to(f, g->next_from[r], g->of.tile_bytes);
         ptx_sub_to(f, g->next_left[r], g->of.tile_bytes);
-        for (uint32_t i = 0; i < arrays_of(g); i++)
+        for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
             ptx_add_to(f, g->next_numbers[r][i], 4 * tile_elements(g) / g->of.format->scale_elements);
     }
     ptx_sub_to(f, g->next_tiles, 1);
@@ -183,7 +177,7 @@ static void fill_stage(linear *g, ptx_val offset)
     ptx_val lane_to = ptx_mad(f, g->lane, UNIT_BYTES, g->stages);
     ptx_val to = ptx_add(f, lane_to, offset);
     PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
-        for (uint32_t r = 0; r < g->of.rows && arrays_of(g) > 0; r++)
+        for (uint32_t r = 0; r < g->of.rows && format_arrays(g->of.format) > 0; r++)
             copy_numbers(g, offset, r);
         if (has_one) {
             copy_last_tile(g, to);
@@ -210,7 +204,7 @@ void linear_init_stages(linear *g)
     for (uint32_t r = 0; r < g->of.rows; r++) {
         g->next_from[r] = ptx_declare(f, PTX_U64);
         g->next_left[r] = ptx_declare(f, PTX_S32);
-        for (uint32_t i = 0; i < arrays_of(g); i++)
+        for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
             g->next_numbers[r][i] = ptx_declare(f, PTX_U64);
     }
     g->has_last = has_last_piece(g);

@@ -175,7 +175,7 @@ static tile_row init_row(quant *q, ptx_val start)
     return r;
 }
 
-/* Of this lane's group. */
+/* The numbers of this lane's group; quant.h says what they are where it is out of bounds. */
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
     return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);

@@ -605,7 +605,7 @@ static void make_codes(const argument *x, argument *codes, argument *scales, boo
     }
 }
 
-/* Of row `at`; of all. */
+/* The kind of row `at`, where `kind` is that of all rows. */
 static int kind_of_row(int kind, random_stream s, size_t at)
 {
     static const int of_rows[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ZERO};
