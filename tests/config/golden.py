@@ -103,7 +103,8 @@ def run_commands(kiln, locale):
 def differ(what, expected, found):
     if expected == found:
         return 0
-    print(f"--- {what}: expected\n{expected}--- found\n{found}")
+    lines = (text.splitlines(keepends=True) for text in (expected, found))
+    sys.stdout.writelines(difflib.unified_diff(*lines, f"{what}: expected", "found", n=8))
     return 1
 
 
