@@ -22,6 +22,11 @@ static inline void need(bool fine, const char *what)
     exit(1);
 }
 
+static inline bool has(const kiln_kernel *kernel, const char *words)
+{
+    return strstr(kernel->id, words) != NULL;
+}
+
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
 typedef int launch_function(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -54,7 +59,7 @@ static inline int see_launch(CUfunction function, unsigned grid_x, unsigned grid
 
 static inline void open_device(const char *path, const kiln_bundle *bundle)
 {
-    static kiln_slot slots[256];
+    static kiln_slot slots[1024];
     CUcontext context = NULL;
     need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
     need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,

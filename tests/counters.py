@@ -5,6 +5,7 @@ A size is what kiln-profile's --args takes; SIZE@FIRST-LAST runs these thread bl
 whole. Their counts are of these blocks: set them against `part` of what the whole launch costs.
 """
 import concurrent.futures
+import fnmatch
 import json
 import math
 import os
@@ -90,12 +91,12 @@ def print_table(rows):
 
 
 def check(profile, manifest, words, sizes, judge, devices=lambda params: None):
-    """Of the variants whose id holds a word, each image at each size: sizes(parameters) lists them, judge(count) gives
+    """Of the variants whose id holds a word, in which * stands for any text, each image at each size: sizes(parameters) lists them, judge(count) gives
     the cells, of the same headings for all. Ends the program; a value beyond its bound has a ! behind it. Where
     devices(parameters) lists some, what they take of the images."""
     with open(manifest, encoding="utf-8") as file:
         variants = json.load(file)["variants"]
-    cases = [(profile, manifest, v["id"], target, size) for v in variants if any(w in v["id"] for w in words)
+    cases = [(profile, manifest, v["id"], target, size) for v in variants if any(fnmatch.fnmatchcase(v["id"], f"*{word}*") for word in words)
              for target in devices(parameters(v["id"])) or [image["target"] for image in v["images"]]
              for size in sizes(parameters(v["id"]))]
     if not cases:

@@ -10,7 +10,7 @@
  * That absorbs the error of y: ties come out as ties, and the nearest quotient that is not a tie is much
  * farther away. One tie remains, that of half the largest magnitude m: the scale is m/7 rounded, so the rounded
  * quotient may be next to 7/2, as that of m is then next to 7. A group with this tie has no other, and y is
- * moved by about 2^-17, the same way. tests/quant tries all pairs.
+ * moved by about 2^-17, the same way. tests/kernels/quantisers tries all pairs.
  *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
@@ -58,7 +58,7 @@ void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
         e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], e->at[i], x, PTX_HERE);
 }
 
-/* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. tests/quant tries
+/* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. quantisers.product tries
  * all pairs of an element and a scale. */
 static bool is_brief(const quant *q, quant_division how)
 {

@@ -27,7 +27,7 @@ ERRORS = HERE / "errors.txt"
 COMMANDS = HERE / "commands.txt"
 MESSAGES = HERE.parent.parent / "generator" / "support" / "messages.h"
 PAGE = HERE.parents[1] / "generator" / "README.md"
-LOCALES = ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")
+LOCALES = "C", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8"
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
 
 
@@ -138,8 +138,11 @@ def test_every_message(_kiln):
 
 
 def test_commands(kiln):
+    """In each locale that this machine has."""
     expected = COMMANDS.read_text()
-    return sum(differ(f"commands.txt in locale {l}", expected, run_commands(kiln, l)) for l in LOCALES)
+    installed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True).stdout.lower().replace("-", "").split()
+    here = [l for l in LOCALES if l.lower().replace("-", "") in installed]
+    return sum(differ(f"commands.txt in locale {l}", expected, run_commands(kiln, l)) for l in here)
 
 
 def test_output_fails(kiln):

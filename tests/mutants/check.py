@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Mutants of bundles' kernels: counts how many kiln-verify's cases kill, and checks that the survivors are known.
 
-usage: check.py check | rebase DRIVER DATA KILN [--full] [VERIFY CONFIG FILTER MUTANTS]...
+usage: check.py check | rebase DRIVER DATA KILN [--few | --full] [VERIFY CONFIG FILTER MUTANTS]...
 
 VERIFY is the program of the bundle that CONFIG makes; FILTER chooses variants, and "/" takes all; MUTANTS is how many are drawn.
 `check` fails if a family's ratio is below its row of floors.txt, if too many survivors are not in survivors.txt, or if a mutant
-is killed that survivors.txt proves to change nothing. With --full it draws three times as many, and each runs every input.
+is killed that survivors.txt proves to change nothing. With --full it draws three times as many, and each runs every input; with
+--few an eighth, too few for the ratios of families.
 `rebase` updates survivors.txt: it adds new survivors as "open", for a person to review, and drops entries of lines that no kernel
 has.
 """
@@ -73,7 +74,8 @@ class Program(NamedTuple):
 
 def draw(program, options):
     """Runs kiln-verify; returns the mutants of its report."""
-    count, inputs = (3 * int(program.mutants), ()) if options.full else (program.mutants, FEW_INPUTS)
+    count = int(program.mutants) * 3 if options.full else int(program.mutants) // 8 if options.few else int(program.mutants)
+    inputs = () if options.full else FEW_INPUTS
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "mutants.json"
@@ -149,8 +151,10 @@ def check(options):
     survivors, floors = read_survivors(HERE / "survivors.txt"), read_floors(HERE / "floors.txt")
     mutants = draw_all(options)
     families = {family_of(m) for m in mutants}
-    if families != set(floors):
+    if not families <= set(floors) or not (options.few or families == set(floors)):
         sys.exit(f"{HERE / 'floors.txt'} and the bundles differ in families: {sorted(families ^ set(floors))}")
+    if options.few:
+        floors = {family: (0, 0) for family in sorted(families)}
     is_good = judge_all(mutants, survivors, floors)
     unknown = [m for m in mutants if m["result"] != "killed" and not reason_of(m, survivors)]
     wrong = [m for m in mutants if m["result"] == "killed" and reason_of(m, survivors) in survivors.proofs]
@@ -198,6 +202,7 @@ def main():
     parser.add_argument("verb", choices=("check", "rebase"))
     for name in ("driver", "data", "kiln"):
         parser.add_argument(name)
+    parser.add_argument("--few", action="store_true")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fenv.h>
+#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,22 +61,34 @@ static bool read_real_data(program *p)
     return true;
 }
 
-/* A whole id chooses only that variant, even if it is a prefix of others' ids. */
-static bool is_chosen(const program *p, const char *id)
+/* Whether the filter is a whole id, which chooses only that variant, even if it is a prefix of others' ids. */
+static bool filter_is_id(const program *p)
 {
-    const char *filter = p->options.filter;
-    for (size_t i = 0; filter && i < p->manifest->variant_count; i++)
-        if (strcmp(p->manifest->variants[i].id, filter) == 0)
-            return strcmp(id, filter) == 0;
-    return !filter || strstr(id, filter);
+    for (size_t i = 0; p->options.filter && i < p->manifest->variant_count; i++)
+        if (strcmp(p->manifest->variants[i].id, p->options.filter) == 0)
+            return true;
+    return false;
+}
+
+/* A pattern of fnmatch that fits the ids to run. */
+static const char *id_pattern(program *p)
+{
+    if (filter_is_id(p))
+        return p->options.filter;
+    const char *filter = p->options.filter ? p->options.filter : "";
+    const size_t bytes = strlen(filter) + sizeof "**";
+    char *pattern = pool_allocate(&p->memory, bytes);
+    snprintf(pattern, bytes, "*%s*", filter);
+    return pattern;
 }
 
 static void choose_variants(program *p)
 {
+    const char *pattern = id_pattern(p);
     p->variants = pool_allocate(&p->memory, (p->manifest->variant_count + 1) * sizeof *p->variants);
     for (size_t i = 0; i < p->manifest->variant_count; i++) {
         const manifest_variant *v = &p->manifest->variants[i];
-        if (is_chosen(p, v->id))
+        if (fnmatch(pattern, v->id, 0) == 0)
             p->variants[p->variant_count++] = v;
     }
 }

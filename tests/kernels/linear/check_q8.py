@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""What q8_quantize and linear with x s8 move, as the emulated driver counts it, and that the manifest's cost says the same.
+
+usage: check_q8.py PROFILE MANIFEST WORD...    (of the variants whose id holds a word)
+
+The quantiser moves each byte of x, codes and scales once, by whole sectors. A product reads each byte of the weights once, but
+for sectors that two of its stages share, and codes and scales of x once per thread block.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import counters
+
+M, N, K = 8, 128, 4096
+# Copies of scales, 32 bytes apart in shared memory; words of q8_0's rows, which begin at any even byte, meet two to a bank.
+MOST_WAVEFRONTS = {"q8_0": 1.75}, 1.4
+WARP_ELEMENTS = 256  # of a stage
+MOST_READ, MOST_MOVED = 1.1, 1.3  # where sectors are shared
+# From sm_80 on: of eight rows of weights in different banks every other one is 16 bytes off, and its sectors are asked for twice.
+SPLIT_ROWS = 1.5
+MOST_MOVED_OF_SCALES = 1.03  # a warp's scales are half a sector of f32's
+
+
+def sizes(params):
+    eps = ",eps=1e-5" if params.get("norm") == "rms" else ""
+    yield f"m={M},k={K}{eps}" + (f",n={N}" if "format" in params else "")
+
+
+def judge(count):
+    is_product = "format" in count.params
+    streamed = ["w"] if is_product else ["in", "codes", "scale"]
+    compulsory = sum(count.arguments[name]["bytes"] for name in streamed)
+    of_row = count.arguments["w"]["bytes"] // N if is_product else 0
+    is_whole = not is_product or of_row * WARP_ELEMENTS * int(count.params["k_warps"]) // K % 32 == 0
+    most_moved = (MOST_MOVED_OF_SCALES if not is_product else
+                  (counters.MOST_MOVED if is_whole else MOST_MOVED) * (1 if count.case[3] == "sm_75" else SPLIT_ROWS))
+    x_bytes = count.blocks * (M * K + M * K // 8)
+    of_format, of_others = MOST_WAVEFRONTS
+    written = ["out"] if is_product else ["codes", "scale"]
+    return [
+        counters.at_least("all", count.total("bytes_used", streamed) / compulsory, 1),
+        counters.at_most("once", count.total("bytes_used", streamed) / compulsory, 1 if is_whole else MOST_READ),
+        counters.at_most("moved", count.moved_over(compulsory, streamed), most_moved),
+        counters.equal("x", count.total("bytes_used", ["in", "in_scale"]) if is_product else x_bytes, x_bytes),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), of_format.get(count.params.get("format"), of_others)),
+        counters.equal("cost's bytes", count.cost["bytes_written"], sum(count.arguments[name]["bytes"] for name in written)),
+    ]
+
+
+def main():
+    profile, manifest, *words = sys.argv[1:]
+    counters.check(profile, manifest, words, sizes, judge)
+
+
+main()

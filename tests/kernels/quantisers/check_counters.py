@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""What the quantisers move, as the emulated driver counts it: bytes moved over compulsory ones, use of the
+sectors moved; and that the manifest's cost says the same.
+
+usage: check_counters.py PROFILE MANIFEST WORD n=N[,group_size=G]...       (of the variants whose id holds WORD)
+
+Where the group's size is an argument, tiles share scales: only the ratios are held to.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import counters
+
+
+def judge(count):
+    stated = count.cost["bytes_read"], count.cost["bytes_written"]
+    used = tuple(count.total("bytes_used", kinds=[kind]) for kind in ("read", "write"))
+    shares_scales = count.params.get("group") == "any"
+    return [
+        counters.at_most("moved", count.moved_over(sum(stated)), counters.MOST_MOVED),
+        counters.at_least("use", count.sector_use(), counters.LEAST_USED),
+        ("cost's bytes", "-", True) if shares_scales else counters.equal("cost's bytes", stated, used),
+    ]
+
+
+def main():
+    profile, manifest, word, *sizes = sys.argv[1:]
+    counters.check(profile, manifest, [word], lambda params: sizes, judge)
+
+
+main()
