@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
-#include "json.h"
+#include "../support/files.h"
+#include "../support/json.h"
 #include "reader.h"
 #include "uncompared.h"
 
@@ -386,7 +386,7 @@ bool results_write(const run_results *all, const char *path)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static run_result *find_result(const run_results *all, const char *id)
+run_result *results_slot(const run_results *all, const char *id)
 {
     const manifest_variant key = {.id = id}, *wanted = &key;
     const manifest_variant **found =
@@ -449,7 +449,7 @@ static void read_limits(reader *r, fy_node *node, const manifest_variant *v, run
 static void read_result(reader *r, fy_node *node, const run_results *all)
 {
     const char *id = r->where = reader_get_text_member(r, node, "id");
-    run_result *result = find_result(all, id);
+    run_result *result = results_slot(all, id);
     if (!result)
         reader_refuse(r, "this run has no such variant");
     if (result->has_run)
@@ -512,7 +512,7 @@ static void read_times(reader *r, fy_node *times, run_results *all)
     all->lacks_times = all->lacks_times || !times;
     for (struct fy_node_pair *pair; times && (pair = fy_node_mapping_iterate(times, &iterator));) {
         const char *id = reader_get_text(r, fy_node_pair_key(pair), "times");
-        run_result *result = find_result(all, id);
+        run_result *result = results_slot(all, id);
         if (result)
             result->seconds = read_real(r, reader_get_text(r, fy_node_pair_value(pair), "times"), "times");
     }

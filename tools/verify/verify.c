@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/files.h"
 #include "families/inputs.h"
-#include "files.h"
 #include "journal.h"
 #include "junit.h"
 #include "merge.h"
@@ -64,10 +64,8 @@ static bool read_real_data(program *p)
 static bool is_chosen(const program *p, const char *id)
 {
     const char *filter = p->options.filter;
-    for (size_t i = 0; filter && i < p->manifest->variant_count; i++)
-        if (strcmp(p->manifest->variants[i].id, filter) == 0)
-            return strcmp(id, filter) == 0;
-    return !filter || strstr(id, filter);
+    const bool is_whole = filter && manifest_find_variant(p->manifest, filter);
+    return is_whole ? strcmp(id, filter) == 0 : !filter || strstr(id, filter);
 }
 
 static void choose_variants(program *p)
@@ -128,17 +126,11 @@ static bool check_manifest(const program *p)
     return true;
 }
 
-/* Whoever names a driver or a device wants it used: a mistyped name is no reason to skip. */
-static bool wants_this_device(const options *o)
-{
-    return o->driver || o->device != DEVICE_UNNAMED;
-}
-
 static int fail_all_skipped(const program *p, size_t count)
 {
     fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
             p->device.name, count == 1 ? "the only variant was" : "all variants were");
-    return wants_this_device(&p->options) ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
+    return p->device.is_named ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
 /* The variant that runs, should a reference end the process. */
@@ -369,13 +361,11 @@ static int run_program(program *p)
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all,same", 0); /* the emulated driver reads it when it is opened */
-    const bool has_number = p->options.device != DEVICE_UNNAMED;
-    device_status opened = device_open(&p->device, p->options.driver, has_number ? (int)p->options.device : 0,
-                                       p->index, error, sizeof error);
+    const device_status opened =
+        device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
-        bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
-        return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     const int status = run_on_device(p);
     device_close(&p->device);

@@ -11,8 +11,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "json.h"
+#include "../support/files.h"
+#include "../support/json.h"
 #include "verify.h"
 
 /* A signal handler reads it, and a process has one device. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../files.h"
-#include "../json.h"
+#include "../../support/files.h"
+#include "../../support/json.h"
 #include "trial.h"
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */

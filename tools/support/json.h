@@ -1,6 +1,6 @@
 /* JSON, as far as the reports write it. */
-#ifndef VERIFY_JSON_H
-#define VERIFY_JSON_H
+#ifndef SUPPORT_JSON_H
+#define SUPPORT_JSON_H
 
 #include <stdio.h>
 
