@@ -124,26 +124,16 @@ static void list_variants(const bench *b)
     }
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
-static void print_bool(const char *name, bool value)
-{
-    printf("\"%s\": %s", name, value ? "true" : "false");
-}
-
 static void print_line_and_id(FILE *out, const plan_line *line)
 {
-    fprintf(out, "{\"line\": %" PRIu64 ", ", line->number);
-    json_member(out, "id", line->id);
-    fputs(", ", out);
+    json_print(out, "{\"line\": %" PRIu64 ", \"id\": %s, ", line->number, line->id);
 }
 
 /* Prints why there is no time: an "error", or "skipped" if the shape or the device forbids the line. */
 static void print_reason(const plan_line *line, const char *kind, const char *reason)
 {
     print_line_and_id(stdout, line);
-    json_member(stdout, kind, reason);
-    fputs("}\n", stdout);
+    json_print(stdout, "%s: %s}\n", kind, reason);
 }
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
@@ -228,13 +218,11 @@ static void prepare_last_words(const plan_line *line)
 /* Members of an object. */
 static void print_task(bench *b, const task *t)
 {
-    printf("\"batch\": %u, ", t->batch);
-    print_bool("graph", t->is_graph);
+    json_print(stdout, "\"batch\": %u, \"graph\": %c", t->batch, t->is_graph);
     if (t->graph_result != 0) {
         char error[1024];
         device_describe_failure(&b->device, NULL, t->graph_result, error, sizeof error);
-        fputs(", ", stdout);
-        json_member(stdout, "graph_error", error);
+        json_print(stdout, ", \"graph_error\": %s", error);
     }
     fputs(", \"us\": [", stdout);
     for (uint64_t i = 0; i < b->samples; i++)
@@ -247,12 +235,11 @@ static int print_device(bench *b)
     size_t free_bytes = 0, total_bytes = 0;
     const kiln_device *about = &b->device.loader.device;
     int result = b->tools.mem_get_info(&free_bytes, &total_bytes);
-    fputs("\"device\": {", stdout);
-    json_member(stdout, "name", b->device.name);
-    printf(", \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
-           ", \"memory_bytes\": %zu, \"driver_version\": %d, \"emulated\": %s}",
-           (unsigned)about->sm, (unsigned)about->multiprocessors, b->l2_bytes, total_bytes, b->device.version,
-           b->device.is_emulated ? "true" : "false");
+    json_print(stdout,
+               "\"device\": {\"name\": %s, \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
+               ", \"memory_bytes\": %zu, \"driver_version\": %d, \"emulated\": %c}",
+               b->device.name, (unsigned)about->sm, (unsigned)about->multiprocessors, b->l2_bytes,
+               total_bytes, b->device.version, b->device.is_emulated);
     return result;
 }
 
@@ -362,18 +349,13 @@ static void print_sizes(const problem *p)
 static void print_row(bench *b, const plan_line *line, const subject *s, const task *t, double load_seconds,
                       double start)
 {
-    const char *pick = find_pick(b, s);
     print_line_and_id(stdout, line);
     print_sizes(&s->problem);
     printf(", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64, s->bytes_read, s->bytes_written);
     if (s->problem.variant->elements)
         printf(", \"elements\": %" PRIu64, s->elements);
-    printf(", \"set_bytes\": %" PRIu64 ", \"sets\": %" PRIu64 ", ", s->set_bytes, s->sets);
-    if (pick)
-        json_member(stdout, "pick", pick);
-    else
-        fputs("\"pick\": null", stdout);
-    fputs(", ", stdout);
+    json_print(stdout, ", \"set_bytes\": %" PRIu64 ", \"sets\": %" PRIu64 ", \"pick\": %s, ", s->set_bytes,
+               s->sets, find_pick(b, s));
     print_task(b, t);
     printf(", \"load_ms\": %.3f, \"seconds\": %.4f}\n", load_seconds * 1e3, seconds_now() - start);
 }

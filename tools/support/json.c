@@ -1,11 +1,18 @@
 /* JSON, as far as the reports write it. */
 #include "json.h"
 
+#include <stdarg.h>
+#include <string.h>
+
 #include "utf8.h"
 
 void json_string(FILE *out, const char *text)
 {
     size_t length;
+    if (!text) {
+        fputs("null", out);
+        return;
+    }
     fputc('"', out);
     for (const unsigned char *at = (const unsigned char *)text; *at; at += length ? length : 1) {
         length = utf8_length(at);
@@ -21,8 +28,32 @@ void json_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
-void json_member(FILE *out, const char *name, const char *text)
+void json_print(FILE *out, const char *format, ...)
 {
-    fprintf(out, "\"%s\": ", name);
-    json_string(out, text);
+    va_list list;
+    va_start(list, format);
+    for (char directive[16]; *format; format++) {
+        if (*format != '%') {
+            fputc(*format, out);
+            continue;
+        }
+        const size_t length = strcspn(format, "scdufg");
+        snprintf(directive, sizeof directive, "%.*s", (int)length + 1, format);
+        format += length;
+        if (*format == 's')
+            json_string(out, va_arg(list, const char *));
+        else if (*format == 'c')
+            fputs(va_arg(list, int) ? "true" : "false", out);
+        else if (*format == 'f' || *format == 'g')
+            fprintf(out, directive, va_arg(list, double));
+        else if (strstr(directive, "ll"))
+            fprintf(out, directive, va_arg(list, long long));
+        else if (strchr(directive, 'l'))
+            fprintf(out, directive, va_arg(list, long));
+        else if (strchr(directive, 'z'))
+            fprintf(out, directive, va_arg(list, size_t));
+        else
+            fprintf(out, directive, va_arg(list, int));
+    }
+    va_end(list);
 }
