@@ -366,23 +366,24 @@ HANDLER(nothing)
     (void)mask;
 }
 
-#define COPY    " p:shared|shared::cta global L2::cache_hint? @prefetch?"
-#define CTA     " p:shared|shared::cta?"
-#define CLUSTER " p:shared|shared::cta|shared::cluster?"
-#define RELEASE " release|relaxed cta|cluster"
-#define ACQUIRE " acquire|relaxed cta|cluster"
+#define COPY            " p:shared|shared::cta global L2::cache_hint? @prefetch?"
+#define CTA             " p:shared|shared::cta?"
+#define CLUSTER         " p:shared|shared::cta|shared::cluster?"
+#define RELEASE         " release|relaxed cta|cluster"
+#define ACQUIRE         " acquire|relaxed cta|cluster"
+#define ARRIVE(handler) .run = handler, .refuse = emu_refuse_token
 #define ARRIVAL(name, handler)                                                                               \
     {"mbarrier", name CTA " b64", "=_b64 []", 70, 80, .run = handler##_once},                                \
         {"mbarrier", name CTA " b64", "=_b64 [] u32", 78, 90, .run = handler},                               \
-        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 []", 80, 80, .run = handler##_once},                \
-        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},                   \
-        {"mbarrier", name CLUSTER " b64", "=_b64 []", 80, 90, .run = handler##_once},                        \
-        {"mbarrier", name CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},                           \
+        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 []", 80, 80, ARRIVE(handler##_once)},               \
+        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                  \
+        {"mbarrier", name CLUSTER " b64", "=_b64 []", 80, 90, ARRIVE(handler##_once)},                       \
+        {"mbarrier", name CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                          \
         {"mbarrier", name " m:-|noComplete" CTA " b64", "=_b64 [] u32", 70, 80, .run = handler},             \
         {"mbarrier", name " m:-|noComplete release cta" CTA " b64", "=_b64 [] u32", 80, 80, .run = handler}, \
-        {"mbarrier", name " m:-|-|expect_tx" CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},        \
+        {"mbarrier", name " m:-|-|expect_tx" CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},       \
     {                                                                                                        \
-        "mbarrier", name " m:-|-|expect_tx" RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler   \
+        "mbarrier", name " m:-|-|expect_tx" RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)  \
     }
 #define WAIT(name, version, target, operands, handler)                                                       \
     {"mbarrier", name CTA " b64", operands, version, target, .run = handler},                                \
@@ -410,7 +411,8 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing},
+    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing,
+     .refuse = emu_refuse_count},
 };
 
 EXPORT_ROWS(emu_rows_async);
