@@ -9,6 +9,7 @@
 
 #include "../support/clock.h"
 #include "../support/options.h"
+#include "../verify/progress.h"
 #include "../verify/verify.h"
 #include "results.h"
 #include "shapes.h"
@@ -152,12 +153,6 @@ static bool add_jobs(tune *t)
 
 /* ---- progress ------------------------------------------------------------------------------------------------------ */
 
-static void clear_line(void)
-{
-    if (isatty(STDERR_FILENO) == 1)
-        fputs("\r\033[K", stderr);
-}
-
 static void describe_time(double seconds, char text[32])
 {
     const unsigned minutes = (unsigned)(seconds / 60);
@@ -187,7 +182,7 @@ static void flush_reason(tune *t)
     const job *j = t->reason_job;
     if (!j)
         return;
-    clear_line();
+    progress_clear();
     fprintf(stderr, "%s: %s", j->shape->place, j->variant->id);
     if (t->reason_count > 1)
         fprintf(stderr, " and %zu more", t->reason_count - 1);
@@ -312,7 +307,7 @@ static int run_jobs(tune *t)
         }
     }
     flush_reason(t);
-    clear_line();
+    progress_clear();
     if (is_written && t->results.count > 0)
         is_written = results_write(&t->results, t->output);
     printf("%zu measured, %zu measured before, %zu ruled out by rules or the device, %zu failed; %s\n",

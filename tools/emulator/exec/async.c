@@ -239,25 +239,10 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
     }
 }
 
-HANDLER(mbarrier_arrive)
-{
-    arrive(w, op, mask, false, false);
-}
-
-HANDLER(mbarrier_arrive_once)
-{
-    arrive(w, op, mask, false, true);
-}
-
-HANDLER(mbarrier_drop)
-{
-    arrive(w, op, mask, true, false);
-}
-
-HANDLER(mbarrier_drop_once)
-{
-    arrive(w, op, mask, true, true);
-}
+HANDLER_CALLS(mbarrier_arrive, arrive, false, false)
+HANDLER_CALLS(mbarrier_arrive_once, arrive, false, true)
+HANDLER_CALLS(mbarrier_drop, arrive, true, false)
+HANDLER_CALLS(mbarrier_drop_once, arrive, true, true)
 
 static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool completes)
 {
@@ -277,15 +262,8 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
     }
 }
 
-HANDLER(mbarrier_expect)
-{
-    add_transactions(w, op, mask, false);
-}
-
-HANDLER(mbarrier_complete)
-{
-    add_transactions(w, op, mask, true);
-}
+HANDLER_CALLS(mbarrier_expect, add_transactions, false)
+HANDLER_CALLS(mbarrier_complete, add_transactions, true)
 
 /* Arguments: predicate, address, state or parity, time. Waiting is left to the program's loop. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
@@ -313,25 +291,10 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
         emu_yield(w);
 }
 
-HANDLER(mbarrier_test)
-{
-    test(w, op, mask, false, false);
-}
-
-HANDLER(mbarrier_test_parity)
-{
-    test(w, op, mask, true, false);
-}
-
-HANDLER(mbarrier_try)
-{
-    test(w, op, mask, false, true);
-}
-
-HANDLER(mbarrier_try_parity)
-{
-    test(w, op, mask, true, true);
-}
+HANDLER_CALLS(mbarrier_test, test, false, false)
+HANDLER_CALLS(mbarrier_test_parity, test, true, false)
+HANDLER_CALLS(mbarrier_try, test, false, true)
+HANDLER_CALLS(mbarrier_try_parity, test, true, true)
 
 HANDLER(mbarrier_pending)
 {

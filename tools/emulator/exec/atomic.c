@@ -150,15 +150,8 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     w->polls += !changed;
 }
 
-HANDLER(atom)
-{
-    atomic(w, op, mask, 1, true);
-}
-
-HANDLER(red)
-{
-    atomic(w, op, mask, 0, false);
-}
+HANDLER_CALLS(atom, atomic, 1, true)
+HANDLER_CALLS(red, atomic, 0, false)
 
 /* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
    if any, then the sources. */
@@ -181,15 +174,8 @@ static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     }
 }
 
-HANDLER(atom_vector)
-{
-    vector(w, op, mask, 1, true);
-}
-
-HANDLER(red_vector)
-{
-    vector(w, op, mask, 0, false);
-}
+HANDLER_CALLS(atom_vector, vector, 1, true)
+HANDLER_CALLS(red_vector, vector, 0, false)
 
 typedef struct bits128 {
     uint64_t low, high;
