@@ -118,6 +118,13 @@ void device_replace_image(const device *d, const kiln_image *image, const char *
 
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
+void device_describe_target(const kiln_image *image, char *text, size_t bytes)
+{
+    static const char *const kinds[] = {
+        [KILN_TARGET_BASE] = "", [KILN_TARGET_ARCH] = "a", [KILN_TARGET_FAMILY] = "f"};
+    snprintf(text, bytes, "sm_%u%s", image->sm, kinds[image->kind]);
+}
+
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
 {
     const char *name = NULL, *meaning = NULL;

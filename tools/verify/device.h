@@ -54,6 +54,9 @@ device_status device_reopen(device *d, char *error, size_t error_bytes);
 enum { DEVICE_FIRST_OVERLAP_SM = 90 };
 bool device_overlap(device *d);
 
+/* "sm_90a" */
+void device_describe_target(const kiln_image *image, char *text, size_t bytes);
+
 /* "CUDA_ERROR_INVALID_VALUE (invalid argument)" */
 void device_describe_result(const device *d, int result, char *text, size_t bytes);
 

@@ -102,7 +102,7 @@ static void note_targets(run_results *all, const device *d)
         for (const kiln_image *image = module->images; image < module->images + module->image_count;
              image++) {
             char name[TARGET_BYTES];
-            snprintf(name, sizeof name, "sm_%u%s", image->sm, (const char *[]){"", "a", "f"}[image->kind]);
+            device_describe_target(image, name, sizeof name);
             if (image != taken && image->format != KILN_IMAGE_CUBIN)
                 add_target(&all->not_run, name);
         }

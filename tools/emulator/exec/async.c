@@ -321,14 +321,6 @@ HANDLER(copy_arrive)
     }
 }
 
-/* Registers are not scarce. */
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-}
-
 #define COPY            " p:shared|shared::cta global L2::cache_hint? @prefetch?"
 #define CTA             " p:shared|shared::cta?"
 #define CLUSTER         " p:shared|shared::cta|shared::cluster?"

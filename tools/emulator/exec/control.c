@@ -98,13 +98,6 @@ HANDLER(sleep_)
     emu_yield(w);
 }
 
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-}
-
 /* Grids run one after the other here: a check sees to it that nothing depends on that. */
 HANDLER(grid_wait)
 {

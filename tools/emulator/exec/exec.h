@@ -88,6 +88,14 @@
         SET_LANES(T, LANES_OF(T, 0), name##_f(a_[i], b_[i], c_[i]));                                         \
     }
 
+/* For prefetches, whose addresses need not be valid, hints, and limits of registers, which are not scarce. */
+static inline void nothing(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
+
 #define TYPES(name) static emu_handler *const name[EMU_TYPES]
 
 #define EXPORT_ROWS(name) const emu_rows EMU_LEVEL_NAME(name) = {rows, sizeof rows / sizeof *rows}

@@ -193,14 +193,6 @@ static emu_handler *pick_st(const emu_mods *m)
     return stores[__builtin_ctz(emu_types[m->type].bytes)][__builtin_ctz(m->count)];
 }
 
-/* A prefetch needs no valid address; nothing happens. */
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-}
-
 /* cp.async.bulk.prefetch (ISA 9.7.9.25.4.3). Its bytes have to be there, but are not read: it is no access. */
 HANDLER(prefetch_bulk)
 {

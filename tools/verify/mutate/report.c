@@ -62,14 +62,6 @@ static const char *new_family(const trials *t, size_t i)
 static const char *const fates[] = {
     [MUTANT_KILLED] = "killed", [MUTANT_LIVES] = "lives", [MUTANT_SAME_CODE] = "same code"};
 
-/* "sm_90a" */
-static void write_target(const kiln_image *image, char *text, size_t bytes)
-{
-    static const char *const kinds[] = {
-        [KILN_TARGET_BASE] = "", [KILN_TARGET_ARCH] = "a", [KILN_TARGET_FAMILY] = "f"};
-    snprintf(text, bytes, "sm_%u%s", image->sm, kinds[image->kind]);
-}
-
 enum { STATEMENT_BYTES = 240 };
 
 /* In one line, without what is around it. */
@@ -93,7 +85,7 @@ static described describe(const trials *t, size_t i)
     pool scratch = {NULL};
     described d = {.line = ptx_text_line(&s->text, m->statement.at)};
     const char *changed = mutation_apply(&s->text, &m->change, &scratch);
-    write_target(s->image, d.target, sizeof d.target);
+    device_describe_target(s->image, d.target, sizeof d.target);
     write_statement(s->text.bytes + m->statement.at, m->statement.length, d.before);
     write_statement(changed + m->statement.at,
                     m->statement.length + strlen(m->change.text) - m->change.span.length, d.after);
