@@ -145,8 +145,8 @@ SETS["design"]["rough"] = TABLE["rough"] = Probe("rough", 1, "", [{"do": do} for
 def survives():
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder)
-        for script in "probes.py", "known.py", "card.py":
-            shutil.copy(ROOT / "tools/bench" / script, copy)
+        for script in "bench/probes.py", "bench/known.py", "bench/card.py", "python/kiln.py":
+            shutil.copy(ROOT / "tools" / script, copy)
         shutil.copytree(ROOT / "tools/bench/probes", copy / "probes")
         with open(copy / "probes/__init__.py", "a") as table:
             table.write(ROUGH)

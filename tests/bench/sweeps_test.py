@@ -200,7 +200,7 @@ def rebase():
 
 def copy_of_kit(room):
     """The part of the kit that probes.py needs."""
-    for path in (ROOT / "tools/bench").glob("*.py"):
+    for path in [ROOT / "tools/python/kiln.py", *(ROOT / "tools/bench").glob("*.py")]:
         shutil.copy(path, room)
     shutil.copytree(ROOT / "tools/bench/probes", room / "probes", ignore=shutil.ignore_patterns("__pycache__"))
 

@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     const size_t devices = count_devices();
     for (size_t i = 0; i < devices; i++) {
         CUdeviceptr buffer;
-        if (device_open(&d, argv[4], (int)i, index, error, sizeof error) != DEVICE_OK ||
+        if (device_open(&d, argv[4], i, index, error, sizeof error) != DEVICE_OK ||
             d.driver.mem_alloc(&buffer, BUFFER_BYTES) != 0) {
             fprintf(stderr, "full_usable: device %zu: %s\n", i, error);
             return 1;

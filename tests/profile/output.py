@@ -261,9 +261,9 @@ def check_refusals(c, config, folder):
     for args, status, *texts in (
             ([], 2, "a configuration or bundle is missing", "usage:"),
             ([folder], 2, "--variant is missing", "usage:"),
-            ([*bundle, "--fast"], 2, "there is no option --fast"),
+            ([*bundle, "--fast"], 2, "unknown option '--fast'; --help lists them"),
             ([*bundle, "--args"], 2, "--args needs a value"),
-            ([*bundle, "other"], 2, "'other' is one input too many"),
+            ([*bundle, "other"], 2, "'other' is one argument too many"),
             (["/nonexistent.yaml", "--variant", VARIANT], 1, "there is no /nonexistent.yaml"),
             ([__file__, "--variant", VARIANT], 1, "the generator took no bundle from"),
             ([os.path.dirname(__file__), "--variant", VARIANT], 1, "holds no manifest"),

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "counts"), str(ROOT / "tools" / "bench")]
+sys.path[:0] = [str(ROOT / "tests" / "counts"), str(ROOT / "tools" / "bench"), str(ROOT / "tools" / "python")]
 import counts  # noqa: E402
+import kiln  # noqa: E402
 import picture  # noqa: E402
 import summary  # noqa: E402
 
@@ -168,9 +169,9 @@ def counted_costs(sources):
         size = list(counts.sizes_of(variant)(params))[0]
         numbers = {name: float(value) if "." in value or "e" in value else int(value) for name, _, value in
                    (pair.partition("=") for pair in size.split(","))}
-        minimum = sum(evaluate(variant["cost"][kind], numbers) for kind in ("bytes_read", "bytes_written"))
+        minimum = sum(kiln._evaluate(variant["cost"][kind], numbers) for kind in ("bytes_read", "bytes_written"))
         instructions, sectors = counted[variant["family"], id, target][:2]
-        elements = evaluate(variant["cost"]["elements"], numbers)
+        elements = kiln._evaluate(variant["cost"]["elements"], numbers)
         shown = ", ".join(f"{name}={value}" for name, value in numbers.items()
                           if name in ("m", "n", "k", "q_heads", "q_length", "k_length"))
         return Cost(name, target, shown, unit, instructions / elements, 32 * sectors / elements, minimum / elements)
@@ -182,12 +183,6 @@ def costs(sources, _text):
     return table(("kernel", "size", "thread instructions", "bytes moved", "minimum"),
                  [(f"{c.name}, `{c.target}`", c.size, f"{c.instructions:.2f}/{c.unit}", f"{c.moved:.3f}", f"{c.minimum:.3f}")
                   for c in counted_costs(sources)], 3)
-
-
-def evaluate(expression, numbers):
-    """A cost of the manifest, whose parameters are numbers already; its / is that of whole numbers."""
-    known = {"ceil_div": lambda a, b: -(-a // b), "min": min, "max": max, "select": lambda c, a, b: a if c else b}
-    return eval(expression.replace("/", "//"), {"__builtins__": {}}, known | numbers)
 
 
 def measured(_sources, _text, *words):
@@ -307,7 +302,6 @@ def self_test():
     assert texts[2:5] == ["RoPE", "4 KB", "2 variants"] and texts[8:11] == \
         ["a < b", "1.50 per element", "3.000 bytes per element, minimum 2.000"], texts
     assert bars == ["300.0", "300.0", "150.0"], bars
-    assert evaluate("ceil_div(n, 2) + 4 * (k / 64)", {"n": 5, "k": 128}) == 11
 
 
 def main():

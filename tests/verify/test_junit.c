@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/utf8.h"
 #include "junit.h"
-#include "utf8.h"
 #include "verify.h"
 
 /* What each bundle's program has. */

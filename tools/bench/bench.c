@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
+#include "../support/files.h"
+#include "../support/json.h"
+#include "../support/options.h"
 #include "../tune/shapes.h"
 #include "../tune/stopwatch.h"
 #include "../tune/subject.h"
 #include "../verify/device.h"
-#include "../verify/files.h"
 #include "../verify/manifest.h"
 #include "../verify/verify.h"
 
@@ -88,50 +90,22 @@ static void print_help(void)
         MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
-static bool read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    char *end;
-    *value = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end && *value >= least && *value <= most)
-        return true;
-    fprintf(stderr, "kiln-bench: %s: '%s' is no number from %" PRIu64 " to %" PRIu64 "\n", option, text,
-            least, most);
-    return false;
-}
-
 static bool read_options(bench *b, int argc, char **argv)
 {
-    const struct {
-        const char *name;
-        uint64_t *value, least, most;
-    } numbers[] = {{"--device", &b->device_ordinal, 0, 65535},
-                   {"--samples", &b->samples, 1, MOST_SAMPLES},
-                   {"--copy-bytes", &b->copy_bytes, COPY_ALIGNMENT, UINT64_C(1) << 36},
-                   {"--seconds", &b->seconds, 1, 86400},
-                   {"--launch-seconds", &b->launch_seconds, 1, 86400}};
-    for (int i = 1; i < argc; i++) {
-        size_t row = 0, rows = sizeof numbers / sizeof numbers[0];
-        while (row < rows && strcmp(argv[i], numbers[row].name) != 0)
-            row++;
-        if (strcmp(argv[i], "--list") == 0)
-            b->is_listing = true;
-        else if (strcmp(argv[i], "--help") == 0)
-            b->wants_help = true;
-        else if (strcmp(argv[i], "--driver") == 0 && i + 1 < argc)
-            b->driver = argv[++i];
-        else if (strcmp(argv[i], "--check") == 0 && i + 1 < argc)
-            b->checked = argv[++i];
-        else if (row < rows && i + 1 < argc) {
-            if (!read_number(numbers[row].name, argv[++i], numbers[row].least, numbers[row].most,
-                             numbers[row].value))
-                return false;
-        } else {
-            fprintf(stderr, "kiln-bench: '%s' is no option, or lacks its value; --help lists them\n",
-                    argv[i]);
-            return false;
-        }
-    }
-    return true;
+    static const option_row rows[] = {
+        {OPTION_ROW("check", OPTION_TEXT, bench, checked)},
+        {OPTION_ROW("list", OPTION_FLAG, bench, is_listing)},
+        {OPTION_ROW("driver", OPTION_TEXT, bench, driver)},
+        {OPTION_ROW("device", OPTION_NUMBER, bench, device_ordinal), .most = 65535},
+        {OPTION_ROW("samples", OPTION_NUMBER, bench, samples), .least = 1, .most = MOST_SAMPLES},
+        {OPTION_ROW("copy-bytes", OPTION_NUMBER, bench, copy_bytes), .least = COPY_ALIGNMENT,
+         .most = UINT64_C(1) << 36},
+        {OPTION_ROW("seconds", OPTION_NUMBER, bench, seconds), .least = 1, .most = 86400},
+        {OPTION_ROW("launch-seconds", OPTION_NUMBER, bench, launch_seconds), .least = 1, .most = 86400},
+        {OPTION_ROW("help", OPTION_FLAG, bench, wants_help)},
+    };
+    static const option_table table = {"kiln-bench", rows, sizeof rows / sizeof rows[0], 0};
+    return options_parse(&table, argc, argv, b, NULL) > 0;
 }
 
 static void list_variants(const bench *b)
@@ -150,51 +124,16 @@ static void list_variants(const bench *b)
     }
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
-/* Writes a JSON string; `to` always ends in a NUL, and a text that is too long is cut. */
-static void quote(char *to, size_t bytes, const char *text)
+static void print_line_and_id(FILE *out, const plan_line *line)
 {
-    size_t used = 0;
-    to[used++] = '"';
-    for (; *text && used + sizeof "\\u0000\"" <= bytes; text++) {
-        if ((unsigned char)*text < 0x20) {
-            used += (size_t)snprintf(to + used, bytes - used, "\\u%04x", (unsigned)*text);
-            continue;
-        }
-        if (*text == '"' || *text == '\\')
-            to[used++] = '\\';
-        to[used++] = *text;
-    }
-    to[used++] = '"';
-    to[used] = '\0';
-}
-
-static void print_string(const char *name, const char *text)
-{
-    char quoted[8192];
-    quote(quoted, sizeof quoted, text);
-    printf("\"%s\": %s", name, quoted);
-}
-
-static void print_bool(const char *name, bool value)
-{
-    printf("\"%s\": %s", name, value ? "true" : "false");
-}
-
-static void print_line_and_id(const plan_line *line)
-{
-    printf("{\"line\": %" PRIu64 ", ", line->number);
-    print_string("id", line->id);
-    fputs(", ", stdout);
+    json_print(out, "{\"line\": %" PRIu64 ", \"id\": %s, ", line->number, line->id);
 }
 
 /* Prints why there is no time: an "error", or "skipped" if the shape or the device forbids the line. */
 static void print_reason(const plan_line *line, const char *kind, const char *reason)
 {
-    print_line_and_id(line);
-    print_string(kind, reason);
-    fputs("}\n", stdout);
+    print_line_and_id(stdout, line);
+    json_print(stdout, "%s: %s}\n", kind, reason);
 }
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
@@ -262,40 +201,28 @@ static void watch_device(bench *b)
 /* Formats the line that give_up writes; null: before the first plan line. */
 static void prepare_last_words(const plan_line *line)
 {
-    char id[8192], start[64] = "";
-    quote(id, sizeof id, line ? line->id : "");
+    FILE *out = fmemopen(watchdog.line, sizeof watchdog.line, "w");
+    if (!out)
+        return;
     if (line)
-        snprintf(start, sizeof start, "\"line\": %" PRIu64 ", \"id\": ", line->number);
-    watchdog.bytes = (size_t)snprintf(watchdog.line, sizeof watchdog.line,
-                                      "{%s%s%s\"error\": \"no end after %u s\", \"hung\": true}\n", start,
-                                      line ? id : "", line ? ", " : "", watchdog.seconds);
+        print_line_and_id(out, line);
+    else
+        fputc('{', out);
+    fprintf(out, "\"error\": \"no end after %u s\", \"hung\": true}\n", watchdog.seconds);
+    fclose(out);
+    watchdog.bytes = strlen(watchdog.line);
 }
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */
 
-static void describe_failure(bench *b, const kiln_kernel *kernel, int result, char *error, size_t error_bytes)
-{
-    kiln_error details;
-    if (result >= 0) {
-        device_describe_result(&b->device, result, error, error_bytes);
-        return;
-    }
-    kiln_last_error(&b->device.loader, &details);
-    const size_t length = kiln_describe_error(&b->device.loader, &details, kernel, error, error_bytes);
-    if (details.log_bytes && length < error_bytes)
-        snprintf(error + length, error_bytes - length, "\n%s", b->device.log);
-}
-
 /* Members of an object. */
 static void print_task(bench *b, const task *t)
 {
-    printf("\"batch\": %u, ", t->batch);
-    print_bool("graph", t->is_graph);
+    json_print(stdout, "\"batch\": %u, \"graph\": %c", t->batch, t->is_graph);
     if (t->graph_result != 0) {
         char error[1024];
-        describe_failure(b, NULL, t->graph_result, error, sizeof error);
-        fputs(", ", stdout);
-        print_string("graph_error", error);
+        device_describe_failure(&b->device, NULL, t->graph_result, error, sizeof error);
+        json_print(stdout, ", \"graph_error\": %s", error);
     }
     fputs(", \"us\": [", stdout);
     for (uint64_t i = 0; i < b->samples; i++)
@@ -308,12 +235,11 @@ static int print_device(bench *b)
     size_t free_bytes = 0, total_bytes = 0;
     const kiln_device *about = &b->device.loader.device;
     int result = b->tools.mem_get_info(&free_bytes, &total_bytes);
-    fputs("\"device\": {", stdout);
-    print_string("name", b->device.name);
-    printf(", \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
-           ", \"memory_bytes\": %zu, \"driver_version\": %d, \"emulated\": %s}",
-           (unsigned)about->sm, (unsigned)about->multiprocessors, b->l2_bytes, total_bytes, b->device.version,
-           b->device.is_emulated ? "true" : "false");
+    json_print(stdout,
+               "\"device\": {\"name\": %s, \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
+               ", \"memory_bytes\": %zu, \"driver_version\": %d, \"emulated\": %c}",
+               b->device.name, (unsigned)about->sm, (unsigned)about->multiprocessors, b->l2_bytes,
+               total_bytes, b->device.version, b->device.is_emulated);
     return result;
 }
 
@@ -394,13 +320,6 @@ static int run_baselines(bench *b)
 
 /* ---- a line of the plan ------------------------------------------------------------------------------------------ */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* The variant that the bundle's own dispatch launches for the same call; null when it launches none. */
 static const char *find_pick(bench *b, const subject *s)
 {
@@ -430,18 +349,13 @@ static void print_sizes(const problem *p)
 static void print_row(bench *b, const plan_line *line, const subject *s, const task *t, double load_seconds,
                       double start)
 {
-    const char *pick = find_pick(b, s);
-    print_line_and_id(line);
+    print_line_and_id(stdout, line);
     print_sizes(&s->problem);
     printf(", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64, s->bytes_read, s->bytes_written);
     if (s->problem.variant->elements)
         printf(", \"elements\": %" PRIu64, s->elements);
-    printf(", \"set_bytes\": %" PRIu64 ", \"sets\": %" PRIu64 ", ", s->set_bytes, s->sets);
-    if (pick)
-        print_string("pick", pick);
-    else
-        fputs("\"pick\": null", stdout);
-    fputs(", ", stdout);
+    json_print(stdout, ", \"set_bytes\": %" PRIu64 ", \"sets\": %" PRIu64 ", \"pick\": %s, ", s->set_bytes,
+               s->sets, find_pick(b, s));
     print_task(b, t);
     printf(", \"load_ms\": %.3f, \"seconds\": %.4f}\n", load_seconds * 1e3, seconds_now() - start);
 }
@@ -460,7 +374,7 @@ static int measure(bench *b, subject *s, task *t, char *error, size_t error_byte
     *t = (task){.submit = subject_submit, .context = s, .period = (unsigned)s->sets};
     const int result = stopwatch_measure(&b->stopwatch, t);
     if (result != 0) {
-        describe_failure(b, s->kernel, result, error, error_bytes);
+        device_describe_failure(&b->device, s->kernel, result, error, error_bytes);
         return result;
     }
     if (has_times(b, t))
@@ -469,21 +383,13 @@ static int measure(bench *b, subject *s, task *t, char *error, size_t error_byte
     return -1;
 }
 
-static const manifest_variant *find_variant(const bench *b, const char *id)
-{
-    for (size_t i = 0; i < b->manifest->variant_count; i++)
-        if (strcmp(b->manifest->variants[i].id, id) == 0)
-            return &b->manifest->variants[i];
-    return NULL;
-}
-
 static void run_problem(bench *b, const plan_line *line, const kiln_kernel *kernel, problem *p, double start)
 {
     static task t;
     char error[4096];
     const double before = seconds_now();
     if (kiln_preload(&b->device.loader, &kernel, 1) != KILN_OK) {
-        describe_failure(b, kernel, -1, error, sizeof error);
+        device_describe_failure(&b->device, kernel, -1, error, sizeof error);
         print_reason(line, "error", error);
         return;
     }
@@ -523,7 +429,7 @@ static void run_line(bench *b, const plan_line *line, const char *words, pool *m
 {
     const double start = seconds_now();
     const kiln_kernel *kernel = b->checked ? NULL : kiln_find_name(b->index, line->id);
-    const manifest_variant *v = find_variant(b, line->id);
+    const manifest_variant *v = manifest_find_variant(b->manifest, line->id);
     problem p;
     if (!v || (!kernel && !b->checked))
         print_reason(line, "error", "the bundle has no such variant");
@@ -535,7 +441,7 @@ static void run_line(bench *b, const plan_line *line, const char *words, pool *m
         if (kernel) {
             run_problem(b, line, kernel, &p, start);
         } else {
-            print_line_and_id(line);
+            print_line_and_id(stdout, line);
             print_sizes(&p);
             fputs("}\n", stdout);
         }
@@ -590,11 +496,10 @@ static int run_device(bench *b)
 {
     char error[1024];
     device_status opened =
-        device_open(&b->device, b->driver, (int)b->device_ordinal, b->index, error, sizeof error);
+        device_open(&b->device, b->driver, b->device_ordinal, b->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-bench: %s\n", error);
-        bool is_named = b->driver || b->device_ordinal > 0;
-        return opened == DEVICE_NONE && !is_named ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     const char *missing = driver_tools_load(&b->tools, &b->device.driver);
     if (missing) {
@@ -643,7 +548,8 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
                     size_t manifest_bytes)
 {
     int status = VERIFY_EXIT_OK;
-    bench b = {.index = index, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
+    bench b = {
+        .index = index, .device_ordinal = DEVICE_UNNAMED, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
     if (argc > 1 && strcmp(argv[1], "verify") == 0) /* one program: the bundle is most of its bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))

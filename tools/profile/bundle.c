@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/distance.h"
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
@@ -69,32 +71,11 @@ static const char *find_manifest(profile *p)
 
 /* ---- the variant ----------------------------------------------------------------------------------------------- */
 
-/* How many letters have to be added, dropped or changed; of two texts up to `end`. */
-static size_t distance(const char *a, const char *b, const char *end)
-{
-    enum { MOST = 256 };
-    size_t row[MOST], m = strcspn(a, end), n = strcspn(b, end);
-    n = n < MOST - 1 ? n : MOST - 1;
-    for (size_t k = 0; k <= n; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= m; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= n; k++) {
-            size_t best = diagonal + (a[i - 1] != b[k - 1]);
-            diagonal = row[k];
-            best = row[k] + 1 < best ? row[k] + 1 : best;
-            row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-        }
-    }
-    return row[n];
-}
-
 /* A variant of the family that was meant comes before one whose parameters look alike. */
 static bool is_nearer(const char *wanted, const manifest_variant *a, const manifest_variant *b)
 {
-    const size_t of_a = distance(wanted, a->id, "/"), of_b = distance(wanted, b->id, "/");
-    return of_a != of_b ? of_a < of_b : distance(wanted, a->id, "") < distance(wanted, b->id, "");
+    const size_t of_a = text_distance(wanted, a->id, "/"), of_b = text_distance(wanted, b->id, "/");
+    return of_a != of_b ? of_a < of_b : text_distance(wanted, a->id, "") < text_distance(wanted, b->id, "");
 }
 
 /* By id, or by key as `kiln list` prints it. */

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/files.h"
+
 void die(int status, const char *format, ...)
 {
     va_list values;
@@ -23,26 +25,14 @@ void die(int status, const char *format, ...)
     exit(status);
 }
 
-static char *read_all(profile *p, FILE *f, size_t *length)
-{
-    size_t room = 1 << 16, used = 0;
-    char *text = malloc(room), *copy;
-    while (text && (used += fread(text + used, 1, room - used, f)) == room)
-        text = realloc(text, room *= 2);
-    if (!text)
-        die(3, "out of memory");
-    copy = pool_copy(&p->memory, text, used);
-    free(text);
-    *length = used;
-    return copy;
-}
-
 char *read_file(profile *p, const char *path, size_t *length)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
         die(1, "cannot read %s: %s", path, strerror(errno));
-    char *text = read_all(p, f, length);
+    char *text = file_read_all(&p->memory, f, SIZE_MAX, length);
+    if (!text)
+        die(1, "cannot read %s: %s", path, strerror(errno));
     fclose(f);
     return text;
 }
@@ -69,7 +59,9 @@ char *run_program(profile *p, const char *const argv[], bool with_errors, int *s
     FILE *f = fdopen(ends[0], "r");
     if (!f)
         die(3, "no stream: %s", strerror(errno));
-    char *text = read_all(p, f, &length);
+    char *text = file_read_all(&p->memory, f, SIZE_MAX, &length);
+    if (!text)
+        die(3, "cannot read a pipe: %s", strerror(errno));
     fclose(f);
     while (waitpid(child, status, 0) < 0 && errno == EINTR)
         ;

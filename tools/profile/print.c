@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../support/json.h"
+
 static double ratio(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
@@ -286,8 +288,9 @@ static void json_allocations(const counters *c)
     fputs(",\"allocations\":[", stdout);
     for (size_t i = 0; i < c->allocation_count; i++) {
         const allocation_counts *a = &c->allocations[i];
-        printf("%s{\"name\":\"%s\",\"is_argument\":%s,\"bytes\":%" PRIu64, i ? "," : "", a->name,
-               a->is_argument ? "true" : "false", a->bytes);
+        fputs(i ? "," : "", stdout);
+        json_print(stdout, "{\"name\":%s,\"is_argument\":%c,\"bytes\":%" PRIu64, a->name, a->is_argument,
+                   a->bytes);
         for (int k = 0; k < ACCESS_KINDS; k++) {
             const access_counts *n = &a->by[k];
             printf(",\"%s\":{\"requests\":%" PRIu64 ",\"sectors\":%" PRIu64 ",\"distinct_sectors\":%" PRIu64
@@ -321,11 +324,12 @@ static void json_registers(const profile *p)
 {
     const registers *r = &p->registers;
     if (r->missing)
-        printf(",\"registers\":{\"missing\":\"%s\"}", r->missing);
+        json_print(stdout, ",\"registers\":{\"missing\":%s}", r->missing);
     else
-        printf(",\"registers\":{\"target\":\"%s\",\"count\":%" PRIu64 ",\"stack_bytes\":%" PRIu64
-               ",\"spill_store_bytes\":%" PRIu64 ",\"spill_load_bytes\":%" PRIu64 "}",
-               p->image->target, r->count, r->stack_bytes, r->spill_store_bytes, r->spill_load_bytes);
+        json_print(stdout,
+                   ",\"registers\":{\"target\":%s,\"count\":%" PRIu64 ",\"stack_bytes\":%" PRIu64
+                   ",\"spill_store_bytes\":%" PRIu64 ",\"spill_load_bytes\":%" PRIu64 "}",
+                   p->image->target, r->count, r->stack_bytes, r->spill_store_bytes, r->spill_load_bytes);
 }
 
 static void json_roofline(const counters *c)
@@ -348,10 +352,9 @@ static void json_roofline(const counters *c)
     fputs("]", stdout);
 }
 
-/* Names, ids and sources hold nothing that JSON would want escaped. */
 void print_json(const profile *p)
 {
-    printf("{\"variant\":\"%s\",\"target\":\"%s\",\"image\":\"%s\"", p->variant, p->target, p->image->target);
+    json_print(stdout, "{\"variant\":%s,\"target\":%s,\"image\":%s", p->variant, p->target, p->image->target);
     json_arguments(p);
     json_cost(p);
     json_registers(p);

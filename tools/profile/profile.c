@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/options.h"
 #include "../verify/families/families.h"
 
 static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
@@ -31,33 +32,21 @@ static void end_output(void)
 
 static void read_options(profile *p, int argc, char **argv)
 {
-    const struct {
-        const char *name, **value;
-    } options[] = {{"--variant", &p->variant},
-                   {"--target", &p->target},
-                   {"--args", &p->args},
-                   {"--driver", &p->driver_path}};
-    for (int i = 1; i < argc; i++) {
-        size_t k = 0;
-        while (k < sizeof options / sizeof *options && strcmp(argv[i], options[k].name) != 0)
-            k++;
-        if (k < sizeof options / sizeof *options) {
-            if (++i == argc)
-                die(2, "%s needs a value", argv[i - 1]);
-            *options[k].value = argv[i];
-        } else if (strcmp(argv[i], "--json") == 0) {
-            p->json = true;
-        } else if (strcmp(argv[i], "--help") == 0) {
-            fputs(usage, stdout);
-            end_output();
-            exit(0);
-        } else if (argv[i][0] == '-') {
-            die(2, "there is no option %s\n%s", argv[i], usage);
-        } else if (p->input) {
-            die(2, "'%s' is one input too many", argv[i]);
-        } else {
-            p->input = argv[i];
-        }
+    static const option_row rows[] = {{OPTION_ROW("variant", OPTION_TEXT, profile, variant)},
+                                      {OPTION_ROW("target", OPTION_TEXT, profile, target)},
+                                      {OPTION_ROW("args", OPTION_TEXT, profile, args)},
+                                      {OPTION_ROW("driver", OPTION_TEXT, profile, driver_path)},
+                                      {OPTION_ROW("json", OPTION_FLAG, profile, json)},
+                                      {OPTION_ROW("help", OPTION_FLAG, profile, wants_help)}};
+    static const option_table table = {"kiln-profile", rows, sizeof rows / sizeof rows[0], 1};
+    const int first = options_parse(&table, argc, argv, p, NULL);
+    if (first == 0)
+        exit(2);
+    p->input = argv[first];
+    if (p->wants_help) {
+        fputs(usage, stdout);
+        end_output();
+        exit(0);
     }
     if (!p->input || !p->variant)
         die(2, "%s is missing\n%s", p->input ? "--variant" : "a configuration or bundle", usage);

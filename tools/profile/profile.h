@@ -48,7 +48,7 @@ typedef struct registers {
 
 typedef struct profile {
     const char *input, *variant, *target, *args, *driver_path; /* the command line's */
-    bool json;
+    bool json, wants_help;
     char bin[1024], folder[1024];
     pool memory;
     const manifest_image *image;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "files.h"
+#include "../support/files.h"
+#include "../support/json.h"
 #include "yaml.h"
 
 uint32_t results_find(const results *r, const char *family, const char *shape, const char *id)
@@ -110,17 +111,6 @@ bool results_read(results *r, const char *path)
 
 /* ---- writing ------------------------------------------------------------------------------------------------------- */
 
-static void print_quoted(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        fputc((unsigned char)*text < 0x20 ? '?' : *text, out);
-    }
-    fputc('"', out);
-}
-
 static bool is_of(const tune_time *x, const tune_time *y)
 {
     return strcmp(x->family, y->family) == 0 && strcmp(x->shape, y->shape) == 0;
@@ -133,7 +123,7 @@ static void print_results(FILE *out, const results *r, bool *is_written)
     if (r->is_emulated)
         fprintf(out, "# The device was the emulated one, whose times say nothing of a GPU.\n");
     fprintf(out, "device: ");
-    print_quoted(out, r->device);
+    json_string(out, r->device);
     fprintf(out, "\ncompute_capability: %s\nmultiprocessors: %u\ntimes:\n", capability_text(r, capability),
             (unsigned)r->multiprocessors);
     for (size_t i = 0; i < r->count; i++) {

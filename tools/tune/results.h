@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../verify/pool.h"
+#include "../support/pool.h"
 
 typedef struct tune_time {
     const char *family, *shape; /* "m: 1, n: 4096" */

@@ -3,7 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "../support/clock.h"
 
 /* An event's clock ticks about twice a microsecond; a batch of this length makes that error small. */
 #define BATCH_US 300.0
@@ -81,13 +82,6 @@ static int time_batches(stopwatch *w, task *t, unsigned count, double *us)
 
 /* ---- warming up ---------------------------------------------------------------------------------------------------- */
 
-static double host_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
 /* How many of `us` each make a batch. */
 static unsigned batch_for(double us)
 {
@@ -99,11 +93,11 @@ static unsigned batch_for(double us)
 static int warm_up(stopwatch *w, task *t, double *us)
 {
     enum { STEP = 8 };
-    const double start = host_us();
+    const double start = seconds_now();
     bool is_sized = false;
     t->batch = 1;
     int result = time_batches(w, t, 1, us);
-    while (result == 0 && (!is_sized || host_us() - start < w->warm_up_us)) {
+    while (result == 0 && (!is_sized || 1e6 * (seconds_now() - start) < w->warm_up_us)) {
         result = time_batches(w, t, 1, us);
         const unsigned wanted = batch_for(*us);
         is_sized = wanted <= t->batch + t->batch / 4;

@@ -1,14 +1,15 @@
 /* Times a bundle's variants at the shapes of its configuration, or of a file, and writes a tuned file. */
 #include "tune.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
+#include "../support/options.h"
+#include "../verify/progress.h"
 #include "../verify/verify.h"
 #include "results.h"
 #include "shapes.h"
@@ -34,7 +35,7 @@ typedef struct tune {
     const manifest *manifest;
     const char *driver, *filter, *shapes_path, *output;
     uint64_t device_ordinal, repeat;
-    bool has_device, wants_help, wants_template;
+    bool wants_help, wants_template;
     pool memory;
     shape_list shapes;
     job *jobs;
@@ -67,13 +68,6 @@ static void watch_interrupts(void)
     sigaction(SIGTERM, &once, NULL);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* ---- the command line ---------------------------------------------------------------------------------------------- */
 
 static void print_help(const char *program)
@@ -98,67 +92,30 @@ static void print_help(const char *program)
            program, DEFAULT_REPEAT, MOST_SAMPLES);
 }
 
-static bool complain(const char *what, const char *word)
+static bool complain(const char *what)
 {
-    fprintf(stderr, "kiln-tune: %s%s%s%s; --help shows how it is used\n", what, *word ? " '" : "", word,
-            *word ? "'" : "");
+    fprintf(stderr, "kiln-tune: %s; --help shows how it is used\n", what);
     return false;
-}
-
-static bool read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    char *end;
-    *value = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end && *value >= least && *value <= most)
-        return true;
-    fprintf(stderr, "kiln-tune: %s: '%s' is no number from %" PRIu64 " to %" PRIu64 "\n", option, text, least,
-            most);
-    return false;
-}
-
-static bool read_option(tune *t, const char *option, const char *value)
-{
-    const struct {
-        const char *name;
-        const char **text;
-        uint64_t *number, least, most;
-    } rows[] = {{"-o", &t->output, NULL, 0, 0},
-                {"--output", &t->output, NULL, 0, 0},
-                {"--filter", &t->filter, NULL, 0, 0},
-                {"--driver", &t->driver, NULL, 0, 0},
-                {"--repeat", NULL, &t->repeat, 1, MOST_SAMPLES},
-                {"--device", NULL, &t->device_ordinal, 0, 1023}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(option, rows[i].name) != 0)
-            continue;
-        if (!value)
-            return complain("a value is missing after", option);
-        t->has_device = t->has_device || rows[i].number == &t->device_ordinal;
-        if (rows[i].number)
-            return read_number(option, value, rows[i].least, rows[i].most, rows[i].number);
-        *rows[i].text = value;
-        return true;
-    }
-    return complain("unknown option", option);
 }
 
 static bool read_options(tune *t, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0)
-            t->wants_help = true;
-        else if (strcmp(argv[i], "--template") == 0)
-            t->wants_template = true;
-        else if (argv[i][0] != '-' && t->shapes_path)
-            return complain("one argument too many:", argv[i]);
-        else if (argv[i][0] != '-')
-            t->shapes_path = argv[i];
-        else if (!read_option(t, argv[i], argv[i + 1]))
-            return false;
-        else
-            i++;
-    }
-    return t->wants_help || t->wants_template || t->output || complain("-o TUNED.yaml is missing", "");
+    static const option_row rows[] = {
+        {OPTION_ROW("output", OPTION_TEXT, tune, output), .letter = 'o'},
+        {OPTION_ROW("template", OPTION_FLAG, tune, wants_template)},
+        {OPTION_ROW("filter", OPTION_TEXT, tune, filter)},
+        {OPTION_ROW("repeat", OPTION_NUMBER, tune, repeat), .least = 1, .most = MOST_SAMPLES},
+        {OPTION_ROW("driver", OPTION_TEXT, tune, driver)},
+        {OPTION_ROW("device", OPTION_NUMBER, tune, device_ordinal), .most = 1023},
+        {OPTION_ROW("help", OPTION_FLAG, tune, wants_help)},
+    };
+    static const option_table table = {"kiln-tune", rows, sizeof rows / sizeof rows[0], 1};
+    const int first = options_parse(&table, argc, argv, t, NULL);
+    if (first == 0)
+        return false;
+    if (first < argc)
+        t->shapes_path = argv[first];
+    return t->wants_help || t->wants_template || t->output || complain("-o TUNED.yaml is missing");
 }
 
 /* ---- what there is to do ------------------------------------------------------------------------------------------- */
@@ -169,7 +126,7 @@ static bool read_shapes(tune *t)
         return shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes);
     shapes_of_manifest(&t->memory, t->manifest, &t->shapes);
     return t->shapes.count > 0 ||
-           complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes", "");
+           complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes");
 }
 
 /* Variants that calls can choose between; where there is one, there is nothing to tune. */
@@ -195,12 +152,6 @@ static bool add_jobs(tune *t)
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------------------ */
-
-static void clear_line(void)
-{
-    if (isatty(STDERR_FILENO) == 1)
-        fputs("\r\033[K", stderr);
-}
 
 static void describe_time(double seconds, char text[32])
 {
@@ -231,7 +182,7 @@ static void flush_reason(tune *t)
     const job *j = t->reason_job;
     if (!j)
         return;
-    clear_line();
+    progress_clear();
     fprintf(stderr, "%s: %s", j->shape->place, j->variant->id);
     if (t->reason_count > 1)
         fprintf(stderr, " and %zu more", t->reason_count - 1);
@@ -282,17 +233,6 @@ static bool recover(tune *t)
     return false;
 }
 
-static void describe_failure(tune *t, const kiln_kernel *kernel, int result, char *error, size_t error_bytes)
-{
-    kiln_error details;
-    if (result >= 0) {
-        device_describe_result(&t->device, result, error, error_bytes);
-        return;
-    }
-    kiln_last_error(&t->device.loader, &details);
-    kiln_describe_error(&t->device.loader, &details, kernel, error, error_bytes);
-}
-
 /* False: the device takes no more work. */
 static bool measure(tune *t, const job *j, const char *shape, problem *p)
 {
@@ -312,7 +252,7 @@ static bool measure(tune *t, const job *j, const char *shape, problem *p)
     measured = (task){.submit = subject_submit, .context = &s, .period = (unsigned)s.sets};
     const int result = stopwatch_measure(&t->stopwatch, &measured);
     if (result != 0)
-        describe_failure(t, kernel, result, error, sizeof error);
+        device_describe_failure(&t->device, kernel, result, error, sizeof error);
     subject_close(&s);
     const uint32_t nanoseconds = result == 0 ? stopwatch_median_ns(&measured, (unsigned)t->repeat) : 0;
     if (nanoseconds > 0) {
@@ -367,7 +307,7 @@ static int run_jobs(tune *t)
         }
     }
     flush_reason(t);
-    clear_line();
+    progress_clear();
     if (is_written && t->results.count > 0)
         is_written = results_write(&t->results, t->output);
     printf("%zu measured, %zu measured before, %zu ruled out by rules or the device, %zu failed; %s\n",
@@ -387,11 +327,10 @@ static int run_device(tune *t)
 {
     char error[1024];
     const device_status opened =
-        device_open(&t->device, t->driver, (int)t->device_ordinal, t->index, error, sizeof error);
+        device_open(&t->device, t->driver, t->device_ordinal, t->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-tune: %s\n", error);
-        return opened == DEVICE_NONE && !t->driver && !t->has_device ? VERIFY_EXIT_NO_DEVICE
-                                                                     : VERIFY_EXIT_WRONG;
+        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     const kiln_device *here = &t->device.loader.device;
     t->results = (results){.memory = &t->memory,
@@ -441,7 +380,7 @@ static int run_program(tune *t, const char *manifest_text, size_t manifest_bytes
 int kiln_tune_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
                    size_t manifest_bytes)
 {
-    tune t = {.index = index, .repeat = DEFAULT_REPEAT};
+    tune t = {.index = index, .device_ordinal = DEVICE_UNNAMED, .repeat = DEFAULT_REPEAT};
     if (!read_options(&t, argc, argv))
         return VERIFY_EXIT_USAGE;
     if (t.wants_help)

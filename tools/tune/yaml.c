@@ -9,7 +9,7 @@
 
 #include <libfyaml.h>
 
-#include "files.h"
+#include "../support/files.h"
 
 void yaml_complain(const yaml_node *node, const char *format, ...)
 {

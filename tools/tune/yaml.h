@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../verify/pool.h"
+#include "../support/pool.h"
 
 typedef enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAP } yaml_kind;
 

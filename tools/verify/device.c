@@ -118,6 +118,13 @@ void device_replace_image(const device *d, const kiln_image *image, const char *
 
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
+void device_describe_target(const kiln_image *image, char *text, size_t bytes)
+{
+    static const char *const kinds[] = {
+        [KILN_TARGET_BASE] = "", [KILN_TARGET_ARCH] = "a", [KILN_TARGET_FAMILY] = "f"};
+    snprintf(text, bytes, "sm_%u%s", image->sm, kinds[image->kind]);
+}
+
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
 {
     const char *name = NULL, *meaning = NULL;
@@ -126,6 +133,19 @@ void device_describe_result(const device *d, int result, char *text, size_t byte
     if (d->driver.get_error_string)
         d->driver.get_error_string(result, &meaning);
     snprintf(text, bytes, "%s (%d): %s", name ? name : "unknown error", result, meaning ? meaning : "");
+}
+
+void device_describe_failure(device *d, const kiln_kernel *kernel, int result, char *text, size_t bytes)
+{
+    kiln_error details;
+    if (result >= 0) {
+        device_describe_result(d, result, text, bytes);
+        return;
+    }
+    kiln_last_error(&d->loader, &details);
+    const size_t length = kiln_describe_error(&d->loader, &details, kernel, text, bytes);
+    if (details.log_bytes && length < bytes)
+        snprintf(text + length, bytes - length, "\n%s", d->log);
 }
 
 static device_status fail_call(const device *d, const char *call, int result, char *error, size_t error_bytes)
@@ -162,9 +182,7 @@ static device_status open_loader(device *d, char *error, size_t error_bytes)
     kiln_status status =
         kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);
     if (status != KILN_OK) {
-        kiln_error details;
-        kiln_last_error(&d->loader, &details);
-        kiln_describe_error(&d->loader, &details, NULL, error, error_bytes);
+        device_describe_failure(d, NULL, -1, error, error_bytes);
         return DEVICE_FAILED;
     }
     d->is_open = true;
@@ -184,6 +202,12 @@ static void close_context(device *d)
     d->driver.device_primary_ctx_release(d->ordinal);
 }
 
+/* A mistyped name is no reason to skip. */
+static device_status none(const device *d)
+{
+    return d->is_named ? DEVICE_FAILED : DEVICE_NONE;
+}
+
 static device_status find_device(device *d, int ordinal, char *error, size_t error_bytes)
 {
     int count = 0, result = d->driver.init(0);
@@ -191,11 +215,11 @@ static device_status find_device(device *d, int ordinal, char *error, size_t err
         result = d->driver.device_get_count(&count);
     if (result != 0) {
         fail_call(d, "cuInit", result, error, error_bytes);
-        return DEVICE_NONE;
+        return none(d);
     }
     if (ordinal >= count) {
         snprintf(error, error_bytes, "there is no device %d: the driver has %d", ordinal, count);
-        return DEVICE_NONE;
+        return none(d);
     }
     result = d->driver.device_get(&d->ordinal, ordinal);
     if (result == 0)
@@ -212,16 +236,16 @@ void device_order_blocks(const device *d, block_order order)
         setenv(ORDER, words[order], 1);
 }
 
-device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
+device_status device_open(device *d, const char *path, uint64_t ordinal, const kiln_index *index, char *error,
                           size_t error_bytes)
 {
     const char *missing = NULL;
-    *d = (device){.index = index};
+    *d = (device){.index = index, .is_named = path || ordinal != DEVICE_UNNAMED};
     kiln_status loaded = kiln_driver_load(&d->driver, path, &missing);
     if (loaded != KILN_OK) {
         snprintf(error, error_bytes, "%s: %s%s%s", path ? path : "libcuda.so.1", kiln_status_string(loaded),
                  missing ? ": " : "", missing ? missing : "");
-        return DEVICE_NONE;
+        return none(d);
     }
     real_launch = d->driver.launch_kernel;
     d->driver.launch_kernel = launch_and_record;
@@ -230,7 +254,7 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
         d->driver.launch_kernel_ex = launch_ex_and_record;
     real_load = d->driver.module_load_data_ex;
     d->driver.module_load_data_ex = load_or_replace;
-    device_status status = find_device(d, ordinal, error, error_bytes);
+    device_status status = find_device(d, ordinal == DEVICE_UNNAMED ? 0 : (int)ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
         d->overlaps = d->is_emulated;

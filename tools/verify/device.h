@@ -6,7 +6,9 @@
 
 #include <kiln/kiln.h>
 
-#include "pool.h"
+#include "../support/pool.h"
+
+#define DEVICE_UNNAMED UINT64_MAX
 
 /* What the last launch asked the driver for. */
 typedef struct launch_record {
@@ -26,7 +28,7 @@ typedef struct device {
     char name[128];
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
     bool overlaps; /* kernels that wait for the preceding launch themselves may begin before it has ended */
-    bool is_open;
+    bool is_open, is_named;
     bool has_order; /* the environment says in which order an emulated device begins thread blocks */
     CUcontext context;
     CUfunction writer;        /* writer.c; null until it is loaded */
@@ -38,8 +40,9 @@ typedef struct device {
 
 typedef enum device_status { DEVICE_OK, DEVICE_NONE, DEVICE_FAILED } device_status;
 
-/* path null: libcuda.so.1. DEVICE_NONE: no driver, or no such device in it; the message says which. */
-device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,
+/* path null: libcuda.so.1; DEVICE_UNNAMED: the first device. DEVICE_NONE: no driver, or no device, and neither was named; the
+ * message says which. */
+device_status device_open(device *d, const char *path, uint64_t ordinal, const kiln_index *index, char *error,
                           size_t error_bytes);
 void device_close(device *d);
 
@@ -51,8 +54,14 @@ device_status device_reopen(device *d, char *error, size_t error_bytes);
 enum { DEVICE_FIRST_OVERLAP_SM = 90 };
 bool device_overlap(device *d);
 
+/* "sm_90a" */
+void device_describe_target(const kiln_image *image, char *text, size_t bytes);
+
 /* "CUDA_ERROR_INVALID_VALUE (invalid argument)" */
 void device_describe_result(const device *d, int result, char *text, size_t bytes);
+
+/* The same, or of a negative result the loader's last error, with the log of the driver's compiler. */
+void device_describe_failure(device *d, const kiln_kernel *kernel, int result, char *text, size_t bytes);
 
 /* Launches through this driver are counted, and passed on unless they are held back. */
 void launch_record_clear(void);

@@ -174,10 +174,7 @@ static execute_status launch(attempt *t)
             describe_lack(t);
             return EXECUTE_LACKS;
         }
-        size_t length =
-            kiln_describe_error(&t->device->loader, &details, t->how->kernel, t->error, t->error_bytes);
-        if (details.log_bytes && length < t->error_bytes)
-            snprintf(t->error + length, t->error_bytes - length, "\n%s", t->device->log);
+        device_describe_failure(t->device, t->how->kernel, -1, t->error, t->error_bytes);
         return status == KILN_ERROR_LAUNCH || status == KILN_ERROR_DRIVER ? EXECUTE_LOST : EXECUTE_WRONG;
     }
     if (result != 0)

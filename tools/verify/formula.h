@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool.h"
+#include "../support/pool.h"
 
 typedef struct formula formula;
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files.h"
+#include "../support/files.h"
 
 /* A run that ends takes the file away, which another may have opened before. */
 static bool is_removed(int file)

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "files.h"
+#include "../support/files.h"
+#include "../support/utf8.h"
 #include "uncompared.h"
-#include "utf8.h"
 
 /* ---- XML --------------------------------------------------------------------------------------------------------- */
 

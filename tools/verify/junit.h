@@ -2,7 +2,7 @@
 #ifndef VERIFY_JUNIT_H
 #define VERIFY_JUNIT_H
 
-#include "files.h"
+#include "../support/files.h"
 #include "results.h"
 
 /* A test suite per family and a test case per variant. False after a message. */

@@ -407,6 +407,14 @@ const manifest *manifest_read(pool *p, const char *text, size_t length, char *er
     return m;
 }
 
+const manifest_variant *manifest_find_variant(const manifest *m, const char *id)
+{
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (strcmp(m->variants[i].id, id) == 0)
+            return &m->variants[i];
+    return NULL;
+}
+
 const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *name)
 {
     for (size_t i = 0; i < v->arg_count; i++) {

@@ -4,7 +4,7 @@
 
 #include <kiln/kiln.h>
 
-#include "files.h"
+#include "../support/files.h"
 #include "formula.h"
 #include "number.h"
 
@@ -136,6 +136,7 @@ typedef struct manifest {
 const manifest *manifest_read(pool *p, const char *text, size_t length, char *error, size_t error_bytes);
 
 /* Null when there is none of this name. */
+const manifest_variant *manifest_find_variant(const manifest *m, const char *id);
 const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *name);
 const char *manifest_param_value(const manifest_variant *v, const char *name);
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
+#include "../support/files.h"
+#include "../support/options.h"
 #include "junit.h"
 #include "report.h"
 #include "results.h"
@@ -40,31 +41,22 @@ static void complain(merging *m, const char *format, ...)
     m->mistakes++;
 }
 
-static void read_arguments(merging *m, int argc, char **argv)
+static bool read_arguments(merging *m, int argc, char **argv)
 {
-    m->paths = argv;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--no-times") == 0)
-            m->wants_no_times = true;
-        else if (strcmp(argv[i], "--force") == 0)
-            m->replaces_all = true;
-        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc && *argv[i + 1])
-            m->output = argv[++i];
-        else if (strcmp(argv[i], "--junit") == 0 && i + 1 < argc && *argv[i + 1])
-            m->junit = argv[++i];
-        else if (argv[i][0] == '-')
-            complain(m,
-                     strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--junit") == 0
-                         ? "%s needs a value"
-                         : "merge: unknown option '%s'",
-                     argv[i]);
-        else
-            m->paths[m->path_count++] = argv[i];
-    }
-    if (m->path_count == 0 && m->mistakes == 0)
+    static const option_row rows[] = {
+        {OPTION_ROW("output", OPTION_TEXT, merging, output), .least = 1, .letter = 'o'},
+        {OPTION_ROW("junit", OPTION_TEXT, merging, junit), .least = 1},
+        {OPTION_ROW("no-times", OPTION_FLAG, merging, wants_no_times)},
+        {OPTION_ROW("force", OPTION_FLAG, merging, replaces_all)}};
+    static const option_table table = {"kiln-verify: merge", rows, sizeof rows / sizeof rows[0], SIZE_MAX};
+    const int first = options_parse(&table, argc, argv, m, NULL);
+    m->paths = argv + first;
+    m->path_count = (size_t)(argc - first);
+    if (first == argc)
         complain(
             m,
             "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE] [--junit FILE]");
+    return first > 0 && first < argc;
 }
 
 /* Who lists the parts by a pattern may have named one of them as the output. */
@@ -188,7 +180,8 @@ int merge_main(int argc, char **argv, const manifest *m, pool *memory)
     for (size_t i = 0; i < m->variant_count; i++)
         variants[i] = &m->variants[i];
     results_open(&g.all, memory, m, variants, m->variant_count);
-    read_arguments(&g, argc, argv);
+    if (!read_arguments(&g, argc, argv))
+        return VERIFY_EXIT_USAGE;
     check_output(&g, "-o", g.output, &results_form);
     check_output(&g, "--junit", g.junit, &junit_form);
     if (g.output && g.junit && is_same_output(g.output, g.junit))

@@ -2,13 +2,13 @@
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "options.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
+#include "../support/files.h"
+#include "../support/options.h"
 #include "verify.h"
 
 /* Every element is also kept and computed on the host. */
@@ -95,76 +95,76 @@ void options_print_help(void)
         inputs);
 }
 
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_PART, OPTION_SIZE } option_kind;
-
-static const struct option_row {
-    const char *name;
-    option_kind kind;
-    size_t place; /* in the options: a bool, a string, a uint64_t, a part_share, asked_sizes */
-    uint64_t least, most;
-    bool is_told; /* results depend on it, and say so */
-} option_rows[] = {
-    {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0, false},
-    {"--filter", OPTION_TEXT, offsetof(options, filter), 0, 0, true},
-    {"--own-images", OPTION_FLAG, offsetof(options, wants_own_images), 0, 0, true},
-    {"--part", OPTION_PART, offsetof(options, part), 1, MOST_PARTS, false},
-    {"--driver", OPTION_TEXT, offsetof(options, driver), 0, 0, false},
-    {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023, false},
-    {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX, false},
-    {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS, true},
-    {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS, true},
-    {"--input", OPTION_TEXT, offsetof(options, run.input), 0, 0, true},
-    {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS, true},
-    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, INT64_MAX, true},
-    {"--full", OPTION_FLAG, offsetof(options, run.limits.is_full), 0, 0, true},
-    {"--data", OPTION_TEXT, offsetof(options, data), 0, 0, true},
-    {"--mutate", OPTION_NUMBER, offsetof(options, mutants), 1, 1000000, false},
-    {"--mutants", OPTION_TEXT, offsetof(options, only), 0, 0, false},
-    {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100, false},
-    {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256, false},
-    {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
-    {"--junit", OPTION_TEXT, offsetof(options, junit), 0, 0, false},
-    {"--force", OPTION_FLAG, offsetof(options, replaces_all), 0, 0, false},
-    {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
-    {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
-    {"--overlap", OPTION_FLAG, offsetof(options, overlaps), 0, 0, true},
-    {"--queue", OPTION_FLAG, offsetof(options, is_queue), 0, 0, false},
-    {"--launch-lock", OPTION_TEXT, offsetof(options, launch_lock), 0, 0, false},
-    {"--launch-seconds", OPTION_NUMBER, offsetof(options, launch_seconds), 1, 86400, false},
-    {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0, false},
-};
-
-static bool refuse(const char *option, const char *text, const char *why)
-{
-    fprintf(stderr, "kiln-verify: %s: '%s' %s\n", option, text, why);
-    return false;
-}
-
-static bool read_number(const struct option_row *row, const char *text, uint64_t *value)
-{
-    char *end, why[96];
-    errno = 0;
-    *value = strtoull(text, &end, 0);
-    if (*text < '0' || *text > '9' || *end || errno)
-        return refuse(row->name, text, "is no number");
-    snprintf(why, sizeof why, "is not from %llu to %llu", (unsigned long long)row->least,
-             (unsigned long long)row->most);
-    return (*value >= row->least && *value <= row->most) || refuse(row->name, text, why);
-}
-
 /* "3/16" */
-static bool read_part(const struct option_row *row, const char *text, part_share *part)
+static bool read_part(const option_table *t, const option_row *row, const char *text, void *place)
 {
     char number[24];
+    part_share *part = place;
     size_t length = strcspn(text, "/");
     if (text[length] != '/' || length >= sizeof number)
-        return refuse(row->name, text, "is not I/N");
+        return option_refuse(t, row, text, "is not I/N");
     memcpy(number, text, length);
     number[length] = '\0';
-    if (!read_number(row, number, &part->number) || !read_number(row, text + length + 1, &part->of))
+    if (!option_number(t, row, number, &part->number) || !option_number(t, row, text + length + 1, &part->of))
         return false;
-    return part->number <= part->of || refuse(row->name, text, "is not I/N with I from 1 to N");
+    return part->number <= part->of || option_refuse(t, row, text, "is not I/N with I from 1 to N");
 }
+
+/* "k=12288" */
+static bool read_size(const option_table *t, const option_row *row, const char *text, void *place)
+{
+    asked_sizes *asked = place;
+    size_value size = {.value = 0};
+    size_t length = strcspn(text, "=");
+    if (text[length] != '=' || length == 0 || length >= sizeof size.name)
+        return option_refuse(t, row, text, "is not NAME=N");
+    memcpy(size.name, text, length);
+    if (asked_find(asked, size.name))
+        return option_refuse(t, row, text, "names a size that has a value already");
+    if (asked->count == MOST_ASKED)
+        return option_refuse(t, row, text, "is one too many");
+    if (!option_number(t, row, text + length + 1, &size.value))
+        return false;
+    asked->items[asked->count++] = size;
+    return true;
+}
+
+static const option_row option_rows[] = {
+    {OPTION_ROW("list", OPTION_FLAG, options, is_listing)},
+    {OPTION_ROW("filter", OPTION_TEXT, options, filter), .least = 1, .is_told = true},
+    {OPTION_ROW("own-images", OPTION_FLAG, options, wants_own_images), .is_told = true},
+    {OPTION_ROW("part", OPTION_OTHER, options, part), .least = 1, .most = MOST_PARTS, .read = read_part},
+    {OPTION_ROW("driver", OPTION_TEXT, options, driver), .least = 1},
+    {OPTION_ROW("device", OPTION_NUMBER, options, device), .most = 1023},
+    {OPTION_ROW("seed", OPTION_NUMBER, options, run.seed), .most = UINT64_MAX},
+    {OPTION_ROW("max-elements", OPTION_NUMBER, options, run.limits.max_elements), .least = 64,
+     .most = MOST_ELEMENTS, .is_told = true},
+    {OPTION_ROW("inputs", OPTION_NUMBER, options, run.inputs), .least = 1, .most = MOST_INPUTS,
+     .is_told = true},
+    {OPTION_ROW("input", OPTION_TEXT, options, run.input), .least = 1, .is_told = true},
+    {OPTION_ROW("big", OPTION_NUMBER, options, run.limits.big), .most = MOST_ELEMENTS, .is_told = true},
+    {OPTION_ROW("size", OPTION_OTHER, options, run.limits.only), .most = INT64_MAX, .read = read_size,
+     .is_told = true},
+    {OPTION_ROW("full", OPTION_FLAG, options, run.limits.is_full), .is_told = true},
+    {OPTION_ROW("data", OPTION_TEXT, options, data), .least = 1, .is_told = true},
+    {OPTION_ROW("mutate", OPTION_NUMBER, options, mutants), .least = 1, .most = 1000000},
+    {OPTION_ROW("mutants", OPTION_TEXT, options, only), .least = 1},
+    {OPTION_ROW("mutate-least", OPTION_NUMBER, options, least), .most = 100},
+    {OPTION_ROW("jobs", OPTION_NUMBER, options, jobs), .least = 1, .most = 256},
+    {OPTION_ROW("json", OPTION_TEXT, options, json), .least = 1},
+    {OPTION_ROW("junit", OPTION_TEXT, options, junit), .least = 1},
+    {OPTION_ROW("force", OPTION_FLAG, options, replaces_all)},
+    {OPTION_ROW("no-times", OPTION_FLAG, options, wants_no_times)},
+    {OPTION_ROW("resume", OPTION_FLAG, options, resumes)},
+    {OPTION_ROW("overlap", OPTION_FLAG, options, overlaps), .is_told = true},
+    {OPTION_ROW("queue", OPTION_FLAG, options, is_queue)},
+    {OPTION_ROW("launch-lock", OPTION_TEXT, options, launch_lock), .least = 1},
+    {OPTION_ROW("launch-seconds", OPTION_NUMBER, options, launch_seconds), .least = 1, .most = 86400},
+    {OPTION_ROW("help", OPTION_FLAG, options, wants_help)},
+};
+
+static const option_table table = {
+    .program = "kiln-verify", .rows = option_rows, .count = sizeof option_rows / sizeof option_rows[0]};
 
 /* "3,17" */
 static bool is_number_list(const char *text)
@@ -177,50 +177,6 @@ static bool is_number_list(const char *text)
     return false;
 }
 
-/* "k=12288" */
-static bool read_size(const struct option_row *row, const char *text, asked_sizes *asked)
-{
-    size_value size = {.value = 0};
-    size_t length = strcspn(text, "=");
-    if (text[length] != '=' || length == 0 || length >= sizeof size.name)
-        return refuse(row->name, text, "is not NAME=N");
-    memcpy(size.name, text, length);
-    if (asked_find(asked, size.name))
-        return refuse(row->name, text, "names a size that has a value already");
-    if (asked->count == MOST_ASKED)
-        return refuse(row->name, text, "is one too many");
-    if (!read_number(row, text + length + 1, &size.value))
-        return false;
-    asked->items[asked->count++] = size;
-    return true;
-}
-
-static bool read_value(options *o, const struct option_row *row, const char *text)
-{
-    void *place = (char *)o + row->place;
-    switch (row->kind) {
-    case OPTION_NUMBER:
-        return read_number(row, text, place);
-    case OPTION_PART:
-        return read_part(row, text, place);
-    case OPTION_SIZE:
-        return read_size(row, text, place);
-    default:
-        memcpy(place, &text, sizeof text);
-        return true;
-    }
-}
-
-static const struct option_row *find_option(const char *name)
-{
-    for (size_t i = 0; i < sizeof option_rows / sizeof option_rows[0]; i++) {
-        if (strcmp(option_rows[i].name, name) == 0)
-            return &option_rows[i];
-    }
-    fprintf(stderr, "kiln-verify: unknown option '%s'; --help lists them\n", name);
-    return NULL;
-}
-
 static bool complain(const char *what)
 {
     fprintf(stderr, "kiln-verify: %s\n", what);
@@ -230,8 +186,10 @@ static bool complain(const char *what)
 /* What options ask of each other. */
 static bool check_together(const options *o)
 {
-    if (o->only && !is_number_list(o->only))
-        return refuse("--mutants", o->only, "is no list of numbers with commas between");
+    if (o->only && !is_number_list(o->only)) {
+        fprintf(stderr, "kiln-verify: --mutants: '%s' is no list of numbers with commas between\n", o->only);
+        return false;
+    }
     if (o->mutants == 0 && (o->least || o->jobs || o->only))
         return complain("--mutants, --mutate-least and --jobs are for --mutate");
     if (o->mutants && (o->part.of > 1 || o->resumes || o->wants_no_times))
@@ -261,28 +219,7 @@ bool options_read(options *o, int argc, char **argv)
                    .device = DEVICE_UNNAMED,
                    .run = {.seed = DEFAULT_SEED,
                            .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
-    for (int i = 1; i < argc; i++) {
-        const struct option_row *row = find_option(argv[i]);
-        if (!row)
-            return false;
-        const uint64_t bit = UINT64_C(1) << (row - option_rows);
-        if (row->kind == OPTION_TEXT && o->given & bit) {
-            fprintf(stderr, "kiln-verify: %s is given twice\n", row->name);
-            return false;
-        }
-        o->given |= bit;
-        if (row->kind == OPTION_FLAG) {
-            *((bool *)((char *)o + row->place)) = true;
-            continue;
-        }
-        if (++i == argc || !*argv[i]) {
-            fprintf(stderr, "kiln-verify: %s needs a value\n", row->name);
-            return false;
-        }
-        if (!read_value(o, row, argv[i]))
-            return false;
-    }
-    if (!check_together(o))
+    if (!options_parse(&table, argc, argv, o, &o->given) || !check_together(o))
         return false;
     if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;
@@ -305,17 +242,17 @@ static void write_word(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-static void write_option(FILE *out, const options *o, const struct option_row *row)
+static void write_option(FILE *out, const options *o, const option_row *row)
 {
     const char *place = (const char *)o + row->place;
     const asked_sizes *asked = (const void *)place;
-    if (row->kind == OPTION_SIZE) {
+    if (row->kind == OPTION_OTHER) { /* --size */
         for (size_t i = 0; i < asked->count; i++)
-            fprintf(out, "%s%s %s=%llu", ftell(out) ? " " : "", row->name, asked->items[i].name,
+            fprintf(out, "%s--%s %s=%llu", ftell(out) ? " " : "", row->name, asked->items[i].name,
                     (unsigned long long)asked->items[i].value);
         return;
     }
-    fprintf(out, "%s%s", ftell(out) ? " " : "", row->name);
+    fprintf(out, "%s--%s", ftell(out) ? " " : "", row->name);
     if (row->kind != OPTION_FLAG)
         fputc(' ', out);
     if (row->kind == OPTION_NUMBER)

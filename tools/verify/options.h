@@ -8,8 +8,6 @@
 #include "part.h"
 #include "run.h"
 
-#define DEVICE_UNNAMED UINT64_MAX
-
 enum { DEFAULT_SEED = 1 };
 
 typedef struct options {
@@ -19,7 +17,7 @@ typedef struct options {
     const char *junit;  /* null: none */
     const char *data;   /* null: none; once it is read its hash */
     part_share part;
-    uint64_t device;         /* DEVICE_UNNAMED: the first */
+    uint64_t device;
     uint64_t mutants;        /* 0: none */
     const char *only;        /* mutants by number: "3,17"; null: all */
     uint64_t least;          /* percent of the mutants that must be killed */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "pool.h"
+#include "../support/pool.h"
 
 typedef struct weighed {
     uint64_t weight;

@@ -4,8 +4,8 @@
 
 #include <kiln/kiln.h>
 
+#include "../support/pool.h"
 #include "manifest.h"
-#include "pool.h"
 
 enum {
     MAX_ARGS = 64,

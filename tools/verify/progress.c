@@ -5,19 +5,13 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../support/clock.h"
 
 enum { MINUTE = 60, HOUR = 60 * MINUTE };
 
 static progress now;
-
-static double read_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static bool is_terminal(void)
 {
@@ -43,12 +37,12 @@ void progress_describe(const progress *p, double seconds, char *text, size_t byt
 void progress_begin(const progress *p)
 {
     now = *p;
-    now.started = now.told = read_clock();
+    now.started = now.told = seconds_now();
 }
 
 void progress_case(const char *variant, uint64_t cases)
 {
-    const double time = read_clock();
+    const double time = seconds_now();
     char text[128];
     if (!is_terminal() && time - now.told < MINUTE)
         return;

@@ -8,14 +8,6 @@
 #include "verify.h"
 #include "watch.h"
 
-static const manifest_variant *find_variant(const run_results *all, const char *id)
-{
-    const manifest_variant key = {.id = id}, *wanted = &key;
-    const manifest_variant **found =
-        bsearch(&wanted, all->variants, all->count, sizeof *all->variants, manifest_compare_ids);
-    return found ? *found : NULL;
-}
-
 int queue_run(device *d, const kiln_index *index, const manifest *m, const run_results *all, const options *o,
               const char **running)
 {
@@ -25,7 +17,8 @@ int queue_run(device *d, const kiln_index *index, const manifest *m, const run_r
     results_write_facts(stdout, all);
     while (has_context && fflush(stdout) == 0 && getline(&line, &room, stdin) > 0) {
         line[strcspn(line, "\r\n")] = '\0';
-        const manifest_variant *v = find_variant(all, line);
+        const run_result *slot = results_slot(all, line);
+        const manifest_variant *v = slot ? all->variants[slot - all->results] : NULL;
         run_result result = {.verdict = RUN_WRONG,
                              .detail = "no such variant: the bundle lacks it, or --filter or --own-images "
                                        "leaves it out"};

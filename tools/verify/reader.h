@@ -9,7 +9,7 @@
 
 #include <libfyaml.h>
 
-#include "pool.h"
+#include "../support/pool.h"
 
 typedef struct fy_node fy_node;
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
-#include "json.h"
+#include "../support/files.h"
+#include "../support/json.h"
 #include "reader.h"
 #include "uncompared.h"
 
@@ -102,7 +102,7 @@ static void note_targets(run_results *all, const device *d)
         for (const kiln_image *image = module->images; image < module->images + module->image_count;
              image++) {
             char name[TARGET_BYTES];
-            snprintf(name, sizeof name, "sm_%u%s", image->sm, (const char *[]){"", "a", "f"}[image->kind]);
+            device_describe_target(image, name, sizeof name);
             if (image != taken && image->format != KILN_IMAGE_CUBIN)
                 add_target(&all->not_run, name);
         }
@@ -199,11 +199,11 @@ const char *results_next_uncompared(const run_results *all, size_t *i)
 static void write_facts(FILE *out, const run_results *all, const char *between)
 {
     for (size_t i = 0; i < RUN_FACTS; i++) {
-        fputs(i ? between : "", out);
+        fprintf(out, "%s\"%s\": ", i ? between : "", fact_rows[i].name);
         if (fact_rows[i].is_text)
-            json_member(out, fact_rows[i].name, all->facts[i]);
+            json_string(out, all->facts[i]);
         else
-            fprintf(out, "\"%s\": %s", fact_rows[i].name, all->facts[i]);
+            fputs(all->facts[i], out);
     }
 }
 
@@ -218,9 +218,7 @@ static void write_ratio(FILE *out, uint64_t elements, double ratio)
 
 static void write_largest(FILE *out, const run_result *r)
 {
-    fputs(", ", out);
-    json_member(out, "largest", r->largest);
-    fprintf(out, ", \"largest_elements\": %" PRIu64, r->largest_elements);
+    json_print(out, ", \"largest\": %s, \"largest_elements\": %" PRIu64, r->largest, r->largest_elements);
 }
 
 static void write_ranges(FILE *out, const manifest_variant *v, const run_result *r)
@@ -233,11 +231,10 @@ static void write_ranges(FILE *out, const manifest_variant *v, const run_result 
         if (!manifest_is_integer(&v->args[i]))
             continue;
         fputs(between, out);
-        json_string(out, v->args[i].name);
-        if (element_is_signed(type))
-            fprintf(out, ": [%" PRId64 ", %" PRId64 "]", (int64_t)range.least, (int64_t)range.most);
-        else
-            fprintf(out, ": [%" PRIu64 ", %" PRIu64 "]", range.least, range.most);
+        json_print(out,
+                   element_is_signed(type) ? "%s: [%" PRId64 ", %" PRId64 "]"
+                                           : "%s: [%" PRIu64 ", %" PRIu64 "]",
+                   v->args[i].name, range.least, range.most);
         between = ", ";
     }
     fputc('}', out);
@@ -251,34 +248,28 @@ static void write_limits(FILE *out, const manifest_variant *v, const run_result 
         if (r->limits[i] <= (r->sizes ? r->ranges[i].most : 0))
             continue;
         fputs(between, out);
-        json_string(out, v->args[i].name);
-        fprintf(out, ": %" PRIu64, r->limits[i]);
+        json_print(out, "%s: %" PRIu64, v->args[i].name, r->limits[i]);
         between = ", ";
     }
     fprintf(out, "}, \"excluded_pairs\": %" PRIu64, r->excluded_pairs);
-    if (r->excluded[0]) {
-        fputs(", ", out);
-        json_member(out, "excluded", r->excluded);
-    }
+    if (r->excluded[0])
+        json_print(out, ", \"excluded\": %s", r->excluded);
 }
 
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
-    json_member(out, "id", v->id);
-    fputs(", ", out);
-    json_member(out, "result", run_verdicts[r->verdict]);
-    fprintf(out,
-            ", \"cases\": %" PRIu64 ", \"launches\": %" PRIu64 ", \"refusals\": %" PRIu64
-            ", \"elements\": %" PRIu64 ", \"has_bounds\": %s, \"worst_error_over_bound\": ",
-            r->cases, r->launches, r->refusals, r->elements, r->has_bounds ? "true" : "false");
+    json_print(out,
+               "\"id\": %s, \"result\": %s, \"cases\": %" PRIu64 ", \"launches\": %" PRIu64
+               ", \"refusals\": %" PRIu64 ", \"elements\": %" PRIu64
+               ", \"has_bounds\": %c, \"worst_error_over_bound\": ",
+               v->id, run_verdicts[r->verdict], r->cases, r->launches, r->refusals, r->elements,
+               r->has_bounds);
     write_ratio(out, r->elements, r->worst_ratio);
     write_largest(out, r);
     write_ranges(out, v, r);
     write_limits(out, v, r);
-    if (r->detail[0]) {
-        fputs(", ", out);
-        json_member(out, "detail", r->detail);
-    }
+    if (r->detail[0])
+        json_print(out, ", \"detail\": %s", r->detail);
 }
 
 void results_write_facts(FILE *out, const run_results *all)
@@ -315,15 +306,13 @@ static void write_families(FILE *out, const run_results *all)
             continue;
         const family_tally t = results_tally(all, family);
         fputs(i > 0 ? ",\n    {" : "\n    {", out);
-        json_member(out, "family", family);
-        fprintf(out,
-                ", \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64 ", \"worst_error_over_bound\": ",
-                t.variants, t.right, t.elements);
+        json_print(out,
+                   "\"family\": %s, \"variants\": %zu, \"ok\": %zu, \"elements\": %" PRIu64
+                   ", \"worst_error_over_bound\": ",
+                   family, t.variants, t.right, t.elements);
         write_ratio(out, t.elements, t.worst_ratio);
-        if (t.worst_ratio > 0) {
-            fputs(", ", out);
-            json_member(out, "worst", t.worst);
-        }
+        if (t.worst_ratio > 0)
+            json_print(out, ", \"worst\": %s", t.worst);
         if (t.largest)
             write_largest(out, t.largest);
         fputc('}', out);
@@ -337,8 +326,7 @@ static void write_uncompared(FILE *out, const run_results *all)
     fputs("  \"uncompared\": [", out);
     for (size_t i = 0; (family = results_next_uncompared(all, &i)); i++) {
         fputs(before, out);
-        json_member(out, "family", family);
-        fprintf(out, ", \"is_listed\": %s}", is_listed_as_uncompared(family) ? "true" : "false");
+        json_print(out, "\"family\": %s, \"is_listed\": %c}", family, is_listed_as_uncompared(family));
         before = ",\n    {";
     }
     fputs(*before == ',' ? "\n  ],\n" : "],\n", out);
@@ -358,8 +346,7 @@ static void write_times(FILE *out, const run_results *all)
     fputs(",\n  \"times\": {", out);
     for (size_t i = 0; i < all->count; i++) {
         fputs(i ? ",\n    " : "\n    ", out);
-        json_string(out, all->variants[i]->id);
-        fprintf(out, ": %.3f", all->results[i].seconds);
+        json_print(out, "%s: %.3f", all->variants[i]->id, all->results[i].seconds);
     }
     fputs(all->count ? "\n  }" : "}", out);
 }
@@ -386,7 +373,7 @@ bool results_write(const run_results *all, const char *path)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static run_result *find_result(const run_results *all, const char *id)
+run_result *results_slot(const run_results *all, const char *id)
 {
     const manifest_variant key = {.id = id}, *wanted = &key;
     const manifest_variant **found =
@@ -449,7 +436,7 @@ static void read_limits(reader *r, fy_node *node, const manifest_variant *v, run
 static void read_result(reader *r, fy_node *node, const run_results *all)
 {
     const char *id = r->where = reader_get_text_member(r, node, "id");
-    run_result *result = find_result(all, id);
+    run_result *result = results_slot(all, id);
     if (!result)
         reader_refuse(r, "this run has no such variant");
     if (result->has_run)
@@ -512,7 +499,7 @@ static void read_times(reader *r, fy_node *times, run_results *all)
     all->lacks_times = all->lacks_times || !times;
     for (struct fy_node_pair *pair; times && (pair = fy_node_mapping_iterate(times, &iterator));) {
         const char *id = reader_get_text(r, fy_node_pair_key(pair), "times");
-        run_result *result = find_result(all, id);
+        run_result *result = results_slot(all, id);
         if (result)
             result->seconds = read_real(r, reader_get_text(r, fy_node_pair_value(pair), "times"), "times");
     }

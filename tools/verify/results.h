@@ -2,7 +2,7 @@
 #ifndef VERIFY_RESULTS_H
 #define VERIFY_RESULTS_H
 
-#include "files.h"
+#include "../support/files.h"
 #include "options.h"
 
 /* What results of one run have in common; its parts, all but the last two. */
@@ -82,6 +82,9 @@ typedef struct results_text {
 /* Adds its results. Facts that are there, of which those of the part may be none, have to be the same; the others are taken from it.
  * False, and a message with a place. */
 bool results_read(run_results *all, results_text *from, char *error, size_t error_bytes);
+
+/* Where the result of this variant stands; null: it is none of the run. */
+run_result *results_slot(const run_results *all, const char *id);
 
 /* ---- by family --------------------------------------------------------------------------------------------------- */
 

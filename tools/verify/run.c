@@ -137,19 +137,11 @@ static bool execute_again(runner *r, one_case c, const execution *e, const char 
     return fine;
 }
 
-static const manifest_variant *find_variant(const manifest *m, const char *id)
-{
-    for (size_t i = 0; i < m->variant_count; i++) {
-        if (strcmp(m->variants[i].id, id) == 0)
-            return &m->variants[i];
-    }
-    return NULL;
-}
-
 /* The kernel that the family's function picked agrees with this variant in all that the caller names. */
 static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
 {
-    const manifest_variant *v = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : v;
+    const manifest_variant *v = r->problem.variant,
+                           *ran = picked ? manifest_find_variant(r->manifest, picked->id) : v;
     char what[512];
     for (size_t i = 0; i < v->param_count; i++) {
         if (!v->params[i].is_contract || (ran && strcmp(ran->params[i].value, v->params[i].value) == 0))
@@ -165,7 +157,7 @@ static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
     const manifest_variant *asked = r->problem.variant,
-                           *ran = picked ? find_variant(r->manifest, picked->id) : asked;
+                           *ran = picked ? manifest_find_variant(r->manifest, picked->id) : asked;
     char mistake[MISTAKE_BYTES];
     bool fine = true;
     if (ran && ran != asked && c->is_compared) {

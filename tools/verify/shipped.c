@@ -60,11 +60,8 @@ bool shipped_check(const manifest *cubins, const kiln_index *index)
 
 bool shipped_images(const manifest *cubins, const char *id, kiln_module *images)
 {
-    for (size_t i = 0; i < cubins->variant_count; i++) {
-        const manifest_variant *v = &cubins->variants[i];
+    const manifest_variant *v = manifest_find_variant(cubins, id);
+    if (v)
         *images = (kiln_module){.images = v->cubin_images, .image_count = (uint32_t)v->cubin_count};
-        if (strcmp(v->id, id) == 0)
-            return true;
-    }
-    return false;
+    return v;
 }

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/files.h"
 #include "families/inputs.h"
-#include "files.h"
 #include "journal.h"
 #include "junit.h"
 #include "merge.h"
@@ -61,21 +61,12 @@ static bool read_real_data(program *p)
     return true;
 }
 
-/* Whether the filter is a whole id, which chooses only that variant, even if it is a prefix of others' ids. */
-static bool filter_is_id(const program *p)
-{
-    for (size_t i = 0; p->options.filter && i < p->manifest->variant_count; i++)
-        if (strcmp(p->manifest->variants[i].id, p->options.filter) == 0)
-            return true;
-    return false;
-}
-
-/* A pattern of fnmatch that fits the ids to run. */
+/* A pattern of fnmatch that fits the ids to run. A whole id fits only itself, even if it is a prefix of others'. */
 static const char *id_pattern(program *p)
 {
-    if (filter_is_id(p))
-        return p->options.filter;
     const char *filter = p->options.filter ? p->options.filter : "";
+    if (manifest_find_variant(p->manifest, filter))
+        return filter;
     const size_t bytes = strlen(filter) + sizeof "**";
     char *pattern = pool_allocate(&p->memory, bytes);
     snprintf(pattern, bytes, "*%s*", filter);
@@ -141,17 +132,11 @@ static bool check_manifest(const program *p)
     return true;
 }
 
-/* Whoever names a driver or a device wants it used: a mistyped name is no reason to skip. */
-static bool wants_this_device(const options *o)
-{
-    return o->driver || o->device != DEVICE_UNNAMED;
-}
-
 static int fail_all_skipped(const program *p, size_t count)
 {
     fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
             p->device.name, count == 1 ? "the only variant was" : "all variants were");
-    return wants_this_device(&p->options) ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
+    return p->device.is_named ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
 /* The variant that runs, should a reference end the process. */
@@ -382,13 +367,11 @@ static int run_program(program *p)
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all,same", 0); /* the emulated driver reads it when it is opened */
-    const bool has_number = p->options.device != DEVICE_UNNAMED;
-    device_status opened = device_open(&p->device, p->options.driver, has_number ? (int)p->options.device : 0,
-                                       p->index, error, sizeof error);
+    const device_status opened =
+        device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
         fprintf(stderr, "kiln-verify: %s\n", error);
-        bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
-        return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
+        return opened == DEVICE_NONE ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
     const int status = run_on_device(p);
     device_close(&p->device);

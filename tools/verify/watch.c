@@ -11,8 +11,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "json.h"
+#include "../support/files.h"
+#include "../support/json.h"
 #include "verify.h"
 
 /* A signal handler reads it, and a process has one device. */
@@ -58,16 +58,14 @@ void watch_variant(const char *id)
     FILE *text = fmemopen(watch.text, sizeof watch.text, "w");
     if (!text)
         return;
-    if (watch.out == STDOUT_FILENO) {
-        fputc('{', text);
-        json_member(text, "id", id);
-        fprintf(text,
-                ", \"result\": \"hung\", \"worst_error_over_bound\": null, \"elements\": 0, \"launches\": 0, "
-                "\"detail\": \"no end after %u s\"}\n",
-                watch.seconds);
-    } else {
+    if (watch.out == STDOUT_FILENO)
+        json_print(
+            text,
+            "{\"id\": %s, \"result\": \"hung\", \"worst_error_over_bound\": null, \"elements\": 0, \"launches\": 0, "
+            "\"detail\": \"no end after %u s\"}\n",
+            id, watch.seconds);
+    else
         fprintf(text, "kiln-verify: %s: a launch has not ended after %u s\n", id, watch.seconds);
-    }
     fclose(text);
     watch.length = strlen(watch.text);
 }

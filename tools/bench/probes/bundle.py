@@ -9,7 +9,10 @@ import pathlib
 import random
 import re
 import struct
+import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python"))  # in the kit kiln.py is beside probes.py
+from kiln import _evaluate
 from probes.probe import Probe
 from probes.text import plain
 
@@ -90,17 +93,11 @@ def device_names(gpu):
             "multiprocessor_shared_bytes": gpu.facts["sm_shared_bytes"], "sm": 10 * gpu.facts["major"] + gpu.facts["minor"]}
 
 
-def evaluate(text, names):
-    """Evaluates an expression of the manifest over positive integers."""
-    python = text.replace("/", "//").replace("&&", " and ").replace("||", " or ")
-    return int(eval(python, {"__builtins__": {}}, {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b), **names}))
-
-
 def modelled_blocks(gpu, v):
     """The resident thread blocks that dispatch assumes; None if it does not estimate the variant or they depend on the call."""
     try:
-        return v["resident"] and evaluate(v["resident"], device_names(gpu))
-    except NameError:
+        return v["resident"] and _evaluate(v["resident"], device_names(gpu))
+    except KeyError:
         return None
 
 
@@ -108,13 +105,13 @@ def sizes_of(gpu, v):
     """The product's sizes, with the smallest workspace that the variant accepts."""
     names = {**SIZES[v["id"].partition("/")[0]], **device_names(gpu)}
     least = next(rule["condition"] for rule in v["rules"] if rule["condition"].startswith("workspace_size >= "))
-    return names | {"workspace_size": evaluate(least.partition(">=")[2], names)}
+    return names | {"workspace_size": _evaluate(least.partition(">= ")[2], names)}
 
 
 def elements(arg, names):
     count = 1
     for size in arg["shape"]:
-        count *= evaluate(size, names)
+        count *= _evaluate(size, names)
     return count
 
 
@@ -151,7 +148,7 @@ class Product:
             self.buffers[arg["name"]] = address, count * KIND_BYTES[kind]
             arguments.append(ctypes.c_uint64(address))
         self.arguments = arguments
-        self.grid = tuple(evaluate(size, self.names) for size in v["grid"])
+        self.grid = tuple(_evaluate(size, self.names) for size in v["grid"])
         self.function, self.check = load(gpu, v), gpu.load(check_text())
         counters, bytes_ = self.buffers["tile_counters"]
         self.mistakes, self.counters = gpu.buffer(f"mistakes {number}", 16), bytes_ // 4

@@ -1,5 +1,6 @@
 /* Counting: see count.h for what is counted. */
 #include "count.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -36,8 +36,6 @@
 
 #include "../core/launch.h"
 
-#include <stdio.h>
-
 #define EMU_SECTOR_BYTES 32u
 
 typedef enum emu_work_class {
@@ -125,12 +123,5 @@ static inline void emu_add_access(emu_count_access *to, const emu_count_access *
     to->wavefronts += from->wavefronts;
     to->ideal_wavefronts += from->ideal_wavefronts;
 }
-
-/* report.c */
-void emu_write_report(const emu_launch *launch, const char *path);
-/* Writes a JSON string. */
-void emu_write_string(FILE *f, emu_text s);
-/* Whether the file is missing, empty, or begins with `begins`, as a report does. */
-bool emu_may_replace(const char *path, const char *begins);
 
 #endif

@@ -1,7 +1,7 @@
 /* See reach.h. */
 #include "reach.h"
 
-#include "count.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

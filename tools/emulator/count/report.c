@@ -2,6 +2,7 @@
    launch empties. KILN_EMU_REPORT_LINES=1 adds every instruction that was executed, with its line of the PTX text. A launch
    that failed has its result and no counters, since how far its blocks came is chance. */
 #define _POSIX_C_SOURCE 200809L /* S_ISREG */
+#include "report.h"
 #include "count.h"
 
 #include <inttypes.h>

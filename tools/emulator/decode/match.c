@@ -372,18 +372,16 @@ static const emu_row *find_in_order(const emu_instruction *i, emu_mods *mods)
     for (size_t t = 0; t < level->table_count; t++)
         for (size_t n = 0; n < level->tables[t]->count; n++) {
             const emu_row *row = &level->tables[t]->rows[n];
-            if (emu_text_is(i->opcode, row->opcode) && match_in_order(row, i, mods) &&
+            if (emu_text_is(i->opcode, row->opcode) && !row->lacks && match_in_order(row, i, mods) &&
                 takes_operands(row, i->operand_count))
                 return row;
         }
     return NULL;
 }
 
-/* ---- what a pattern does not say ----------------------------------------------------------------------------------- */
+/* ---- versions and targets ------------------------------------------------------------------------------------------- */
 
-/* Versions and targets that modifiers need, and words and operands that exclude each other. Each is a refusal of ptxas 13.0. */
-
-/* Modifiers that need more than the row that they stand in. */
+/* Modifiers that need more than the row that they stand in, by ptxas 13.0. */
 static const struct {
     const char *word;
     unsigned version, target;
@@ -445,156 +443,15 @@ static bool is_target_of(const emu_decode_input *in, const emu_instruction *i, c
     return false;
 }
 
-/* The first modifier that begins like this; NULL: none. */
-static const emu_text *find_modifier(const emu_instruction *i, const char *prefix)
-{
-    for (size_t m = 0; m < i->modifier_count; m++)
-        if (i->modifiers[m].size >= strlen(prefix) && memcmp(i->modifiers[m].at, prefix, strlen(prefix)) == 0)
-            return &i->modifiers[m];
-    return NULL;
-}
-
-static bool is_one_of(const emu_instruction *i, const char *opcodes)
-{
-    char quoted[32];
-    size_t size = i->opcode.size;
-    if (size > sizeof quoted - 3)
-        return false;
-    quoted[0] = quoted[size + 1] = ' ';
-    memcpy(quoted + 1, i->opcode.at, size);
-    quoted[size + 2] = '\0';
-    return strstr(opcodes, quoted) != NULL;
-}
-
-static bool has_cache_operator(const emu_instruction *i)
-{
-    static const char *const operators[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt"};
-    for (size_t m = 0; m < i->modifier_count; m++)
-        for (size_t o = 0; o < sizeof operators / sizeof *operators; o++)
-            if (emu_text_is(i->modifiers[m], operators[o]))
-                return true;
-    return false;
-}
-
-static const char *refusal_of_memory(const emu_instruction *i, const emu_mods *mods)
-{
-    bool is_global = mods->space == EMU_GLOBAL || mods->space == EMU_GENERIC;
-    if (!is_one_of(i, " ld st atom red "))
-        return NULL;
-    if (!is_global && (find_modifier(i, "L1::") || find_modifier(i, "L2::")))
-        return "a cache hint is for global memory";
-    if (find_modifier(i, "L1::") && has_cache_operator(i))
-        return "a cache operator excludes an eviction priority of L1";
-    return NULL;
-}
-
-static const char *refusal_of_vector(const emu_instruction *i, const emu_mods *mods)
-{
-    if (mods->count == 1 || !is_one_of(i, " ldu mov "))
-        return NULL;
-    if (mods->type == EMU_PRED)
-        return "predicates are moved one by one";
-    return emu_types[mods->type].bytes * mods->count > 16 ? "a vector cannot be wider than 128 bits" : NULL;
-}
-
-static const char *refusal_of_barrier(const emu_instruction *i)
-{
-    bool arrives =
-        is_one_of(i, " mbarrier ") && find_modifier(i, "arrive") && find_modifier(i, "shared::cluster");
-    return arrives && i->operands[0].kind != EMU_OPERAND_SINK ? "with .shared::cluster the destination is '_'"
-                                                              : NULL;
-}
-
-static const char *refusal_of_count(const emu_instruction *i)
-{
-    uint64_t n = i->operand_count ? i->operands[0].value : 0;
-    return is_one_of(i, " setmaxnreg ") && (n < 24 || n > 256 || n % 8)
-               ? "the number of registers is a multiple of 8 from 24 to 256"
-               : NULL;
-}
-
 static bool is_allowed(const emu_decode_input *in, const emu_instruction *i, const emu_row *row,
                        const emu_mods *mods)
 {
     if (!is_target_of(in, i, row))
         return false;
-    const char *refusal = refusal_of_memory(i, mods);
-    refusal = refusal ? refusal : refusal_of_vector(i, mods);
-    refusal = refusal ? refusal : refusal_of_barrier(i);
-    refusal = refusal ? refusal : refusal_of_count(i);
+    const char *refusal = row->refuse ? row->refuse(i, mods) : NULL;
     if (refusal)
         emu_log_error(in->log, i->line, i->text, "%s", refusal);
     return !refusal;
-}
-
-/* ---- what is not emulated ------------------------------------------------------------------------------------------ */
-
-/* Instructions of the ISA, so that a module that needs one is refused by name. */
-static const struct {
-    const char *opcode, *modifier; /* NULL: any */
-    const char *what;
-} refused[] = {
-    {"wgmma", NULL, "'wgmma' is"},
-    {"tcgen05", NULL, "'tcgen05' is"},
-    {"multimem", NULL, "'multimem' is"},
-    {"mapa", NULL, "'mapa' (clusters) is"},
-    {"getctarank", NULL, "'getctarank' (clusters) is"},
-    {"clusterlaunchcontrol", NULL, "'clusterlaunchcontrol' is"},
-    {"tensormap", NULL, "'tensormap' is"},
-    {"wmma", NULL, "'wmma' is"},
-    {"tex", NULL, "'tex' is"},
-    {"tld4", NULL, "'tld4' is"},
-    {"txq", NULL, "'txq' is"},
-    {"istypep", NULL, "'istypep' is"},
-    {"suld", NULL, "'suld' is"},
-    {"sust", NULL, "'sust' is"},
-    {"sured", NULL, "'sured' is"},
-    {"suq", NULL, "'suq' is"},
-    {"stacksave", NULL, "'stacksave' is"},
-    {"stackrestore", NULL, "'stackrestore' is"},
-    {"alloca", NULL, "'alloca' is"},
-    {"fence", "tensormap::generic", "'fence.proxy.tensormap' is"},
-    {"fence", "sync_restrict::shared::cta", "'fence' with .sync_restrict (clusters) is"},
-    {"fence", "sync_restrict::shared::cluster", "'fence' with .sync_restrict (clusters) is"},
-    {"cvta", "shared::cluster", "'cvta.shared::cluster' is"},
-    {"isspacep", "shared::cluster", "'isspacep.shared::cluster' is"},
-    {"cp", "bulk", "'cp.async.bulk' is"},
-    {"cp", "reduce", "'cp.reduce.async' is"},
-    {"barrier", "cluster", "'barrier.cluster' is"},
-    {"st", "async", "'st.async' is"},
-    {"st", "bulk", "'st.bulk' is"},
-    {"red", "async", "'red.async' is"},
-    {"mma", "sp", "'mma.sp' is"},
-    {"mma", "sp::ordered_metadata", "'mma.sp' is"},
-    {"mma", "block_scale", "'mma' with .block_scale is"},
-    {"ldmatrix", "m16n16", "'ldmatrix.m16n16' is"},
-    {"ldmatrix", "m8n16", "'ldmatrix.m8n16' is"},
-    {"stmatrix", "m16n8", "'stmatrix.m16n8' is"},
-    {"cvt", "rs", "'cvt.rs' is"},
-    {"cvt", "s2f6x2", "'cvt' with .s2f6x2 is"},
-};
-
-static const char *const video[] = {
-    "vadd",  "vsub",  "vabsdiff", "vmin",      "vmax",      "vshl",  "vshr",  "vmad",
-    "vset",  "vadd2", "vsub2",    "vavrg2",    "vabsdiff2", "vmin2", "vmax2", "vset2",
-    "vadd4", "vsub4", "vavrg4",   "vabsdiff4", "vmin4",     "vmax4", "vset4",
-};
-
-static const char *what_is_refused(const emu_instruction *i)
-{
-    for (size_t n = 0; n < sizeof video / sizeof *video; n++)
-        if (emu_text_is(i->opcode, video[n]))
-            return "this video instruction is";
-    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
-        if (!emu_text_is(i->opcode, refused[n].opcode))
-            continue;
-        if (!refused[n].modifier)
-            return refused[n].what;
-        for (unsigned m = 0; m < i->modifier_count; m++)
-            if (emu_text_is(i->modifiers[m], refused[n].modifier))
-                return refused[n].what;
-    }
-    return NULL;
 }
 
 /* ---- the row of an instruction ------------------------------------------------------------------------------------- */
@@ -614,7 +471,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
         kinds[n] = kind_of(i->opcode, i->modifiers[n]);
     const emu_level *level = emu_host_level();
     size_t best = 0;
-    const char *wanted = "";
+    const char *wanted = "", *lacks = NULL;
     bool known = false;
     const emu_row *other_count =
         NULL; /* right but for the number of operands, which the decoder will report */
@@ -624,6 +481,11 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
             const char *row_wanted;
             if (!emu_text_is(i->opcode, row->opcode))
                 continue;
+            if (row->lacks) {
+                if (!lacks && emu_has_modifier(i, row->modifiers))
+                    lacks = row->lacks;
+                continue;
+            }
             if (match_row(row, i, kinds, mods, &m, &row_wanted)) {
                 put_in_order(&m, ordered);
                 if (takes_operands(row, i->operand_count))
@@ -636,9 +498,8 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
             }
             known = true;
         }
-    const char *what = what_is_refused(i);
-    if (what) {
-        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", what);
+    if (lacks) {
+        emu_log_unsupported(in->log, i->line, i->text, "%s not emulated", lacks);
         return NULL;
     }
     if (other_count) {

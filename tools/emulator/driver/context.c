@@ -77,9 +77,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     emu_device *d;
-    CUresult r = emu_find_device(ordinal, &d);
-    if (r != CUDA_SUCCESS)
-        return r;
+    EMU_CHECK(emu_find_device(ordinal, &d));
     pthread_mutex_lock(&primary_lock);
     if (is_active(d))
         destroy(d->primary);
@@ -212,9 +210,7 @@ CUresult cuCtxSynchronize(void)
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-    CUresult r = find_context(&context);
-    if (r != CUDA_SUCCESS)
-        return r;
+    EMU_CHECK(find_context(&context));
     return synchronize(context);
 }
 

@@ -114,9 +114,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
     EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    if (r != CUDA_SUCCESS)
-        return r;
+    EMU_CHECK(emu_check_stream(context, &stream));
     return emu_is(exec, EMU_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -239,25 +239,10 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
     }
 }
 
-HANDLER(mbarrier_arrive)
-{
-    arrive(w, op, mask, false, false);
-}
-
-HANDLER(mbarrier_arrive_once)
-{
-    arrive(w, op, mask, false, true);
-}
-
-HANDLER(mbarrier_drop)
-{
-    arrive(w, op, mask, true, false);
-}
-
-HANDLER(mbarrier_drop_once)
-{
-    arrive(w, op, mask, true, true);
-}
+HANDLER_CALLS(mbarrier_arrive, arrive, false, false)
+HANDLER_CALLS(mbarrier_arrive_once, arrive, false, true)
+HANDLER_CALLS(mbarrier_drop, arrive, true, false)
+HANDLER_CALLS(mbarrier_drop_once, arrive, true, true)
 
 static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool completes)
 {
@@ -277,15 +262,8 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
     }
 }
 
-HANDLER(mbarrier_expect)
-{
-    add_transactions(w, op, mask, false);
-}
-
-HANDLER(mbarrier_complete)
-{
-    add_transactions(w, op, mask, true);
-}
+HANDLER_CALLS(mbarrier_expect, add_transactions, false)
+HANDLER_CALLS(mbarrier_complete, add_transactions, true)
 
 /* Arguments: predicate, address, state or parity, time. Waiting is left to the program's loop. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
@@ -313,25 +291,10 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
         emu_yield(w);
 }
 
-HANDLER(mbarrier_test)
-{
-    test(w, op, mask, false, false);
-}
-
-HANDLER(mbarrier_test_parity)
-{
-    test(w, op, mask, true, false);
-}
-
-HANDLER(mbarrier_try)
-{
-    test(w, op, mask, false, true);
-}
-
-HANDLER(mbarrier_try_parity)
-{
-    test(w, op, mask, true, true);
-}
+HANDLER_CALLS(mbarrier_test, test, false, false)
+HANDLER_CALLS(mbarrier_test_parity, test, true, false)
+HANDLER_CALLS(mbarrier_try, test, false, true)
+HANDLER_CALLS(mbarrier_try_parity, test, true, true)
 
 HANDLER(mbarrier_pending)
 {
@@ -358,31 +321,24 @@ HANDLER(copy_arrive)
     }
 }
 
-/* Registers are not scarce. */
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-}
-
-#define COPY    " p:shared|shared::cta global L2::cache_hint? @prefetch?"
-#define CTA     " p:shared|shared::cta?"
-#define CLUSTER " p:shared|shared::cta|shared::cluster?"
-#define RELEASE " release|relaxed cta|cluster"
-#define ACQUIRE " acquire|relaxed cta|cluster"
+#define COPY            " p:shared|shared::cta global L2::cache_hint? @prefetch?"
+#define CTA             " p:shared|shared::cta?"
+#define CLUSTER         " p:shared|shared::cta|shared::cluster?"
+#define RELEASE         " release|relaxed cta|cluster"
+#define ACQUIRE         " acquire|relaxed cta|cluster"
+#define ARRIVE(handler) .run = handler, .refuse = emu_refuse_token
 #define ARRIVAL(name, handler)                                                                               \
     {"mbarrier", name CTA " b64", "=_b64 []", 70, 80, .run = handler##_once},                                \
         {"mbarrier", name CTA " b64", "=_b64 [] u32", 78, 90, .run = handler},                               \
-        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 []", 80, 80, .run = handler##_once},                \
-        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},                   \
-        {"mbarrier", name CLUSTER " b64", "=_b64 []", 80, 90, .run = handler##_once},                        \
-        {"mbarrier", name CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},                           \
+        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 []", 80, 80, ARRIVE(handler##_once)},               \
+        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                  \
+        {"mbarrier", name CLUSTER " b64", "=_b64 []", 80, 90, ARRIVE(handler##_once)},                       \
+        {"mbarrier", name CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                          \
         {"mbarrier", name " m:-|noComplete" CTA " b64", "=_b64 [] u32", 70, 80, .run = handler},             \
         {"mbarrier", name " m:-|noComplete release cta" CTA " b64", "=_b64 [] u32", 80, 80, .run = handler}, \
-        {"mbarrier", name " m:-|-|expect_tx" CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler},        \
+        {"mbarrier", name " m:-|-|expect_tx" CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},       \
     {                                                                                                        \
-        "mbarrier", name " m:-|-|expect_tx" RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, .run = handler   \
+        "mbarrier", name " m:-|-|expect_tx" RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)  \
     }
 #define WAIT(name, version, target, operands, handler)                                                       \
     {"mbarrier", name CTA " b64", operands, version, target, .run = handler},                                \
@@ -410,7 +366,8 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing},
+    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing,
+     .refuse = emu_refuse_count},
 };
 
 EXPORT_ROWS(emu_rows_async);

@@ -150,15 +150,8 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     w->polls += !changed;
 }
 
-HANDLER(atom)
-{
-    atomic(w, op, mask, 1, true);
-}
-
-HANDLER(red)
-{
-    atomic(w, op, mask, 0, false);
-}
+HANDLER_CALLS(atom, atomic, 1, true)
+HANDLER_CALLS(red, atomic, 0, false)
 
 /* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
    if any, then the sources. */
@@ -181,15 +174,8 @@ static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
     }
 }
 
-HANDLER(atom_vector)
-{
-    vector(w, op, mask, 1, true);
-}
-
-HANDLER(red_vector)
-{
-    vector(w, op, mask, 0, false);
-}
+HANDLER_CALLS(atom_vector, vector, 1, true)
+HANDLER_CALLS(red_vector, vector, 0, false)
 
 typedef struct bits128 {
     uint64_t low, high;
@@ -293,29 +279,30 @@ static emu_handler *pick_red_vector(const emu_mods *m)
 #define SCALARS " L2::cache_hint? t:b32|b64|u32|u64|s32|s64|f32|f64"
 #define CAS_    "m:-|-|-|-|-|-|-|-|-|cas "
 #define EXCH_   "m:-|-|-|exch "
+#define PICK(f) .pick = f, .refuse = emu_refuse_hint
 
 static const emu_row rows[] = {
-    {"atom", SEM SPACE CAS_ "t:b16|b32|b64", "=_t [] t t", .pick = pick_cas},
-    {"atom", SEM SPACE CAS_ "t:b128", "=_t [] t t", 83, 90, .pick = pick_cas},
-    {"atom", SEM SPACE EXCH_ "L2::cache_hint? t:b128", "=_t [] t hint?", 83, 90, .pick = pick_exch_128},
-    {"atom", SEM SPACE OPERATIONS SCALARS, "=_t [] t hint?", .pick = pick_atom},
+    {"atom", SEM SPACE CAS_ "t:b16|b32|b64", "=_t [] t t", PICK(pick_cas)},
+    {"atom", SEM SPACE CAS_ "t:b128", "=_t [] t t", 83, 90, PICK(pick_cas)},
+    {"atom", SEM SPACE EXCH_ "L2::cache_hint? t:b128", "=_t [] t hint?", 83, 90, PICK(pick_exch_128)},
+    {"atom", SEM SPACE OPERATIONS SCALARS, "=_t [] t hint?", PICK(pick_atom)},
     {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "=_t [] t hint?", 62, 60,
-     .pick = pick_add_half_atom},
+     PICK(pick_add_half_atom)},
     {"atom", SEM SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "=_x [] x hint?", 78, 90,
-     .pick = pick_add_half_atom},
+     PICK(pick_add_half_atom)},
     {"atom", SEM "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "=*t [] *t hint?", 81, 90,
-     .pick = pick_atom_vector},
+     PICK(pick_atom_vector)},
     {"atom", SEM "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "=*x [] *x hint?", 81, 90,
-     .pick = pick_atom_vector},
-    {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", .pick = pick_red},
+     PICK(pick_atom_vector)},
+    {"red", SEM_RED SPACE OPERATIONS SCALARS, "[] t hint?", PICK(pick_red)},
     {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:f16|f16x2", "[] t hint?", 62, 60,
-     .pick = pick_add_half_red},
+     PICK(pick_add_half_red)},
     {"red", SEM_RED SPACE OPERATIONS " noftz L2::cache_hint? t:bf16|bf16x2", "[] x hint?", 78, 90,
-     .pick = pick_add_half_red},
+     PICK(pick_add_half_red)},
     {"red", SEM_RED "p:global? " OPERATIONS " L2::cache_hint? v:v2|v4 t:f32", "[] *t hint?", 81, 90,
-     .pick = pick_red_vector},
+     PICK(pick_red_vector)},
     {"red", SEM_RED "p:global? " OPERATIONS " noftz L2::cache_hint? v:v2|v4|v8 @half", "[] *x hint?", 81, 90,
-     .pick = pick_red_vector},
+     PICK(pick_red_vector)},
 };
 
 EXPORT_ROWS(emu_rows_atomic);

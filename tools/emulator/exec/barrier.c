@@ -38,36 +38,15 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, unsigned first_
                                .predicate = predicate});
 }
 
-HANDLER(bar_sync)
-{
-    arrive(w, op, mask, 0, EMU_WAIT_BARRIER, true, 0);
-}
-
-HANDLER(bar_arrive)
-{
-    arrive(w, op, mask, 0, EMU_WAIT_ARRIVE, true, 0);
-}
-
-HANDLER(barrier_sync)
-{
-    arrive(w, op, mask, 0, EMU_WAIT_BARRIER, op->mods.flags & EMU_ALIGNED, 0);
-}
-
-HANDLER(barrier_arrive)
-{
-    arrive(w, op, mask, 0, EMU_WAIT_ARRIVE, op->mods.flags & EMU_ALIGNED, 0);
-}
+HANDLER_CALLS(bar_sync, arrive, 0, EMU_WAIT_BARRIER, true, 0)
+HANDLER_CALLS(bar_arrive, arrive, 0, EMU_WAIT_ARRIVE, true, 0)
+HANDLER_CALLS(barrier_sync, arrive, 0, EMU_WAIT_BARRIER, (op->mods.flags & EMU_ALIGNED) != 0, 0)
+HANDLER_CALLS(barrier_arrive, arrive, 0, EMU_WAIT_ARRIVE, (op->mods.flags & EMU_ALIGNED) != 0, 0)
 
 /* d, a, b, c: the row without a thread count has the predicate in its place. */
-HANDLER(bar_red)
-{
-    arrive(w, op, mask, 1, EMU_WAIT_BARRIER, true, emu_predicate(w, op->arg[3]));
-}
-
-HANDLER(barrier_red)
-{
-    arrive(w, op, mask, 1, EMU_WAIT_BARRIER, op->mods.flags & EMU_ALIGNED, emu_predicate(w, op->arg[3]));
-}
+HANDLER_CALLS(bar_red, arrive, 1, EMU_WAIT_BARRIER, true, emu_predicate(w, op->arg[3]))
+HANDLER_CALLS(barrier_red, arrive, 1, EMU_WAIT_BARRIER, (op->mods.flags & EMU_ALIGNED) != 0,
+              emu_predicate(w, op->arg[3]))
 
 #define POPC_MODE  " m:-|popc t:u32"
 #define LOGIC_MODE " m:-|-|and|or t:pred"

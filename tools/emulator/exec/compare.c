@@ -140,25 +140,10 @@ static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, unsig
         emu_set_predicate(w, op->arg[1], mask, combine(m.combine, u, c));
 }
 
-HANDLER(setp)
-{
-    setp_with(w, op, mask, 2, 0);
-}
-
-HANDLER(setp_combined)
-{
-    setp_with(w, op, mask, 2, emu_predicate(w, op->arg[4]));
-}
-
-HANDLER(setp_half)
-{
-    setp_with(w, op, mask, 1, 0);
-}
-
-HANDLER(setp_half_combined)
-{
-    setp_with(w, op, mask, 1, emu_predicate(w, op->arg[3]));
-}
+HANDLER_CALLS(setp, setp_with, 2, 0)
+HANDLER_CALLS(setp_combined, setp_with, 2, emu_predicate(w, op->arg[4]))
+HANDLER_CALLS(setp_half, setp_with, 1, 0)
+HANDLER_CALLS(setp_half_combined, setp_with, 1, emu_predicate(w, op->arg[3]))
 
 static void store_truth(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t truth)
 {
@@ -189,15 +174,8 @@ static void set_with(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t c)
     SET_LANES(uint32_t, LANES_OF(uint32_t, 0), (t >> i & 1 ? one : 0) | (u >> i & 1 ? one << 16 : 0));
 }
 
-HANDLER(set)
-{
-    set_with(w, op, mask, 0);
-}
-
-HANDLER(set_combined)
-{
-    set_with(w, op, mask, emu_predicate(w, op->arg[3]));
-}
+HANDLER_CALLS(set, set_with, 0)
+HANDLER_CALLS(set_combined, set_with, emu_predicate(w, op->arg[3]))
 
 #define SELECT(bits)                                                                                         \
     HANDLER(selp_##bits)                                                                                     \

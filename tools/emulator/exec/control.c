@@ -6,10 +6,7 @@ static const emu_op *target_of(const emu_op *op)
     return (const emu_op *)(intptr_t)op->imm;
 }
 
-HANDLER(branch)
-{
-    emu_jump(w, op, mask, target_of(op));
-}
+HANDLER_CALLS(branch, emu_jump, target_of(op))
 
 /* bra.uni promises that all active lanes agree. */
 HANDLER(branch_uniform)
@@ -84,15 +81,8 @@ HANDLER(exit_)
     emu_exit_lanes(w, mask);
 }
 
-HANDLER(trap)
-{
-    emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED, "executes trap");
-}
-
-HANDLER(fail_assertion)
-{
-    emu_fault(w, op, mask, CUDA_ERROR_ASSERT, "fails an assertion");
-}
+HANDLER_CALLS(trap, emu_fault, CUDA_ERROR_LAUNCH_FAILED, "executes trap")
+HANDLER_CALLS(fail_assertion, emu_fault, CUDA_ERROR_ASSERT, "fails an assertion")
 
 HANDLER(fence)
 {
@@ -106,13 +96,6 @@ HANDLER(sleep_)
     (void)op;
     (void)mask;
     emu_yield(w);
-}
-
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
 }
 
 /* Grids run one after the other here: a check sees to it that nothing depends on that. */

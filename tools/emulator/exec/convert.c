@@ -367,15 +367,8 @@ static inline void each_half(emu_warp *w, const emu_op *op, uint32_t mask,
     }
 }
 
-HANDLER(narrow_packed)
-{
-    each_half(w, op, mask, to_narrow);
-}
-
-HANDLER(widen_packed)
-{
-    each_half(w, op, mask, from_narrow);
-}
+HANDLER_CALLS(narrow_packed, each_half, to_narrow)
+HANDLER_CALLS(widen_packed, each_half, from_narrow)
 
 /* ue8m0: the exponent of a power of two, biased by 127; 255 is NaN. */
 static uint64_t to_exponent(const emu_mods *m, uint64_t x)
@@ -401,10 +394,7 @@ HANDLER(exponent_pair)
     }
 }
 
-HANDLER(exponent_packed)
-{
-    each_half(w, op, mask, to_exponent);
-}
+HANDLER_CALLS(exponent_packed, each_half, to_exponent)
 
 static uint64_t from_exponent(const emu_mods *m, uint64_t x)
 {
@@ -412,10 +402,7 @@ static uint64_t from_exponent(const emu_mods *m, uint64_t x)
     return x == 255 ? 0x7fff : x == 0 ? 0x40 : x << 7; /* 2^-127 is subnormal in bf16 */
 }
 
-HANDLER(widen_exponent)
-{
-    each_half(w, op, mask, from_exponent);
-}
+HANDLER_CALLS(widen_exponent, each_half, from_exponent)
 
 static uint32_t clamp_bits(int32_t x, unsigned bits, bool has_sign)
 {

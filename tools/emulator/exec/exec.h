@@ -44,6 +44,13 @@
 
 #define HANDLER(name) static void name(emu_warp *w, const emu_op *op, uint32_t mask)
 
+/* A handler that is a function with more arguments. */
+#define HANDLER_CALLS(name, function, ...)                                                                   \
+    HANDLER(name)                                                                                            \
+    {                                                                                                        \
+        function(w, op, mask, __VA_ARGS__);                                                                  \
+    }
+
 /* d = f(a), f(a, b), f(a, b, c): T of the destination, A, B, C of the sources; a, b, c are this lane's values. */
 #define DEFINE1(name, T, A, value)                                                                           \
     static inline T name##_f(A a)                                                                            \
@@ -80,6 +87,14 @@
         const C *c_ = LANES_OF(const C, 3);                                                                  \
         SET_LANES(T, LANES_OF(T, 0), name##_f(a_[i], b_[i], c_[i]));                                         \
     }
+
+/* For prefetches, whose addresses need not be valid, hints, and limits of registers, which are not scarce. */
+static inline void nothing(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
 
 #define TYPES(name) static emu_handler *const name[EMU_TYPES]
 

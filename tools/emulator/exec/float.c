@@ -253,20 +253,9 @@ static inline void mixed(emu_warp *w, const emu_op *op, uint32_t mask, unsigned 
     }
 }
 
-HANDLER(mixed_add)
-{
-    mixed(w, op, mask, ADD, 1);
-}
-
-HANDLER(mixed_sub)
-{
-    mixed(w, op, mask, SUB, 1);
-}
-
-HANDLER(mixed_fma)
-{
-    mixed(w, op, mask, FMA, 2);
-}
+HANDLER_CALLS(mixed_add, mixed, ADD, 1)
+HANDLER_CALLS(mixed_sub, mixed, SUB, 1)
+HANDLER_CALLS(mixed_fma, mixed, FMA, 2)
 
 #define F32X2(name, sources, value)                                                                          \
     HANDLER(name)                                                                                            \

@@ -169,15 +169,8 @@ static void extreme_all(emu_warp *w, const emu_op *op, uint32_t mask, bool is_ma
     }
 }
 
-HANDLER(min)
-{
-    extreme_all(w, op, mask, false);
-}
-
-HANDLER(max)
-{
-    extreme_all(w, op, mask, true);
-}
+HANDLER_CALLS(min, extreme_all, false)
+HANDLER_CALLS(max, extreme_all, true)
 
 DEFINE1(neg_16, uint16_t, uint16_t, a ^ 0x8000)
 DEFINE1(abs_16, uint16_t, uint16_t, a & 0x7fff)

@@ -193,14 +193,6 @@ static emu_handler *pick_st(const emu_mods *m)
     return stores[__builtin_ctz(emu_types[m->type].bytes)][__builtin_ctz(m->count)];
 }
 
-/* A prefetch needs no valid address; nothing happens. */
-HANDLER(nothing)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-}
-
 /* cp.async.bulk.prefetch (ISA 9.7.9.25.4.3). Its bytes have to be there, but are not read: it is no access. */
 HANDLER(prefetch_bulk)
 {
@@ -248,39 +240,41 @@ HANDLER(discard)
 #define WIDE_32  " v:v8 t:b32|u32|s32|f32"
 #define WIDE_64  " v:v4 t:b64|u64|s64|f64"
 #define SCOPE    " cta|cluster|gpu|sys"
+#define LOAD     .pick = pick_ld, .refuse = emu_refuse_hint
+#define STORE    .pick = pick_st, .refuse = emu_refuse_hint
 
 static const emu_row rows[] = {
-    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
-    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
-    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
-    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
-    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv?" HINTS " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "volatile p:global? @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
-    {"ld", "volatile p:global? @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
-    {"ld", "volatile " STRONG " @prefetch?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"ld", "volatile p:local" VECTOR TYPE, LD, 91, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " STRONG HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, .pick = pick_ld},
-    {"ld", "mmio relaxed sys p:global? @mem", LD, 82, 70, .pick = pick_ld},
-    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv? t:b128", LD, 83, 70, .pick = pick_ld},
-    {"ld", "relaxed|acquire" SCOPE " " STRONG " t:b128", LD, 83, 70, .pick = pick_ld},
-    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch?" VECTOR TYPE, LD, 31, 32, .pick = pick_ld},
-    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch? t:b128", LD, 83, 70, .pick = pick_ld},
-    {"ldu", "p:global?" VECTOR TYPE, LD, .pick = pick_ld},
-    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
-    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
-    {"st", "weak? " ST_SPACE " wb|cg|cs|wt?" HINTS VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "volatile p:global?" WIDE_32, ST, 88, 100, .pick = pick_st},
-    {"st", "volatile p:global?" WIDE_64, ST, 88, 100, .pick = pick_st},
-    {"st", "volatile " STRONG VECTOR TYPE, ST, .pick = pick_st},
-    {"st", "volatile p:local" VECTOR TYPE, ST, 91, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_32, ST, 88, 100, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_64, ST, 88, 100, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " STRONG HINTS VECTOR TYPE, ST, 60, 70, .pick = pick_st},
-    {"st", "mmio relaxed sys p:global? @mem", ST, 82, 70, .pick = pick_st},
-    {"st", "weak? " ST_SPACE " wb|cg|cs|wt? t:b128", ST, 83, 70, .pick = pick_st},
-    {"st", "relaxed|release" SCOPE " " STRONG " t:b128", ST, 83, 70, .pick = pick_st},
+    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, LOAD},
+    {"ld", "weak? p:global? ca|cg|cs|lu|cv?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, LOAD},
+    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, LOAD},
+    {"ld", "p:global ca|cg|cs? nc" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, LOAD},
+    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv?" HINTS " @prefetch?" VECTOR TYPE, LD, LOAD},
+    {"ld", "volatile p:global? @prefetch?" WIDE_32, LD, 88, 100, LOAD},
+    {"ld", "volatile p:global? @prefetch?" WIDE_64, LD, 88, 100, LOAD},
+    {"ld", "volatile " STRONG " @prefetch?" VECTOR TYPE, LD, LOAD},
+    {"ld", "volatile p:local" VECTOR TYPE, LD, 91, LOAD},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_32, LD, 88, 100, LOAD},
+    {"ld", "relaxed|acquire" SCOPE " p:global?" HINTS_L2 " @prefetch?" WIDE_64, LD, 88, 100, LOAD},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG HINTS " @prefetch?" VECTOR TYPE, LD, 60, 70, LOAD},
+    {"ld", "mmio relaxed sys p:global? @mem", LD, 82, 70, LOAD},
+    {"ld", "weak? " LD_SPACE " ca|cg|cs|lu|cv? t:b128", LD, 83, 70, LOAD},
+    {"ld", "relaxed|acquire" SCOPE " " STRONG " t:b128", LD, 83, 70, LOAD},
+    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch?" VECTOR TYPE, LD, 31, 32, LOAD},
+    {"ld", "p:global ca|cg|cs? nc" HINTS " @prefetch? t:b128", LD, 83, 70, LOAD},
+    {"ldu", "p:global?" VECTOR TYPE, LD, .pick = pick_ld, .refuse = emu_refuse_vector},
+    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_32, ST, 88, 100, STORE},
+    {"st", "weak? p:global? wb|cg|cs|wt?" HINTS_L2 WIDE_64, ST, 88, 100, STORE},
+    {"st", "weak? " ST_SPACE " wb|cg|cs|wt?" HINTS VECTOR TYPE, ST, STORE},
+    {"st", "volatile p:global?" WIDE_32, ST, 88, 100, STORE},
+    {"st", "volatile p:global?" WIDE_64, ST, 88, 100, STORE},
+    {"st", "volatile " STRONG VECTOR TYPE, ST, STORE},
+    {"st", "volatile p:local" VECTOR TYPE, ST, 91, STORE},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_32, ST, 88, 100, STORE},
+    {"st", "relaxed|release" SCOPE " p:global?" HINTS_L2 WIDE_64, ST, 88, 100, STORE},
+    {"st", "relaxed|release" SCOPE " " STRONG HINTS VECTOR TYPE, ST, 60, 70, STORE},
+    {"st", "mmio relaxed sys p:global? @mem", ST, 82, 70, STORE},
+    {"st", "weak? " ST_SPACE " wb|cg|cs|wt? t:b128", ST, 83, 70, STORE},
+    {"st", "relaxed|release" SCOPE " " STRONG " t:b128", ST, 83, 70, STORE},
     {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
     {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
     {"prefetchu", "L1", "[]", .run = nothing},

@@ -218,12 +218,13 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
 
 #define MOV_TYPES    "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"
 #define MOV_TYPES_32 "t:b16|b32|u16|u32|s16|s32|f32"
+#define MOV          .run = mov_vector, .form = EMU_FORM_MOV, .refuse = emu_refuse_vector
 #define SPACES       "p:global|shared|shared::cta|local|const|param|param::entry"
 
 static const emu_row rows[] = {
-    {"mov", MOV_TYPES, "", .run = mov_vector, .form = EMU_FORM_MOV},
-    {"mov", "v:v2 " MOV_TYPES_32 "|b64|u64|s64|f64", "", .run = mov_vector, .form = EMU_FORM_MOV},
-    {"mov", "v:v4 " MOV_TYPES_32, "", .run = mov_vector, .form = EMU_FORM_MOV},
+    {"mov", MOV_TYPES, "", MOV},
+    {"mov", "v:v2 " MOV_TYPES_32 "|b64|u64|s64|f64", "", MOV},
+    {"mov", "v:v4 " MOV_TYPES_32, "", MOV},
     {"cvta", SPACES " t:u64", "=t &t", .run = cvta},
     {"cvta", "to " SPACES " t:u64", "=t t", .run = cvta},
     {"isspacep", SPACES, "=p u64", .run = isspacep},

@@ -39,7 +39,18 @@ typedef struct emu_row {
     emu_handler *const *by_type;                /* EMU_TYPES entries */
     emu_handler *(*pick)(const emu_mods *mods); /* NULL: this combination is none */
     emu_form form;
+    const char *(*refuse)(const emu_instruction *i, const emu_mods *mods); /* refusals.c; NULL: none */
+    const char *lacks; /* "'wgmma' is": it is not emulated; `modifiers` is then how one of its words begins */
 } emu_row;
+
+/* What a row's words and operands exclude: each returns why ptxas 13.0 refuses the instruction, or NULL. */
+const char *emu_refuse_hint(const emu_instruction *i, const emu_mods *mods);
+const char *emu_refuse_vector(const emu_instruction *i, const emu_mods *mods);
+const char *emu_refuse_token(const emu_instruction *i, const emu_mods *mods);
+const char *emu_refuse_count(const emu_instruction *i, const emu_mods *mods);
+
+/* Whether a modifier begins like this. */
+bool emu_has_modifier(const emu_instruction *i, const char *prefix);
 
 typedef struct emu_rows {
     const emu_row *rows;

@@ -16,7 +16,8 @@
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
     X(mma)                                                                                                   \
-    X(convert)
+    X(convert)                                                                                               \
+    X(lacking)
 
 #define DECLARE(name) extern const emu_rows EMU_LEVEL_NAME(emu_rows_##name);
 #define ADDRESS(name) &EMU_LEVEL_NAME(emu_rows_##name),

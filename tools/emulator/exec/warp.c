@@ -69,10 +69,7 @@ static void shfl_group(emu_warp *w, const emu_op *op, uint32_t group)
         emu_set_predicate(w, op->arg[1], group, in_range);
 }
 
-HANDLER(shfl)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 5), EMU_WAIT_LANES, shfl_group);
-}
+HANDLER_CALLS(shfl, for_each_group, LANES_OF(const uint32_t, 5), EMU_WAIT_LANES, shfl_group)
 
 enum { VOTE_ALL, VOTE_ANY, VOTE_UNI };
 
@@ -90,15 +87,8 @@ static void ballot_group(emu_warp *w, const emu_op *op, uint32_t group)
     ACTIVE_LANES(group) d[i] = p;
 }
 
-HANDLER(vote)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, vote_group);
-}
-
-HANDLER(ballot)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, ballot_group);
-}
+HANDLER_CALLS(vote, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, vote_group)
+HANDLER_CALLS(ballot, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, ballot_group)
 
 static inline uint64_t value_of(const emu_warp *w, const emu_op *op, unsigned arg, uint32_t lane)
 {
@@ -130,15 +120,8 @@ static void match_all_group(emu_warp *w, const emu_op *op, uint32_t group)
         emu_set_predicate(w, op->arg[1], group, all ? EMU_ALL : 0);
 }
 
-HANDLER(match_any)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, match_any_group);
-}
-
-HANDLER(match_all)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 3), EMU_WAIT_LANES, match_all_group);
-}
+HANDLER_CALLS(match_any, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, match_any_group)
+HANDLER_CALLS(match_all, for_each_group, LANES_OF(const uint32_t, 3), EMU_WAIT_LANES, match_all_group)
 
 enum { REDUX_ADD, REDUX_MIN, REDUX_MAX };
 
@@ -203,20 +186,9 @@ static void redux_float_group(emu_warp *w, const emu_op *op, uint32_t group)
     ACTIVE_LANES(group) d[i] = best;
 }
 
-HANDLER(redux)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_group);
-}
-
-HANDLER(redux_bits)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_bits_group);
-}
-
-HANDLER(redux_float)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_float_group);
-}
+HANDLER_CALLS(redux, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_group)
+HANDLER_CALLS(redux_bits, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_bits_group)
+HANDLER_CALLS(redux_float, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, redux_float_group)
 
 static void elect_group(emu_warp *w, const emu_op *op, uint32_t group)
 {
@@ -225,10 +197,7 @@ static void elect_group(emu_warp *w, const emu_op *op, uint32_t group)
     emu_set_predicate(w, op->arg[1], group, 1u << leader);
 }
 
-HANDLER(elect)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, elect_group);
-}
+HANDLER_CALLS(elect, for_each_group, LANES_OF(const uint32_t, 2), EMU_WAIT_LANES, elect_group)
 
 HANDLER(activemask)
 {
@@ -242,10 +211,7 @@ static void warp_barrier_group(emu_warp *w, const emu_op *op, uint32_t group)
     EMU_TELL(w->audience, warp_sync, w, group);
 }
 
-HANDLER(warp_barrier)
-{
-    for_each_group(w, op, mask, LANES_OF(const uint32_t, 0), EMU_WAIT_WARP, warp_barrier_group);
-}
+HANDLER_CALLS(warp_barrier, for_each_group, LANES_OF(const uint32_t, 0), EMU_WAIT_WARP, warp_barrier_group)
 
 static const emu_row rows[] = {
     {"shfl", "sync m:up|down|bfly|idx t:b32", "=t|p? t u32 u32 u32", 60, 30, .run = shfl},

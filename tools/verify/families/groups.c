@@ -305,6 +305,21 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s)
         fill_odd_numbers(numbers, random_fork(s, 2));
 }
 
+/* clang-format off */
+const input_pattern groups_code_patterns[] = {
+    {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
+    {"near-ties", PATTERN_LARGE,                  GROUPS_NEAR_TIE},
+    {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
+    {"denormal",  0,                              INPUT_DENORMAL},
+    {"largest",   0,                              INPUT_LARGEST},
+    {"zero",      0,                              INPUT_ZERO},
+    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, INPUT_ANY_BITS},
+    {"nonfinite", PATTERN_NONFINITE,              INPUT_NONFINITE},
+    {NULL,        0,                              0},
+};
+/* clang-format on */
+
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
 static void add_counts(edge_list *n, const uint64_t *counts, size_t count)

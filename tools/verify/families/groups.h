@@ -88,6 +88,16 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s);
  * what the product is rounded to decides. */
 double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g);
 
+/* Inputs of families that read codes. */
+extern const input_pattern groups_code_patterns[];
+
+/* A family of quantiser: `make` and the expected values are its file's. */
+#define GROUPS_ROW(family, arguments, inputs, expected)                                                      \
+    {                                                                                                        \
+        .name = family, .args = arguments, .patterns = inputs, .plan = groups_plan, .make = make,            \
+        .expect = expected, .expects_nonfinite = true                                                        \
+    }
+
 /* Notes sizes around every edge of groups and tiles, for several sizes of group where that is an argument. */
 void groups_plan(size_plan *sizes);
 

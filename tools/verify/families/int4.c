@@ -586,46 +586,11 @@ static const input_pattern pack_patterns[] = {
     {"nonfinite-scale", PATTERN_NONFINITE,              GROUPS_NONFINITE_SCALE},
     {NULL,              0,                              0},
 };
-
-static const input_pattern code_patterns[] = {
-    {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
-    {"near-ties", PATTERN_LARGE,                  GROUPS_NEAR_TIE},
-    {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
-    {"denormal",  0,                              INPUT_DENORMAL},
-    {"largest",   0,                              INPUT_LARGEST},
-    {"zero",      0,                              INPUT_ZERO},
-    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, INPUT_ANY_BITS},
-    {"nonfinite", PATTERN_NONFINITE,              INPUT_NONFINITE},
-    {NULL,        0,                              0},
-};
 /* clang-format on */
 
-const family_row int4_scale_row = {.name = "int4_scale",
-                                   .args = "in scale n",
-                                   .patterns = element_patterns,
-                                   .plan = groups_plan,
-                                   .make = make,
-                                   .expect = expect_scale,
-                                   .expects_nonfinite = true};
-const family_row int4_pack_row = {.name = "int4_pack",
-                                  .args = "in scale packed n",
-                                  .patterns = pack_patterns,
-                                  .plan = groups_plan,
-                                  .make = make,
-                                  .expect = expect_pack,
-                                  .expects_nonfinite = true};
-const family_row int4_quantize_row = {.name = "int4_quantize",
-                                      .args = "in scale packed n",
-                                      .patterns = element_patterns,
-                                      .plan = groups_plan,
-                                      .make = make,
-                                      .expect = expect_quantize,
-                                      .expects_nonfinite = true};
-const family_row int4_unpack_row = {.name = "int4_unpack",
-                                    .args = "packed scale out n",
-                                    .patterns = code_patterns,
-                                    .plan = groups_plan,
-                                    .make = make,
-                                    .expect = expect_unpack,
-                                    .expects_nonfinite = true};
+const family_row int4_scale_row = GROUPS_ROW("int4_scale", "in scale n", element_patterns, expect_scale);
+const family_row int4_pack_row = GROUPS_ROW("int4_pack", "in scale packed n", pack_patterns, expect_pack);
+const family_row int4_quantize_row =
+    GROUPS_ROW("int4_quantize", "in scale packed n", element_patterns, expect_quantize);
+const family_row int4_unpack_row =
+    GROUPS_ROW("int4_unpack", "packed scale out n", groups_code_patterns, expect_unpack);

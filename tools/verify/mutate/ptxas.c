@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../pool.h"
+#include "../../support/files.h"
 
 extern char **environ;
 
@@ -32,24 +32,6 @@ static bool run_ptxas(char *const *arguments, const char *printed)
     bool runs = posix_spawnp(&process, arguments[0], &actions, NULL, arguments, environ) == 0;
     posix_spawn_file_actions_destroy(&actions);
     return runs && waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* Null: it cannot be read. */
-static unsigned char *read_file(const char *path, size_t *bytes, pool *memory)
-{
-    FILE *in = fopen(path, "rb");
-    unsigned char *read = NULL;
-    long length = -1;
-    if (in && fseek(in, 0, SEEK_END) == 0)
-        length = ftell(in);
-    if (length >= 0) {
-        rewind(in);
-        read = pool_allocate(memory, (size_t)length + 1);
-        *bytes = fread(read, 1, (size_t)length, in);
-    }
-    if (in)
-        fclose(in);
-    return read;
 }
 
 static bool write_file(const char *path, const char *text)
@@ -75,8 +57,8 @@ bool ptxas_find(char *version, size_t bytes)
     if (!make_folder(folder))
         return false;
     snprintf(path, sizeof path, "%s/version", folder);
-    unsigned char *said = run_ptxas(arguments, path) ? read_file(path, &length, &memory) : NULL;
-    const char *release = said ? strstr((char *)said, "release ") : NULL;
+    const char *said = run_ptxas(arguments, path) ? file_read(&memory, path, &length) : NULL;
+    const char *release = said ? strstr(said, "release ") : NULL;
     if (release)
         snprintf(version, bytes, "%.*s", (int)strcspn(release, "\n"), release);
     remove(path);
@@ -98,7 +80,7 @@ static bool find_target(const char *text, char *target, size_t bytes)
 }
 
 /* Null: it is refused. */
-static unsigned char *compile(const char *folder, const char *text, size_t *bytes, pool *memory)
+static char *compile(const char *folder, const char *text, size_t *bytes, pool *memory)
 {
     char source[PATH_BYTES], result[PATH_BYTES], target[32], program[] = "ptxas", arch[] = "-arch",
                                                              out[] = "-o";
@@ -107,7 +89,7 @@ static unsigned char *compile(const char *folder, const char *text, size_t *byte
     snprintf(result, sizeof result, "%s/code.cubin", folder);
     bool compiles = find_target(text, target, sizeof target) && write_file(source, text) &&
                     run_ptxas(arguments, "/dev/null");
-    unsigned char *code = compiles ? read_file(result, bytes, memory) : NULL;
+    char *code = compiles ? file_read(memory, result, bytes) : NULL;
     remove(source);
     remove(result);
     return code;
@@ -116,7 +98,7 @@ static unsigned char *compile(const char *folder, const char *text, size_t *byte
 /* ---- machine code ------------------------------------------------------------------------------------------------ */
 
 typedef struct sections {
-    const unsigned char *file;
+    const char *file;
     size_t bytes;
     Elf64_Ehdr head;
     Elf64_Shdr names;
@@ -132,7 +114,7 @@ static bool read_section(const sections *s, size_t i, Elf64_Shdr *section)
            (section->sh_offset <= s->bytes && section->sh_size <= s->bytes - section->sh_offset);
 }
 
-static bool open_sections(sections *s, const unsigned char *file, size_t bytes)
+static bool open_sections(sections *s, const char *file, size_t bytes)
 {
     *s = (sections){.file = file, .bytes = bytes};
     if (bytes < sizeof s->head)
@@ -144,8 +126,7 @@ static bool open_sections(sections *s, const unsigned char *file, size_t bytes)
 
 static const char *name_of(const sections *s, const Elf64_Shdr *section)
 {
-    return section->sh_name < s->names.sh_size ? (const char *)s->file + s->names.sh_offset + section->sh_name
-                                               : "";
+    return section->sh_name < s->names.sh_size ? s->file + s->names.sh_offset + section->sh_name : "";
 }
 
 /* What is executed, and what it reads. */
@@ -171,8 +152,7 @@ static bool same_section(const sections *a, const sections *b, size_t i)
             memcmp(a->file + one.sh_offset, b->file + other.sh_offset, one.sh_size) == 0);
 }
 
-static bool same_code(const unsigned char *one, size_t one_bytes, const unsigned char *other,
-                      size_t other_bytes)
+static bool same_code(const char *one, size_t one_bytes, const char *other, size_t other_bytes)
 {
     sections a, b;
     if (!open_sections(&a, one, one_bytes) || !open_sections(&b, other, other_bytes) ||
@@ -191,8 +171,8 @@ code_comparison ptxas_compare(const char *one, const char *other)
     size_t one_bytes = 0, other_bytes = 0;
     if (!make_folder(folder))
         return CODE_REFUSED;
-    const unsigned char *a = compile(folder, one, &one_bytes, &memory),
-                        *b = a ? compile(folder, other, &other_bytes, &memory) : NULL;
+    const char *a = compile(folder, one, &one_bytes, &memory),
+               *b = a ? compile(folder, other, &other_bytes, &memory) : NULL;
     code_comparison result = CODE_REFUSED;
     if (a && b)
         result = same_code(a, one_bytes, b, other_bytes) ? CODE_SAME : CODE_DIFFERS;

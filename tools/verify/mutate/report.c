@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../files.h"
-#include "../json.h"
+#include "../../support/files.h"
+#include "../../support/json.h"
 #include "trial.h"
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
@@ -62,14 +62,6 @@ static const char *new_family(const trials *t, size_t i)
 static const char *const fates[] = {
     [MUTANT_KILLED] = "killed", [MUTANT_LIVES] = "lives", [MUTANT_SAME_CODE] = "same code"};
 
-/* "sm_90a" */
-static void write_target(const kiln_image *image, char *text, size_t bytes)
-{
-    static const char *const kinds[] = {
-        [KILN_TARGET_BASE] = "", [KILN_TARGET_ARCH] = "a", [KILN_TARGET_FAMILY] = "f"};
-    snprintf(text, bytes, "sm_%u%s", image->sm, kinds[image->kind]);
-}
-
 enum { STATEMENT_BYTES = 240 };
 
 /* In one line, without what is around it. */
@@ -93,7 +85,7 @@ static described describe(const trials *t, size_t i)
     pool scratch = {NULL};
     described d = {.line = ptx_text_line(&s->text, m->statement.at)};
     const char *changed = mutation_apply(&s->text, &m->change, &scratch);
-    write_target(s->image, d.target, sizeof d.target);
+    device_describe_target(s->image, d.target, sizeof d.target);
     write_statement(s->text.bytes + m->statement.at, m->statement.length, d.before);
     write_statement(changed + m->statement.at,
                     m->statement.length + strlen(m->change.text) - m->change.span.length, d.after);
@@ -182,9 +174,7 @@ static void write_tally(FILE *out, trial_tally t)
 
 static void write_row(FILE *out, const char *of, const char *name, trial_tally t, bool is_first)
 {
-    fputs(is_first ? "\n    {" : ",\n    {", out);
-    json_member(out, of, name);
-    fputs(", ", out);
+    json_print(out, is_first ? "\n    {%s: %s, " : ",\n    {%s: %s, ", of, name);
     write_tally(out, t);
     fputc('}', out);
 }
@@ -193,36 +183,22 @@ static void write_mutant(FILE *out, const trials *t, size_t i)
 {
     const described d = describe(t, i);
     const trial *one = &t->list[i];
-    const struct {
-        const char *name, *text;
-    } members[] = {{"id", subject_of(t, i)->variant->id},
-                   {"target", d.target},
-                   {"kind", mutation_name(one->mutant.kind)},
-                   {"before", d.before},
-                   {"after", d.after},
-                   {"result", fates[one->result.fate]},
-                   {"detail", one->result.detail}};
-    fprintf(out, "%s\n    {\"number\": %" PRIu64 ", \"line\": %zu", i ? "," : "", one->number, d.line);
-    for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
-        fputs(", ", out);
-        json_member(out, members[k].name, members[k].text);
-    }
-    fprintf(out, ", \"crashed\": %s}", one->result.has_crashed ? "true" : "false");
+    fputs(i ? ",\n    {" : "\n    {", out);
+    json_print(out,
+               "\"number\": %" PRIu64
+               ", \"line\": %zu, \"id\": %s, \"target\": %s, \"kind\": %s, \"before\": %s, "
+               "\"after\": %s, \"result\": %s, \"detail\": %s, \"crashed\": %c}",
+               one->number, d.line, subject_of(t, i)->variant->id, d.target, mutation_name(one->mutant.kind),
+               d.before, d.after, fates[one->result.fate], one->result.detail, one->result.has_crashed);
 }
 
 static void write_all(FILE *out, const trials *t, const manifest *m, const device *d, const options *o)
 {
     bool is_first = true;
-    fputs("{\n  ", out);
-    json_member(out, "bundle", m->bundle);
-    fputs(",\n  ", out);
-    json_member(out, "device", d->name);
-    fprintf(out,
-            ",\n  \"sm\": %u,\n  \"seed\": %" PRIu64 ",\n  \"asked\": %" PRIu64
-            ",\n  \"not_loaded\": %" PRIu64 ",\n  ",
-            d->loader.device.sm, o->run.seed, o->mutants, t->redrawn);
-    json_member(out, "ptxas", t->ptxas);
-    fputs(",\n  ", out);
+    json_print(out,
+               "{\n  \"bundle\": %s,\n  \"device\": %s,\n  \"sm\": %u,\n  \"seed\": %" PRIu64
+               ",\n  \"asked\": %" PRIu64 ",\n  \"not_loaded\": %" PRIu64 ",\n  \"ptxas\": %s,\n  ",
+               m->bundle, d->name, d->loader.device.sm, o->run.seed, o->mutants, t->redrawn, t->ptxas);
     write_tally(out, trials_tally(t, NULL, MUTATION_KINDS));
     fputs(",\n  \"families\": [", out);
     for (size_t i = 0; i < t->count; i++)

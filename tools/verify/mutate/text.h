@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../pool.h"
+#include "../../support/pool.h"
 
 typedef struct text_span {
     size_t at, length; /* in the text */

@@ -2,7 +2,7 @@
 #ifndef VERIFY_MUTATE_TRIAL_H
 #define VERIFY_MUTATE_TRIAL_H
 
-#include "../files.h"
+#include "../../support/files.h"
 #include "../options.h"
 #include "draw.h"
 

@@ -1,6 +1,6 @@
 /* Memory that is freed all at once. Running out of it ends the program with a message and status 3. */
-#ifndef VERIFY_POOL_H
-#define VERIFY_POOL_H
+#ifndef SUPPORT_POOL_H
+#define SUPPORT_POOL_H
 
 #include <stddef.h>
 

@@ -13,33 +13,38 @@
 enum { MOST_BYTES = 1 << 28 };
 #define ENDING ".tmp" /* of what becomes the file at the end */
 
-char *file_read(pool *p, const char *path, size_t *length)
+char *file_read_all(pool *p, FILE *in, size_t most, size_t *length)
 {
-    FILE *in = fopen(path, "rb");
     size_t room = 1 << 16;
-    *length = 0;
-    if (!in)
-        return NULL;
     char *text = pool_allocate(p, room + 1);
+    *length = 0;
     for (; (*length += fread(text + *length, 1, room - *length, in)) == room; room *= 2) {
-        if (room == MOST_BYTES) {
-            fclose(in);
-            *length = 0;
+        if (room >= most) {
             errno = EFBIG;
+            *length = 0;
             return NULL;
         }
         char *wider = pool_allocate(p, 2 * room + 1);
         memcpy(wider, text, room);
         text = wider;
     }
-    const int why = errno;
-    const bool is_read = !ferror(in); /* a folder is not */
-    fclose(in);
-    errno = why;
-    if (is_read)
+    if (!ferror(in)) /* as a folder is */
         return text;
     *length = 0;
     return NULL;
+}
+
+char *file_read(pool *p, const char *path, size_t *length)
+{
+    FILE *in = fopen(path, "rb");
+    *length = 0;
+    if (!in)
+        return NULL;
+    char *text = file_read_all(p, in, MOST_BYTES, length);
+    const int why = errno;
+    fclose(in);
+    errno = why;
+    return text;
 }
 
 void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1])

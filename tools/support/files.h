@@ -1,6 +1,6 @@
 /* Files, read whole, and written whole or not at all. */
-#ifndef VERIFY_FILES_H
-#define VERIFY_FILES_H
+#ifndef SUPPORT_FILES_H
+#define SUPPORT_FILES_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +9,9 @@
 
 /* A NUL follows the bytes. Null, with errno and length 0, if it cannot be read or has 256 MiB or more. */
 char *file_read(pool *p, const char *path, size_t *length);
+
+/* The same of a stream, which may be a pipe, and of another limit than 256 MiB: a power of two. */
+char *file_read_all(pool *p, FILE *in, size_t most, size_t *length);
 
 /* 32 hex digits of XXH3. */
 enum { HASH_DIGITS = 32 };

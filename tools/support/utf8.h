@@ -1,6 +1,6 @@
 /* UTF-8, as the reports write it. */
-#ifndef VERIFY_UTF8_H
-#define VERIFY_UTF8_H
+#ifndef SUPPORT_UTF8_H
+#define SUPPORT_UTF8_H
 
 #include <stddef.h>
 

@@ -1,0 +1,18 @@
+/* Writes what the observers of this folder have counted. */
+#ifndef EMU_COUNT_REPORT_H
+#define EMU_COUNT_REPORT_H
+
+#include "../core/launch.h"
+
+#include <stdio.h>
+
+/* Appends the launch's counters to the file, which the process's first launch begins. */
+void emu_write_report(const emu_launch *launch, const char *path);
+
+/* Writes a JSON string. */
+void emu_write_string(FILE *f, emu_text s);
+
+/* Whether the file is missing, empty, or begins with `begins`, as a report does. */
+bool emu_may_replace(const char *path, const char *begins);
+
+#endif
