@@ -161,7 +161,9 @@ int groups_kind_of(problem *p, random_stream s, uint64_t g, int own)
         return problem_find(p, "packed") ? GROUPS_HARD : own; /* codes are what may differ */
     if (share == GROUPS_AT)
         return GROUPS_THRESHOLDS;
-    return turn == 1 ? GROUPS_NEAR_SMALLEST : turn == 3 ? GROUPS_FAR : own;
+    if (turn == 1)
+        return GROUPS_NEAR_SMALLEST;
+    return turn == 3 && problem_find(p, "zero") ? GROUPS_FAR : own; /* only a zero can lose what is far */
 }
 
 /* Far below where a quotient by way of the scale's inverse keeps all bits. */
