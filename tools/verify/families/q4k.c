@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gguf_dequantize.h"
 #include "inputs.h"
 
 /* ---- the format ------------------------------------------------------------------------------------------------- */
@@ -85,57 +86,13 @@ void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS])
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-/* Rounded to f32, then to the elements' type. */
 static void expect_dequantize(problem *p, const input_pattern *pattern)
 {
     (void)pattern;
-    argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out");
-    const unsigned char *bytes = packed->host;
-    q4k_block b;
-    expect_bits(p, out);
-    for (uint64_t i = 0; i < out->count; i++) {
-        if (i % Q4K_BLOCK_ELEMENTS == 0)
-            q4k_read(&b, bytes + i / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES);
-        double value = q4k_value(&b, (unsigned)(i % Q4K_BLOCK_ELEMENTS));
-        element_set(out->about->type, out->expected_bits, i, (double)(float)value);
-    }
+    gguf_expect(gguf_find("q4_k"), p);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
-
-/* The bits of d or dmin. */
-static uint16_t make_factor(int kind, random_stream s, uint64_t i)
-{
-    uint16_t sign = (uint16_t)(random_bits(random_fork(s, 1), i) & 0x8000), any = (uint16_t)random_bits(s, i);
-    switch (kind) {
-    case Q4K_TIES: /* 1 to 31 units of 2^-8: f16 and bf16 meet halves of their last place */
-        return (uint16_t)number_encode(ELEMENT_F16, ldexp((double)(1 + any % 31), -8));
-    case Q4K_DENORMAL:
-        return sign | any % 0x400;
-    case Q4K_LARGEST:
-        return sign | (any % 4 ? 0x7bff : 0x7bff - any % 64);
-    case Q4K_ZERO:
-        return sign;
-    case Q4K_ANY_BITS: /* but for infinities and NaNs */
-        return sign | any % 0x7c00;
-    case Q4K_NONFINITE:
-        return any % 4 == 0 ? sign | 0x7c00 : any % 4 == 1 ? sign | 0x7e00 : any;
-    default:
-        return (uint16_t)number_encode(ELEMENT_F16, random_normal(s, i) / 512);
-    }
-}
-
-static void fill_fields(argument *packed, int kind, random_stream s)
-{
-    inputs_fill_bytes(packed, random_fork(s, 1));
-    unsigned char *bytes = packed->host;
-    for (size_t block = 0; block < packed->bytes / Q4K_BLOCK_BYTES; block++) {
-        for (size_t i = 0; i < 2; i++) {
-            uint16_t bits = make_factor(kind, random_fork(s, 2), 2 * block + i);
-            element_set_bits(ELEMENT_F16, bytes + block * Q4K_BLOCK_BYTES, i, bits);
-        }
-    }
-}
 
 /* Numbers of a kind of inputs.h, quantised. */
 static void fill_quantized(argument *packed, input_kind kind, random_stream s)
@@ -162,7 +119,7 @@ void q4k_fill(argument *packed, int kind, random_stream s)
     if (kind >= Q4K_NUMBERS)
         fill_quantized(packed, (input_kind)(kind - Q4K_NUMBERS), s);
     else
-        fill_fields(packed, kind, s);
+        gguf_fill(gguf_find("q4_k"), packed, kind, s);
 }
 
 /* Bits from the first that is set to the last. */
@@ -248,17 +205,17 @@ static void plan_sizes(size_plan *plan)
 
 /* clang-format off */
 static const input_pattern patterns[] = {
-    {"random",    PATTERN_RANDOM | PATTERN_LARGE, Q4K_RANDOM},
+    {"random",    PATTERN_RANDOM | PATTERN_LARGE, GGUF_RANDOM},
     {"real",      PATTERN_LARGE,                  Q4K_NUMBERS + INPUT_REAL},
     {"normal",    PATTERN_RANDOM,                 Q4K_NUMBERS + INPUT_NORMAL},
     {"huge-tiny", 0,                              Q4K_NUMBERS + INPUT_HUGE_TINY},
     {"equal",     0,                              Q4K_NUMBERS + INPUT_EQUAL},
-    {"ties",      PATTERN_LARGE,                  Q4K_TIES},
-    {"denormal",  PATTERN_RANDOM,                 Q4K_DENORMAL},
-    {"largest",   PATTERN_RANDOM,                 Q4K_LARGEST},
-    {"zero",      0,                              Q4K_ZERO},
-    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, Q4K_ANY_BITS},
-    {"nonfinite", PATTERN_NONFINITE,              Q4K_NONFINITE},
+    {"ties",      PATTERN_LARGE,                  GGUF_TIES},
+    {"denormal",  PATTERN_RANDOM,                 GGUF_DENORMAL},
+    {"largest",   PATTERN_RANDOM,                 GGUF_LARGEST},
+    {"zero",      0,                              GGUF_ZERO},
+    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, GGUF_ANY_BITS},
+    {"nonfinite", PATTERN_NONFINITE,              GGUF_NONFINITE},
     {NULL,        0,                              0},
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #define VERIFY_Q4K_H
 
 #include "families.h"
+#include "gguf_blocks.h"
 
 enum { Q4K_BLOCK_BYTES = 144, Q4K_BLOCK_ELEMENTS = 256, Q4K_SUB_BLOCKS = 8, Q4K_SUB_ELEMENTS = 32 };
 
@@ -31,8 +32,8 @@ double q4k_value(const q4k_block *b, unsigned i);
 /* Rounds 256 elements to a super-block: each sub-block from its least element, or 0 when that is more, to its largest. */
 void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS]);
 
-/* Kinds of super-blocks: random bits with these for d and dmin; from Q4K_NUMBERS on, numbers of a kind of inputs.h. */
-enum { Q4K_RANDOM, Q4K_TIES, Q4K_DENORMAL, Q4K_LARGEST, Q4K_ZERO, Q4K_ANY_BITS, Q4K_NONFINITE, Q4K_NUMBERS };
+/* Kinds of super-blocks: gguf_blocks.h's; from Q4K_NUMBERS on, numbers of a kind of inputs.h. */
+enum { Q4K_NUMBERS = GGUF_NONFINITE + 1 };
 
 void q4k_fill(argument *packed, int kind, random_stream s);
 

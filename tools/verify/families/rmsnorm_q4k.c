@@ -222,21 +222,21 @@ enum {
 
 /* clang-format off */
 static const kinds all_kinds[] = {
-    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0.75,      IN_REACH,     NONE},
+    [RANDOM]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   0.75,      IN_REACH,     NONE},
     [REAL]         = {INPUT_REAL,        INPUT_UNIFORM, Q4K_NUMBERS + INPUT_REAL,      1e-6,      IN_REACH,     NONE},
-    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      REACH_HUGE,   NONE},
-    [HUGE_EPS]     = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0x1p126,   REACH_LARGE,  NONE},
-    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_TINY,   NONE},
-    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    0,         REACH_LOW,    NONE},
-    [BAD]          = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_H},
-    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, Q4K_RANDOM,                    1e-5,      IN_REACH,     SPOILED_W},
+    [HUGE_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   1e-5,      REACH_HUGE,   NONE},
+    [HUGE_EPS]     = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   0x1p126,   REACH_LARGE,  NONE},
+    [TINY_X]       = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   0,         REACH_TINY,   NONE},
+    [LOW_X]        = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   0,         REACH_LOW,    NONE},
+    [BAD]          = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   1e-5,      IN_REACH,     SPOILED_H},
+    [BAD_W]        = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM,                   1e-5,      IN_REACH,     SPOILED_W},
     [CANCELLING]   = {INPUT_ALTERNATING, INPUT_EQUAL,   Q4K_NUMBERS + INPUT_EQUAL,     1e-5,      IN_REACH,     NONE},
     [HUGE_TINY]    = {INPUT_HUGE_TINY,   INPUT_NORMAL,  Q4K_NUMBERS + INPUT_HUGE_TINY, 0,         IN_REACH,     NONE},
-    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  Q4K_RANDOM,                    1e-5,      IN_REACH,     NONE},
-    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  Q4K_RANDOM,                    1e-5,      IN_REACH,     NONE},
+    [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  GGUF_RANDOM,                   1e-5,      IN_REACH,     NONE},
+    [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM,                   1e-5,      IN_REACH,     NONE},
     [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,                       0.1,       IN_REACH,     NONE},
-    [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                    0x1p-129,  REACH_SQUARE, NONE},
-    [LOST_X]       = {INPUT_NORMAL,      INPUT_NORMAL,  Q4K_RANDOM,                    0x1p-102,  REACH_LEAST,  NONE},
+    [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_NORMAL,  GGUF_RANDOM,                   0x1p-129,  REACH_SQUARE, NONE},
+    [LOST_X]       = {INPUT_NORMAL,      INPUT_NORMAL,  GGUF_RANDOM,                   0x1p-102,  REACH_LEAST,  NONE},
 };
 
 static const input_pattern patterns[] = {
@@ -404,7 +404,7 @@ static void spoil_h(problem *p, random_stream s)
 /* Rows of factors as large and as small as there are, and others, which a small gamma brings within f16. */
 static void mix_rows(problem *p, random_stream s)
 {
-    static const int row_kinds[] = {Q4K_LARGEST, Q4K_DENORMAL, Q4K_TIES, Q4K_ANY_BITS};
+    static const int row_kinds[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ANY_BITS};
     const size_t row_bytes = problem_integer(p, "k") / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES;
     argument *w = problem_find(p, "w"), *gamma = problem_find(p, "gamma"), row = *w;
     row.bytes = row_bytes;
