@@ -216,14 +216,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
 {
     const kiln_family *family = f->family;
     json_begin_object(j);
-    json_string_member(j, "name", family->name);
-    json_string_member(j, "summary", family->summary);
-    json_string_member(j, "source", family->source);
-    if (family->accuracy)
-        json_string_member(j, "accuracy", family->accuracy);
-    describe_json_bounds(j, family);
-    if (family->nonfinite)
-        json_string_member(j, "nonfinite", family->nonfinite);
+    describe_json_words(j, family);
     json_string_member(j, "function", f->function);
     json_key(j, "params");
     json_begin_array(j);
