@@ -395,7 +395,7 @@ static int run_show(command_line *c)
     const show_form form = c->options[OPTION_IR]       ? SHOW_IR
                            : c->options[OPTION_SOURCE] ? SHOW_SOURCE
                                                        : SHOW_PTX;
-    if (form != SHOW_PTX && v->external)
+    if (form != SHOW_PTX && v->kind == VARIANT_EXTERNAL)
         return fail(arena_format(c->arena, "%s is external PTX, which has no %s", v->id,
                                  form == SHOW_IR ? "IR" : "kernel source"));
     if (!bundle_show(c->arena, p, v, t, form, stdout))

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "plan/variants.h"
+
 enum { MOST_JOBS = 64 };
 
 /* Variants are taken in their order, each by the next that is free. */
@@ -27,8 +29,8 @@ static void bake_one(const baker *b, size_t i)
     const bakery *all = b->all;
     const variant *v = all->plan->variants[i];
     baked *made = &all->made[i];
-    if (!v->external)
-        made->count = bake_images(b->arena, b->scratch, all->spool, all->plan, v, &made->images);
+    if (plan_image_owner(all->plan, i, NULL) == i)
+        made->count = variant_images(b->arena, b->scratch, all->spool, all->plan, v, &made->images);
 }
 
 /* What a family does wrong is not said here, since another thread may be at an earlier variant that fails too. */

@@ -381,8 +381,8 @@ int bundle_check(arena *a, const plan *p, diagnostics *d, const bundle_output *o
 bool bundle_show(arena *a, const plan *p, const variant *v, target t, show_form form, FILE *out)
 {
     (void)p;
-    if (v->external) {
-        const ptx_file *file = external_file_for(v->external->module, t);
+    if (v->kind == VARIANT_EXTERNAL) {
+        const ptx_file *file = external_file_for(v->module, t);
         if (!file || form != SHOW_PTX)
             return false;
         fwrite(file->ptx, 1, file->bytes, out);

@@ -34,6 +34,7 @@ typedef struct question {
     origin *origins;
     const char *params[KILN_MAX_PARAMS]; /* of the contract; null: not given */
     terms terms;                         /* of the family */
+    bool has_estimates;                  /* not of external PTX */
     candidate *candidates;
     size_t count;
 } question;
@@ -142,6 +143,7 @@ static void find_candidates(question *q)
     for (size_t i = 0; i < q->plan->variant_count; i++)
         if (is_candidate(q, q->plan->variants[i]))
             q->candidates[q->count++] = (candidate){.variant = q->plan->variants[i]};
+    q->has_estimates = q->count > 0 && q->candidates[0].variant->kind == VARIANT_EMITTED;
 }
 
 /* Contract parameters that the call does not name have the default, or the only value that there is; else they are missing, and
@@ -219,7 +221,7 @@ static bool counts_with(const question *q, const variant *v, size_t index)
     const terms t = terms_bind(q->arena, &q->terms, v);
     bool does = expression_counts_with(t.time[TERM_BLOCKS], index) ||
                 (t.time[TERM_BYTES] && expression_counts_with(t.time[TERM_BYTES], index));
-    for (size_t i = 0; v->external && i < t.rule_count; i++)
+    for (size_t i = 0; !q->has_estimates && i < t.rule_count; i++)
         does = does || expression_counts_with(q->terms.rules[i], index);
     return does;
 }
@@ -394,7 +396,7 @@ static void judge(const question *q, candidate *one)
     one->why_not = why_not_text(q, &t);
     if (one->why_not)
         return;
-    if (!one->variant->external) {
+    if (q->has_estimates) {
         arena *scratch = arena_new();
         code = kernel_code_of(scratch, q->plan, one->variant);
         arena_free(scratch);
@@ -520,9 +522,8 @@ static const char *kind_text(const question *q, const tuned_shape *near, bool is
 {
     arena *a = q->arena;
     const plan *p = q->plan;
-    const char *kind = q->candidates[0].variant->external
-                           ? "no estimates, the configuration's order"
-                           : "estimated cycles, without what each launch costs";
+    const char *kind = q->has_estimates ? "estimated cycles, without what each launch costs"
+                                        : "no estimates, the configuration's order";
     if (is_measured)
         return arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near), near->file->asked);
     if (near)
@@ -540,7 +541,7 @@ static const char *time_text(const question *q, const candidate *one)
     const uint32_t mhz = q->options->device_mhz;
     const uint64_t nanoseconds = one->nanoseconds ? one->nanoseconds : mhz ? one->cycles * 1000 / mhz : 0;
     const char *how = one->nanoseconds ? "measured" : "an estimate";
-    if (!one->nanoseconds && one->variant->external)
+    if (!one->nanoseconds && !q->has_estimates)
         return "";
     if (!one->nanoseconds && !mhz)
         return arena_format(q->arena, ": %llu cycles, %s", (unsigned long long)one->cycles, how);
@@ -589,7 +590,7 @@ static void add_candidate(text *out, const question *q, const size_t *widths, co
 {
     const uint64_t number = one->nanoseconds ? one->nanoseconds : one->cycles;
     const char *numbered = one->why_not ? "-"
-                           : one->variant->external && !one->nanoseconds
+                           : !q->has_estimates && !one->nanoseconds
                                ? ""
                                : arena_format(q->arena, "%llu", (unsigned long long)number);
     text_printf(out, "%12s  ", numbered);
@@ -638,7 +639,7 @@ static bool add_answer(text *out, const question *q)
     for (size_t i = 0; i < q->count; i++) {
         if (is_measured && i > 0 && all[i - 1].nanoseconds && !all[i].nanoseconds && !all[i].why_not)
             text_printf(out, "not measured there, so not launched%s\n",
-                        all[i].variant->external ? "" : "; estimated cycles");
+                        q->has_estimates ? "; estimated cycles" : "");
         add_candidate(out, q, has_columns ? widths : NULL, &all[i]);
     }
     return is_launched;

@@ -9,7 +9,7 @@
 #include "c_text.h"
 #include "compress.h"
 #include "expression/expression.h"
-#include "external/ptx_file.h"
+#include "external/external.h"
 #include "family/family.h"
 #include "family/shape.h"
 #include "target/target.h"
@@ -52,7 +52,10 @@ arg_use arg_use_of(const variant *const *variants, const kiln_arg *arg)
 
 size_t variant_param_count(const variant *v)
 {
-    return v->external ? v->external->param_count : SIZE_MAX;
+    size_t count = 0;
+    while (v->family->args[count].name)
+        count++;
+    return count - v->launch_args;
 }
 
 const char *variant_arg_type(const variant *v, const kiln_arg *arg)
@@ -199,13 +202,18 @@ static bool same_text(const image *a, const image *b)
     return a->bytes == b->bytes && a->hash.high == b->hash.high && a->hash.low == b->hash.low;
 }
 
-static size_t stored_bytes(arena *scratch, const plan *p, const char *data, size_t bytes)
+/* Without a spool only counts the bytes. */
+static void store(arena *scratch, spool *s, const plan *p, const variant *v, image *i)
 {
-    return p->is_compressed ? compress(scratch, data, bytes).length : bytes;
+    if (s)
+        image_spool(scratch, s, p, v, i);
+    else
+        i->stored_bytes = p->is_compressed ? compress(scratch, i->data, i->bytes).length : i->bytes;
 }
 
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
-size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
+static size_t emitted_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v,
+                             image **images)
 {
     image kept[TARGETS_MOST];
     const image *newest_base = NULL;
@@ -221,10 +229,8 @@ size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const vari
         target_range alike;
         kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t, false);
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
-        if (!is_folded && s)
-            image_spool(scratch, s, p, v, &kept[count]);
-        else if (!is_folded)
-            kept[count].stored_bytes = stored_bytes(scratch, p, kept[count].data, kept[count].bytes);
+        if (!is_folded)
+            store(scratch, s, p, v, &kept[count]);
         arena_clear(scratch);
         if (is_folded)
             continue;
@@ -238,26 +244,10 @@ size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const vari
     return count;
 }
 
-uint64_t variant_bytes(const plan *p, const variant *v)
+static size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v,
+                              image **images)
 {
-    arena *a = arena_new(), *scratch = arena_new();
-    image *images;
-    uint64_t bytes = 0;
-    const size_t count = v->external ? 0 : bake_images(a, scratch, NULL, p, v, &images);
-    for (size_t i = 0; i < count; i++)
-        bytes += images[i].stored_bytes;
-    for (size_t i = 0; v->external && i < v->external->module->file_count; i++) {
-        const ptx_file *file = v->external->module->files[i];
-        bytes += stored_bytes(scratch, p, file->ptx, file->bytes);
-    }
-    arena_free(scratch);
-    arena_free(a);
-    return bytes;
-}
-
-size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
-{
-    const external_module *m = v->external->module;
+    const external_module *m = v->module;
     *images = arena_alloc(a, m->file_count * sizeof **images);
     for (size_t i = 0; i < m->file_count; i++) {
         const ptx_file *file = m->files[i];
@@ -268,10 +258,28 @@ size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const 
                         .data = file->ptx,
                         .bytes = file->bytes,
                         .hash = image_hash_of(file->ptx, file->bytes)};
-        image_spool(scratch, s, p, v, made);
+        store(scratch, s, p, v, made);
         arena_clear(scratch);
     }
     return m->file_count;
+}
+
+size_t variant_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
+{
+    return (v->kind == VARIANT_EXTERNAL ? external_images : emitted_images)(a, scratch, s, p, v, images);
+}
+
+uint64_t variant_bytes(const plan *p, const variant *v)
+{
+    arena *a = arena_new(), *scratch = arena_new();
+    image *images;
+    uint64_t bytes = 0;
+    const size_t count = variant_images(a, scratch, NULL, p, v, &images);
+    for (size_t i = 0; i < count; i++)
+        bytes += images[i].stored_bytes;
+    arena_free(scratch);
+    arena_free(a);
+    return bytes;
 }
 
 /* ---- as C -------------------------------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ typedef enum arg_use {
 arg_use arg_use_of(const variant *const *variants, const kiln_arg *arg);
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
-/* How many of a variant's arguments its kernel takes as parameters: all, except launch geometry after them. */
+/* How many of the family's arguments are not launch geometry. */
 size_t variant_param_count(const variant *v);
 
 /* Of a pointer: what an element takes. */
@@ -75,16 +75,13 @@ const char *cuda_version_text(arena *a, uint32_t driver);
 /* Of an image, or of any bytes. */
 image_hash image_hash_of(const char *data, size_t bytes);
 
-/* The variant's PTX images, for every target of the plan that it runs on, in ascending order. A text that the next lower
- * base target already has is folded into that one. Returns how many. Their data is in the spool then; s null: nowhere. The
+/* The variant's PTX images, in ascending order: the files of its module, or one for every target of the plan that it runs
+ * on. A text that the next lower base target already has is folded into that one. Returns how many. Their data is in the spool then; s null: nowhere. The
  * scratch is cleared: a kernel takes hundreds of times its text. */
-size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
+size_t variant_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 
 /* Bytes that the variant's PTX images have in a bundle. */
 uint64_t variant_bytes(const plan *p, const variant *v);
-
-/* The files of a module of external PTX, likewise. */
-size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 
 /* Puts the image's data into the spool as the C array of this name: it is ten times as much as all else of a bundle. */
 const char *image_array(arena *a, const variant *v, const image *i);

@@ -12,6 +12,7 @@
 #include "cubins.h"
 #include "extents.h"
 #include "family/dense.h"
+#include "plan/variants.h"
 #include "pointers.h"
 #include "sizes.h"
 #include "support/messages.h"
@@ -103,36 +104,6 @@ static bool are_dependent(const image *images, size_t count)
     return newer > 0 && dependent == newer;
 }
 
-/* The first variant whose kernel is of the same PTX files; of kiln's own it is the variant itself. */
-static bundle_variant *owner_of(bundle_variant **owners, bundle_variant *made)
-{
-    const external_kernel *kernel = made->variant->external;
-    if (!kernel)
-        return made;
-    bundle_variant **owner = &owners[kernel->module->number];
-    *owner = *owner ? *owner : made;
-    return *owner;
-}
-
-/* Kernels of one PTX file have its images together. */
-static void make_images(arena *a, const bundle_model *m, bundle_variant **owners, baked own,
-                        bundle_variant *made)
-{
-    const variant *v = made->variant;
-    const bundle_variant *owner = made->owner = owner_of(owners, made);
-    if (!v->external) {
-        made->images = own.images;
-        made->image_count = own.count;
-    } else if (owner != made) {
-        made->images = owner->images;
-        made->image_count = owner->image_count;
-    } else {
-        arena *scratch = arena_new();
-        made->image_count = external_images(a, scratch, m->spool, m->plan, v, &made->images);
-        arena_free(scratch);
-    }
-}
-
 /* That what the family says of its time and what its kernel has marked are of each other. */
 static void check_time(const variant *v, const ptx_costs *costs)
 {
@@ -153,16 +124,13 @@ static void check_time(const variant *v, const ptx_costs *costs)
                      (unsigned)code.warps);
 }
 
-static void take_images(arena *a, const bundle_model *m, bundle_variant **owners, baked own,
-                        bundle_variant *made)
+static void take_images(baked images, bundle_variant *made)
 {
     const variant *v = made->variant;
-    make_images(a, m, owners, own, made);
-    made->ptx = made->images;
-    made->ptx_count = made->image_count;
+    made->ptx = made->images = images.images;
+    made->ptx_count = made->image_count = images.count;
     made->costs = made->images[made->image_count - 1].costs;
-    if (!v->external)
-        check_time(v, &made->costs);
+    check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
     made->is_dependent = are_dependent(made->images, made->image_count);
@@ -512,9 +480,9 @@ static int compare_names(const void *x, const void *y)
 /* Only names that a user chose can be at fault; others are the families' authors'. */
 static bool report_name(const bundle_model *m, const taken_name *x, const taken_name *y, diagnostics *d)
 {
-    const variant *chosen = y->of && y->of->external ? y->of : x->of;
+    const variant *chosen = y->of && y->of->kind == VARIANT_EXTERNAL ? y->of : x->of;
     const char *first = x->of ? x->of->id : "every bundle", *second = y->of ? y->of->id : "every bundle";
-    if (!chosen || !chosen->external)
+    if (!chosen || chosen->kind != VARIANT_EXTERNAL)
         family_error("%s_%s is a name of %s and of %s", m->name, x->name, first, second);
     diagnose(d, chosen->at, message_name_taken, m->name, x->name, first, second);
     return false;
@@ -533,7 +501,9 @@ static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
         const bool is_first = !last || last->family != v->family;
         const char *const names[] = {v->entry, v->family->name};
         last = v;
-        for (int n = 0; v->external && n < (is_first && strcmp(names[0], names[1]) != 0 ? 2 : 1); n++) {
+        if (v->kind != VARIANT_EXTERNAL)
+            continue;
+        for (int n = 0; n < (is_first && strcmp(names[0], names[1]) != 0 ? 2 : 1); n++) {
             for (size_t k = 0; k < sizeof before / sizeof *before; k++)
                 add_name(a, all, before[k], names[n], v);
             for (size_t k = 0; k < sizeof behind / sizeof *behind; k++)
@@ -648,10 +618,11 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
     if (!check_names(a, m, d))
         return NULL;
     const baked *made = bake_all(a, p, s);
-    bundle_variant **owners = arena_alloc(a, (p->module_count + 1) * sizeof *owners);
     for (size_t i = 0; i < p->variant_count; i++) {
-        take_images(a, m, owners, made[i], &m->variants[i]);
-        m->module_count += m->variants[i].owner == &m->variants[i];
+        const size_t owner = plan_image_owner(p, i, NULL);
+        m->variants[i].owner = &m->variants[owner];
+        m->module_count += owner == i;
+        take_images(made[owner], &m->variants[i]);
     }
     if (p->has_cubins && !add_cubins(a, m, d))
         return NULL;

@@ -30,7 +30,7 @@ static const char *sizes_of(arena *a, const bundle_family *f, const variant *v)
 {
     text out = text_new(a);
     unsigned param = 0;
-    for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
+    for (size_t i = 0, count = variant_param_count(v); i < count; i++) {
         const bundle_field *field = &f->fields[i];
         if (!variant_has_arg(v, field->arg))
             continue;

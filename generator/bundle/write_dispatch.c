@@ -227,7 +227,7 @@ static void write_candidates(text *out, const plan *p, const bundle_family *f, b
 {
     arena *a = arena_new(),
           *kept = arena_new(); /* of one candidate after another: of expressions comes little text */
-    const bool has_estimate = count > 1 && !choice[0]->variant->external;
+    const bool has_estimate = count > 1 && choice[0]->variant->kind == VARIANT_EMITTED;
     const tuned_choice tuned = tuned_of(kept, p, choice, count);
     if (tuned.shape_count > 0)
         write_shapes(kept, out, f, &tuned, indent);

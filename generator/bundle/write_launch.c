@@ -158,7 +158,7 @@ static void write_narrowing(arena *a, text *out, const bundle_family *f, const b
 static void write_params(arena *a, text *out, const bundle_family *f, const variant *v)
 {
     text list = text_new(a);
-    for (size_t i = 0; i < f->field_count && f->fields[i].arg && i < variant_param_count(v); i++) {
+    for (size_t i = 0, count = variant_param_count(v); i < count; i++) {
         const bundle_field *field = &f->fields[i];
         if (!variant_has_arg(v, field->arg))
             continue;
@@ -181,9 +181,9 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
 static void write_grid(arena *a, text *out, const variant *v)
 {
     text list = text_new(a);
-    const bool has_block = v->external && v->external->block[0];
+    const bool has_block = v->given_block[0];
     for (int i = 0; i < (has_block ? 6 : 3); i++) {
-        const char *value = i < 3 ? v->family->grid[i] : v->external->block[i - 3];
+        const char *value = i < 3 ? v->family->grid[i] : v->given_block[i - 3];
         text_printf(&list, "%s%s", i ? ", " : "",
                     c_expression(a, bind_text(a, v->family, value ? value : "1", v), "a->"));
     }
@@ -193,7 +193,7 @@ static void write_grid(arena *a, text *out, const variant *v)
 
 static bool takes_arguments(const variant *v)
 {
-    for (size_t i = 0; v->family->args[i].name && i < variant_param_count(v); i++)
+    for (size_t i = 0, count = variant_param_count(v); i < count; i++)
         if (variant_has_arg(v, &v->family->args[i]))
             return true;
     return false;

@@ -23,7 +23,7 @@
 static const kiln_arg *missing_arg(const expression *e, const variant *v)
 {
     bool is_named[KILN_MAX_ARGS] = {false};
-    if (v->external)
+    if (v->kind == VARIANT_EXTERNAL)
         return NULL;
     expression_mark_args(e, is_named);
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
@@ -216,14 +216,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
 {
     const kiln_family *family = f->family;
     json_begin_object(j);
-    json_string_member(j, "name", family->name);
-    json_string_member(j, "summary", family->summary);
-    json_string_member(j, "source", family->source);
-    if (family->accuracy)
-        json_string_member(j, "accuracy", family->accuracy);
-    describe_json_bounds(j, family);
-    if (family->nonfinite)
-        json_string_member(j, "nonfinite", family->nonfinite);
+    describe_json_words(j, family);
     json_string_member(j, "function", f->function);
     json_key(j, "params");
     json_begin_array(j);
@@ -298,7 +291,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
         json_key(j, "block_given");
         json_begin_inline_array(j);
         for (int i = 0; i < 3; i++)
-            json_string(j, bound(a, family, bv->variant->external->block[i], bv->variant));
+            json_string(j, bound(a, family, bv->variant->given_block[i], bv->variant));
         json_end(j);
     }
     json_string_member(j, "shared_bytes", bound(a, family, family_shared_bytes(family), bv->variant));
@@ -380,15 +373,15 @@ static void add_param_value(json *j, const kiln_param *param, param_value value)
  * it. */
 static void add_external(json *j, const bundle_variant *bv)
 {
-    const external_kernel *external = bv->variant->external;
+    const external_module *module = bv->variant->module;
     json_string_member(j, "module", bv->owner->variant->id);
     json_key(j, "files");
     json_begin_inline_array(j);
-    for (size_t i = 0; i < external->module->file_count; i++)
-        json_string(j, external->module->files[i]->asked);
+    for (size_t i = 0; i < module->file_count; i++)
+        json_string(j, module->files[i]->asked);
     json_end(j);
-    if (external->why_not_launched)
-        json_string_member(j, "not_launched", external->why_not_launched);
+    if (bv->variant->why_not_launched)
+        json_string_member(j, "not_launched", bv->variant->why_not_launched);
 }
 
 static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_compressed)
@@ -408,7 +401,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
     json_end(j);
     json_string_member(j, "entry", v->symbol);
     json_string_member(j, "function", bv->function);
-    if (v->external)
+    if (v->kind == VARIANT_EXTERNAL)
         add_external(j, bv);
     json_key(j, "args");
     json_begin_array(j);
@@ -599,15 +592,13 @@ static void add_provenance(arena *a, json *j, const bundle_model *m)
     bool has_external = false;
     for (size_t i = 0; i < m->variant_count; i++) {
         const bundle_variant *v = &m->variants[i];
-        if (!v->variant->external || v->owner != v)
-            continue;
-        if (!has_external) {
-            json_key(j, "external_files");
-            json_begin_array(j);
-            has_external = true;
-        }
-        const external_module *module = v->variant->external->module;
-        for (size_t k = 0; k < module->file_count; k++) {
+        const external_module *module = v->variant->module;
+        for (size_t k = 0; v->owner == v && k < module->file_count; k++) {
+            if (!has_external) {
+                json_key(j, "external_files");
+                json_begin_array(j);
+                has_external = true;
+            }
             json_begin_inline_object(j);
             add_input(a, j, module->files[k]->asked, module->files[k]->source,
                       module->files[k]->source_bytes);

@@ -145,14 +145,14 @@ static void write_variant(source *s, const bundle_variant *v)
     c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_id", entry), v->variant->id);
     c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_entry", entry), v->variant->symbol);
     if (v->owner == v) {
-        const external_kernel *external = v->variant->external;
-        if (external)
+        const bool is_external = v->variant->kind == VARIANT_EXTERNAL;
+        if (is_external)
             text_printf(out, "/* SPDX-SnippetBegin */\n/* SPDX-License-Identifier: %s */\n",
-                        external_license(external->module));
+                        external_license(v->variant->module));
         end_piece(s);
         for (size_t i = 0; i < v->image_count; i++)
             file_add(s->file, v->images[i].array);
-        if (external)
+        if (is_external)
             text_add(out, "\n/* SPDX-SnippetEnd */\n");
         write_images(s->file->arena, out, v, s->is_compressed);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "external/external.h"
 #include "family/shape.h"
 #include "plan/lock.h"
 #include "plan/variants.h"
@@ -66,6 +67,7 @@ static void keep(chooser *ch, const variant *chosen)
     arena *a = ch->arena;
     variant *v = arena_alloc(a, sizeof *v);
     v->family = chosen->family;
+    v->module = &external_none;
     v->at = chosen->at;
     memcpy(v->values, chosen->values, sizeof v->values);
     variant_fill_shape(a, v, ch->plan->targets, ch->plan->target_count);
@@ -357,17 +359,14 @@ static request contract_at(const request *q, size_t number)
 
 /* ---- max_bytes ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the plan's own variants; the kernels of one PTX file share its images. */
+/* Bytes of the plan's own variants. */
 static uint64_t plain_bytes(const plan *p, const kiln_family *family)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < p->variant_count; i++) {
         const variant *v = p->variants[i];
-        bool is_counted = family && v->family != family;
-        for (size_t k = 0; k < i && v->external && !is_counted; k++)
-            is_counted = p->variants[k]->external && (!family || p->variants[k]->family == family) &&
-                         p->variants[k]->external->module == v->external->module;
-        bytes += is_counted ? 0 : variant_bytes(p, v);
+        if ((!family || v->family == family) && plan_image_owner(p, i, family) == i)
+            bytes += variant_bytes(p, v);
     }
     return bytes;
 }

@@ -22,15 +22,6 @@ static const expression *node(arena *a, const expression *from, operation o, con
     return e;
 }
 
-static const expression *literal(arena *a, const expression *from, uint64_t value)
-{
-    expression *e = arena_alloc(a, sizeof *e);
-    e->operation = OPERATION_LITERAL;
-    e->source = from->source;
-    e->value = value;
-    return e;
-}
-
 static bool is_same(arena *a, const expression *x, const expression *y)
 {
     text of_x = text_new(a), of_y = text_new(a);
@@ -87,7 +78,7 @@ static const expression *join(arena *a, bool both, const expression *x, const ex
     if (is_same(a, x, y))
         return x;
     if (is_same(a, x, when(a, y, false)))
-        return literal(a, x, !both);
+        return expression_literal(a, x, !both);
     return node(a, x, both ? OPERATION_AND : OPERATION_OR, x, y);
 }
 
@@ -113,7 +104,7 @@ static const expression *when_chosen(arena *a, const expression *e, bool wanted)
     const expression *no = when_nonzero(a, e->operands[2], wanted);
     uint64_t value;
     if (!expression_is_constant(yes, &value) && !expression_is_constant(no, &value))
-        return node(a, e, wanted ? OPERATION_NOT_EQUAL : OPERATION_EQUAL, e, literal(a, e, 0));
+        return node(a, e, wanted ? OPERATION_NOT_EQUAL : OPERATION_EQUAL, e, expression_literal(a, e, 0));
     return join(a, false, join(a, true, when(a, e->operands[0], true), yes),
                 join(a, true, when(a, e->operands[0], false), no));
 }
@@ -123,9 +114,9 @@ static const expression *when_nonzero(arena *a, const expression *e, bool wanted
 {
     uint64_t value;
     if (expression_is_constant(e, &value))
-        return literal(a, e, (value != 0) == wanted);
+        return expression_literal(a, e, (value != 0) == wanted);
     if (is_never_zero(e))
-        return literal(a, e, wanted);
+        return expression_literal(a, e, wanted);
     if (expression_is_truth(e))
         return when(a, e, wanted);
     switch (e->operation) {
@@ -144,7 +135,7 @@ static const expression *when_nonzero(arena *a, const expression *e, bool wanted
     case OPERATION_SELECT:
         return when_chosen(a, e, wanted);
     default:
-        return node(a, e, wanted ? OPERATION_NOT_EQUAL : OPERATION_EQUAL, e, literal(a, e, 0));
+        return node(a, e, wanted ? OPERATION_NOT_EQUAL : OPERATION_EQUAL, e, expression_literal(a, e, 0));
     }
 }
 
@@ -158,7 +149,7 @@ static const expression *without(arena *a, const expression *condition, const ex
                     without(a, condition->operands[1], known));
     if (known->operation == OPERATION_AND)
         return without(a, without(a, condition, known->operands[0]), known->operands[1]);
-    return is_same(a, condition, known) ? literal(a, condition, 1) : condition;
+    return is_same(a, condition, known) ? expression_literal(a, condition, 1) : condition;
 }
 
 const expression *expression_has_elements(arena *a, const kiln_family *family, const kiln_arg *arg)

@@ -17,3 +17,12 @@ void expression_fail(const expression_source *source, const char *what)
     }
     family_error("family %s: expression \"%s\": %s", source->family->name, source->text, what);
 }
+
+const expression *expression_literal(arena *a, const expression *from, uint64_t value)
+{
+    expression *e = arena_alloc(a, sizeof *e);
+    e->operation = OPERATION_LITERAL;
+    e->source = from->source;
+    e->value = value;
+    return e;
+}

@@ -83,6 +83,9 @@ struct expression {
     size_t index;     /* of the parameter or argument in its family's list */
 };
 
+/* Written where `from` is. */
+const expression *expression_literal(arena *a, const expression *from, uint64_t value);
+
 static inline bool expression_is_call(const expression *e)
 {
     return e->operation >= OPERATION_CEIL_DIV;

@@ -22,15 +22,6 @@ static bool is_literal(const expression *e, uint64_t value)
     return e->operation == OPERATION_LITERAL && e->value == value;
 }
 
-static const expression *literal(arena *a, const expression *from, uint64_t value)
-{
-    expression *e = arena_alloc(a, sizeof *e);
-    e->operation = OPERATION_LITERAL;
-    e->source = from->source;
-    e->value = value;
-    return e;
-}
-
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t number_of_one(const expression *e, const variant *v)
@@ -83,7 +74,7 @@ static uint64_t shape_number(const expression *e, const variant *v)
 /* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */
 static const expression *blocks_of_image(arena *a, const expression *e, const variant *v)
 {
-    const expression *result = literal(a, e, blocks_in_registers(v, v->blocks[0].blocks));
+    const expression *result = expression_literal(a, e, blocks_in_registers(v, v->blocks[0].blocks));
     for (size_t i = 1; i < v->blocks_count; i++) {
         expression *sm = arena_alloc(a, sizeof *sm), *from = arena_alloc(a, sizeof *from),
                    *chosen = arena_alloc(a, sizeof *chosen);
@@ -91,11 +82,12 @@ static const expression *blocks_of_image(arena *a, const expression *e, const va
             (expression){.operation = OPERATION_NAME, .source = e->source, .name = "sm", .kind = NAME_DEVICE};
         *from = (expression){.operation = OPERATION_GREATER_EQUAL,
                              .source = e->source,
-                             .operands = {sm, literal(a, e, v->blocks[i].from_sm)}};
+                             .operands = {sm, expression_literal(a, e, v->blocks[i].from_sm)}};
         *chosen = (expression){
             .operation = OPERATION_SELECT,
             .source = e->source,
-            .operands = {from, literal(a, e, blocks_in_registers(v, v->blocks[i].blocks)), result}};
+            .operands = {from, expression_literal(a, e, blocks_in_registers(v, v->blocks[i].blocks)),
+                         result}};
         result = chosen;
     }
     return result;
@@ -239,13 +231,13 @@ static const expression *settle_comparison(arena *a, const expression *e)
         return e;
     const uint64_t most = largest(e->operands[0]);
     if (e->operation == OPERATION_LESS_EQUAL && most <= limit)
-        return literal(a, e, 1);
+        return expression_literal(a, e, 1);
     if (e->operation == OPERATION_LESS && most < limit)
-        return literal(a, e, 1);
+        return expression_literal(a, e, 1);
     if (e->operation == OPERATION_GREATER && most <= limit)
-        return literal(a, e, 0);
+        return expression_literal(a, e, 0);
     if (e->operation == OPERATION_GREATER_EQUAL && most < limit)
-        return literal(a, e, 0);
+        return expression_literal(a, e, 0);
     return e;
 }
 
@@ -257,7 +249,7 @@ static const expression *settle(arena *a, const expression *e)
             continue;
         if (settling[i].settled == SETTLED_OTHER_OPERAND)
             return e->operands[1 - known];
-        return literal(a, e, settling[i].settled == SETTLED_ONE);
+        return expression_literal(a, e, settling[i].settled == SETTLED_ONE);
     }
     return settle_comparison(a, e);
 }
@@ -275,7 +267,7 @@ static const expression *fold(arena *a, const expression *e)
                             e->operation == OPERATION_CEIL_DIV || e->operation == OPERATION_ALIGNED))
         MISTAKE(e, "division by zero");
     if (known_count == operands)
-        return literal(a, e, apply(e, known[0], known[1]));
+        return expression_literal(a, e, apply(e, known[0], known[1]));
     const expression *inner = e->operands[0];
     if (e->operation == OPERATION_NOT && inner->operation == OPERATION_NOT &&
         expression_is_truth(inner->operands[0]))
@@ -301,11 +293,11 @@ static const expression *bind_logical(arena *a, const expression *e, const varia
     const expression *left = expression_bind(a, e->operands[0], v);
     bool left_known = expression_is_constant(left, &value);
     if (left_known && (value != 0) == deciding)
-        return literal(a, e, deciding);
+        return expression_literal(a, e, deciding);
     const expression *right = expression_bind(a, e->operands[1], v);
     if (expression_is_constant(right, &value)) {
         if (left_known || (value != 0) == deciding)
-            return literal(a, e, value != 0);
+            return expression_literal(a, e, value != 0);
         if (expression_is_truth(left))
             return left;
     }
@@ -335,10 +327,10 @@ const expression *expression_bind(arena *a, const expression *e, const variant *
     case OPERATION_NAME:
         if (v && e->kind == NAME_SHAPE && v->blocks_count > 1 && strcmp(e->name, "image_blocks") == 0)
             return blocks_of_image(a, e, v);
-        return name_value(e, v, &value) ? literal(a, e, value) : e;
+        return name_value(e, v, &value) ? expression_literal(a, e, value) : e;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
-        return word_value(e, v, &is_so) ? literal(a, e, is_so) : e;
+        return word_value(e, v, &is_so) ? expression_literal(a, e, is_so) : e;
     case OPERATION_AND:
     case OPERATION_OR:
         return bind_logical(a, e, v);

@@ -23,8 +23,7 @@ typedef struct external_build {
     size_t rule_count;
     kiln_alignment *alignments;
     size_t alignment_count;
-    variant *variants;        /* beside the request's */
-    external_kernel *kernels; /* of each */
+    variant *variants; /* beside the request's */
     text why_not_launched;
 } external_build;
 

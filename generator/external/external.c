@@ -412,9 +412,11 @@ static external_build begin(arena *a, const external_request *q, diagnostics *d)
     const size_t most_rules = m.entry->param_count + q->rule_count + q->variant_count + EXTERNAL_LAUNCH_RULES;
     m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
     m.variants = arena_alloc(a, q->variant_count * sizeof *m.variants);
-    m.kernels = arena_alloc(a, q->variant_count * sizeof *m.kernels);
     for (size_t i = 0; i < q->variant_count; i++)
-        m.variants[i] = (variant){.family = m.family, .at = q->variants[i].at, .external = &m.kernels[i]};
+        m.variants[i] = (variant){.kind = VARIANT_EXTERNAL,
+                                  .family = m.family,
+                                  .at = q->variants[i].at,
+                                  .module = q->variants[i].module};
     return m;
 }
 
@@ -450,9 +452,8 @@ variant *external_make(arena *a, const external_request *q, family_list families
     take_empty(&m);
     for (size_t i = 0; i < q->variant_count; i++) {
         const external_variant *own = &q->variants[i];
-        m.kernels[i].module = own->module;
-        m.kernels[i].param_count = m.param_count;
-        m.kernels[i].why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
+        m.variants[i].launch_args = m.arg_count - m.param_count;
+        m.variants[i].why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
         variant_name(a, &m.variants[i]);
         m.variants[i].symbol = own->entry->name;
         take_targets(&m, &m.variants[i], own->module, targets, target_count);

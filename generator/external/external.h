@@ -6,21 +6,14 @@
 #include "ptx_file.h"
 
 /* One file of PTX, or several that have the same kernels for different targets. */
-typedef struct external_module {
-    ptx_file **files;          /* by target, ascending; one per target */
-    size_t file_count, number; /* of the plan's modules */
-    const char *license;       /* SPDX expression; null: none is given */
-} external_module;
-
-/* Where a variant's kernel comes from. Its family is made for it and its like, with the kernel's parameters as the first
- * arguments; those behind them are launch geometry that the caller gives. */
-struct external_kernel {
-    const external_module *module;
-    size_t param_count;
-    const char
-        *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
-    const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
+struct external_module {
+    ptx_file **files; /* by target, ascending; one per target */
+    size_t file_count;
+    const char *license; /* SPDX expression; null: none is given */
 };
+
+/* The module of emitted kernels, without files. */
+extern const external_module external_none;
 
 /* A text of the configuration; null: none. */
 typedef struct external_text {
@@ -80,8 +73,8 @@ bool external_check_targets(arena *a, const external_module *const *modules, siz
 /* What differs between the parameters of two entries; null: nothing that the caller would see. */
 const char *external_param_difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y);
 
-/* Makes the family, of another name than `families` have, and its variants, beside those of the request. Null after a
- * diagnostic. */
+/* Makes the family, of another name than `families` have, and its variants, beside those of the request. Its first arguments
+ * are the kernel's parameters, the others launch geometry that the caller gives. Null after a diagnostic. */
 variant *external_make(arena *a, const external_request *q, family_list families, const target *targets,
                        size_t target_count, diagnostics *d);
 

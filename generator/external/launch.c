@@ -85,7 +85,7 @@ static void leave_block(external_build *m, const uint32_t *most)
     external_add_arg(m, "block_z", "u32", "0 is 1");
     for (int i = 0; i < 3; i++) {
         const char *given = i == 0 ? "block_x" : arena_format(a, "max(block_%c, 1)", "xyz"[i]);
-        m->kernels[0].block[i] =
+        m->variants[0].given_block[i] =
             most[0] ? arena_format(a, "select(block_x == 0, %u, %s)", (unsigned)most[i], given) : given;
     }
     external_add_rule(m,

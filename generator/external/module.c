@@ -6,6 +6,8 @@
 #include "support/messages.h"
 #include "target/target.h"
 
+const external_module external_none = {0};
+
 const ptx_file *external_file_for(const external_module *m, target t)
 {
     const ptx_file *best = NULL;

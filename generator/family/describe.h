@@ -14,7 +14,7 @@ void describe_family(text *out, const kiln_family *family, bool in_full);
 /* Families as a JSON array. */
 void describe_json(text *out, family_list families);
 
-/* A member with the rows of its accuracy, if there are some. */
-void describe_json_bounds(json *j, const kiln_family *family);
+/* Members with its name and what is said of it in words. */
+void describe_json_words(json *j, const kiln_family *family);
 
 #endif

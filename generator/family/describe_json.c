@@ -6,7 +6,6 @@
 #include "expression/expression.h"
 #include "family.h"
 #include "support/json.h"
-#include "support/words.h"
 
 /* An expression in its canonical form; null as null. */
 static void add_expression(json *j, const kiln_family *family, const char *key, const char *source)
@@ -19,16 +18,6 @@ static void add_expression(json *j, const kiln_family *family, const char *key, 
     text canonical = text_new(j->out->arena);
     expression_print(&canonical, expression_parse(j->out->arena, family, source));
     json_string(j, canonical.data);
-}
-
-static void add_words(json *j, const char *words)
-{
-    json_key(j, "values");
-    json_begin_inline_array(j);
-    size_t length;
-    for (const char *w; (w = words_next(&words, &length));)
-        json_string(j, arena_string(j->out->arena, w, length));
-    json_end(j);
 }
 
 static void add_params(json *j, const kiln_family *family)
@@ -49,7 +38,7 @@ static void add_params(json *j, const kiln_family *family)
             json_number_member(j, "max", param->max);
             json_number_member(j, "step", param->step);
         } else {
-            add_words(j, param_values_text(j->out->arena, param));
+            json_words_member(j, "values", param_values_text(j->out->arena, param));
         }
         json_string_member(j, "default", param->default_value);
         json_string_member(j, "summary", summary_text(j->out->arena, param->summary));
@@ -196,7 +185,7 @@ static void add_constraints(json *j, const kiln_family *family)
     json_end(j);
 }
 
-void describe_json_bounds(json *j, const kiln_family *family)
+static void add_bounds(json *j, const kiln_family *family)
 {
     if (!family->bounds)
         return;
@@ -211,17 +200,22 @@ void describe_json_bounds(json *j, const kiln_family *family)
     json_end(j);
 }
 
-static void add_family(json *j, const kiln_family *family)
+void describe_json_words(json *j, const kiln_family *family)
 {
-    json_begin_object(j);
     json_string_member(j, "name", family->name);
     json_string_member(j, "summary", family->summary);
     json_string_member(j, "source", family->source);
     if (family->accuracy)
         json_string_member(j, "accuracy", family->accuracy);
-    describe_json_bounds(j, family);
+    add_bounds(j, family);
     if (family->nonfinite)
         json_string_member(j, "nonfinite", family->nonfinite);
+}
+
+static void add_family(json *j, const kiln_family *family)
+{
+    json_begin_object(j);
+    describe_json_words(j, family);
     json_number_member(j, "min_sm", family->min_sm);
     add_params(j, family);
     add_args(j, family, family->args);

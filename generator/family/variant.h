@@ -14,7 +14,13 @@ typedef struct param_value {
     uint32_t number;
 } param_value;
 
-typedef struct external_kernel external_kernel; /* external/external.h */
+typedef struct external_module external_module; /* external/external.h */
+
+/* Who makes the kernel. */
+typedef enum variant_kind {
+    VARIANT_EMITTED, /* its family's emit */
+    VARIANT_EXTERNAL /* the files of its module have it */
+} variant_kind;
 
 /* Of the images for targets from this one on. */
 typedef struct blocks_step {
@@ -23,6 +29,7 @@ typedef struct blocks_step {
 
 /* One family with a value for each parameter. */
 typedef struct variant {
+    variant_kind kind;
     const kiln_family *family;
     const struct variant *const *alike;  /* not null: it stands for these, up to a null, and has no values */
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
@@ -34,8 +41,11 @@ typedef struct variant {
     kiln_shape shape;                    /* for all listed targets together */
     const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
     size_t blocks_count;
-    uint32_t runs_on;                /* bit i: the variant is emitted for the plan's targets[i] */
-    const external_kernel *external; /* null: the family's emit makes it */
+    uint32_t runs_on;              /* bit i: the variant is emitted for the plan's targets[i] */
+    const external_module *module; /* of an emitted kernel the one without files */
+    size_t launch_args; /* of the family's arguments the last, which are launch geometry and no parameters */
+    const char *given_block[3];   /* expressions, where the caller gives the block and the shape has 0 */
+    const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
 } variant;
 
 /* What a family's shape and emit see: a variant, and the target that they make it for. */

@@ -51,12 +51,9 @@ static bool check_targets(reader *r, const external_module *const *modules, size
                                   r->d);
 }
 
-static external_module *add_module(reader *r, module_list *list)
+static external_module *add_module(const reader *r, module_list *list)
 {
-    external_module *m =
-        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
-    m->number = r->plan->module_count++;
-    return m;
+    return arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *list->items);
 }
 
 /* The file of an item, or its list of files for different targets. */

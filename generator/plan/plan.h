@@ -62,7 +62,6 @@ typedef struct plan {
     size_t target_count;
     variant **variants; /* configuration order; chosen ones last, in the order of families and values */
     size_t variant_count, variant_capacity;
-    size_t module_count; /* variants of external PTX share modules */
     shaped_item *shaped;
     size_t shaped_count, shaped_capacity;
     budget *budgets;

@@ -53,16 +53,6 @@ static void add_enum(json *j, const char *words, bool are_integers)
     json_end(j);
 }
 
-static void add_required(json *j, const char *words)
-{
-    json_key(j, "required");
-    json_begin_inline_array(j);
-    size_t length;
-    for (const char *w; (w = words_next(&words, &length));)
-        json_string(j, arena_string(j->out->arena, w, length));
-    json_end(j);
-}
-
 static void add_string(json *j, const void *of)
 {
     (void)of;
@@ -164,7 +154,7 @@ static void add_family(json *j, const kiln_family *family)
     json_string_member(j, "const", family->name);
     json_end(j);
     json_end(j);
-    add_required(j, "family");
+    json_words_member(j, "required", "family");
     json_end(j);
     json_key(j, "then");
     json_begin_object(j);
@@ -223,7 +213,7 @@ static void add_size(json *j)
     json_end(j);
     json_begin_object(j);
     add_type(j, "object", NULL);
-    add_required(j, "from to");
+    json_words_member(j, "required", "from to");
     json_boolean_member(j, "additionalProperties", false);
     json_key(j, "properties");
     json_begin_object(j);
@@ -274,7 +264,7 @@ static void add_shapes_conditions(json *j)
     size_t length;
     json_key(j, "not");
     json_begin_inline_object(j);
-    add_required(j, "combinations shapes");
+    json_words_member(j, "required", "combinations shapes");
     json_end(j);
     json_key(j, "dependentRequired");
     json_begin_object(j);
@@ -340,7 +330,7 @@ static void add_variant(json *j, const void *of)
 {
     (void)of;
     add_type(j, "object", NULL);
-    add_required(j, "file");
+    json_words_member(j, "required", "file");
     json_boolean_member(j, "additionalProperties", false);
     json_key(j, "properties");
     json_begin_object(j);
@@ -385,7 +375,7 @@ static void add_external(json *j)
     json_begin_object(j);
     json_key(j, "if");
     json_begin_inline_object(j);
-    add_required(j, "ptx");
+    json_words_member(j, "required", "ptx");
     json_end(j);
     json_key(j, "then");
     json_begin_object(j);
@@ -468,7 +458,7 @@ static void add_kernels(json *j, family_list families)
     json_begin_inline_array(j);
     for (int i = 0; i < 2; i++) {
         json_begin_inline_object(j);
-        add_required(j, i == 0 ? "family" : "ptx");
+        json_words_member(j, "required", i == 0 ? "family" : "ptx");
         json_end(j);
     }
     json_end(j);
@@ -497,7 +487,7 @@ void schema_print(text *out, family_list families)
     json_string_member(&j, "$schema", "https://json-schema.org/draft/2020-12/schema");
     json_string_member(&j, "title", "kiln: the configuration of a bundle");
     add_type(&j, "object", NULL);
-    add_required(&j, "bundle targets kernels");
+    json_words_member(&j, "required", "bundle targets kernels");
     json_boolean_member(&j, "additionalProperties", false);
     json_key(&j, "properties");
     json_begin_object(&j);

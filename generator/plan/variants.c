@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "expression/expression.h"
+#include "external/external.h"
 #include "family/constraints.h"
 #include "family/family.h"
 #include "family/shape.h"
@@ -34,10 +35,20 @@ static variant *combination(arena *a, const request *r, size_t number)
 {
     variant *v = arena_alloc(a, sizeof *v);
     v->family = r->family;
+    v->module = &external_none;
     v->at = r->at;
     request_values(r, number, v);
     variant_name(a, v);
     return v;
+}
+
+size_t plan_image_owner(const plan *p, size_t i, const kiln_family *family)
+{
+    const variant *v = p->variants[i];
+    size_t k = v->kind == VARIANT_EXTERNAL ? 0 : i;
+    while (k < i && (p->variants[k]->module != v->module || (family && p->variants[k]->family != family)))
+        k++;
+    return k;
 }
 
 /* ---- variants that run nowhere ----------------------------------------------------------------------------------- */

@@ -13,6 +13,10 @@ void request_expand(arena *a, request *r, plan *p, diagnostics *d);
 /* Gives each parameter that was not asked for its default. */
 void request_fill_defaults(arena *a, request *r);
 
+/* The first variant, of a family or (null) of any, whose images variant i shares: the kernels of a module have its files. Those
+ * of an emitted kernel are its own. */
+size_t plan_image_owner(const plan *p, size_t i, const kiln_family *family);
+
 /* Diagnostics for two variants with one identity, key or entry, and for a target that some family of the plan leaves
  * without a variant; places[i] is where targets[i] was listed. */
 void plan_check(arena *a, const plan *p, const place *places, diagnostics *d);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "diagnostics.h"
+#include "words.h"
 
 json json_new(text *out)
 {
@@ -158,6 +159,16 @@ void json_string_member(json *j, const char *key, const char *value)
 {
     json_key(j, key);
     json_string(j, value);
+}
+
+void json_words_member(json *j, const char *key, const char *words)
+{
+    size_t length;
+    json_key(j, key);
+    json_begin_inline_array(j);
+    for (const char *w; (w = words_next(&words, &length));)
+        json_string(j, arena_string(j->out->arena, w, length));
+    json_end(j);
 }
 
 void json_number_member(json *j, const char *key, uint64_t value)

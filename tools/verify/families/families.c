@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "attention.h"
+#include "four_bit.h"
 #include "fp4_quantize.h"
 #include "gguf_dequantize.h"
 #include "inputs.h"
-#include "int4.h"
 #include "linear.h"
-#include "nf4.h"
 #include "nf4_gemm.h"
 #include "nf4_gemm_transposed.h"
 #include "nvfp4_gemv.h"

@@ -199,12 +199,18 @@ const gguf_format *gguf_at(size_t i)
     return i < sizeof formats / sizeof formats[0] ? &formats[i] : NULL;
 }
 
-const gguf_format *gguf_of(const problem *p)
+const gguf_format *gguf_find(const char *name)
 {
     size_t i = 0;
-    while (gguf_at(i) && !problem_has_parameter(p, "format", formats[i].name))
+    while (gguf_at(i) && strcmp(formats[i].name, name) != 0)
         i++;
     return gguf_at(i);
+}
+
+const gguf_format *gguf_of(const problem *p)
+{
+    const char *name = manifest_param_value(p->variant, "format");
+    return name ? gguf_find(name) : NULL;
 }
 
 void gguf_read(const gguf_format *f, gguf_block *b, const unsigned char *bytes)

@@ -44,8 +44,9 @@ typedef struct gguf_format {
     void (*read)(gguf_block *b, const unsigned char *bytes);
 } gguf_format;
 
-/* All of them; null behind the last. And that of the variant's parameter `format`; null: there is none. */
+/* All of them; null behind the last. By name, or that of the variant's parameter `format`; null: there is none. */
 const gguf_format *gguf_at(size_t i);
+const gguf_format *gguf_find(const char *name);
 const gguf_format *gguf_of(const problem *p);
 
 void gguf_read(const gguf_format *f, gguf_block *b, const unsigned char *bytes);

@@ -4,8 +4,6 @@
 #include "../design.h"
 #include <math.h>
 
-#include "gguf_blocks.h"
-
 /* ---- references --------------------------------------------------------------------------------------------------- */
 
 /* `count` elements of whole blocks from block `first` on, to those of `out` from `at` on. */
@@ -22,12 +20,17 @@ static void expect_blocks(const gguf_format *f, const argument *packed, uint64_t
     }
 }
 
+void gguf_expect(const gguf_format *f, problem *p)
+{
+    argument *out = problem_find(p, "out");
+    expect_bits(p, out);
+    expect_blocks(f, problem_find(p, "packed"), 0, out, 0, out->count);
+}
+
 static void expect_all(problem *p, const input_pattern *pattern)
 {
     (void)pattern;
-    argument *out = problem_find(p, "out");
-    expect_bits(p, out);
-    expect_blocks(gguf_of(p), problem_find(p, "packed"), 0, out, 0, out->count);
+    gguf_expect(gguf_of(p), p);
 }
 
 static void expect_rows(problem *p, const input_pattern *pattern)

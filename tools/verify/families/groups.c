@@ -84,6 +84,12 @@ group_range groups_range(problem *p, uint64_t g)
     return range;
 }
 
+uint64_t groups_count(problem *p)
+{
+    const uint64_t n = problem_integer(p, "n");
+    return n == 0 ? 0 : (n - 1) / groups_size(p) + 1;
+}
+
 unsigned groups_even_shift(const problem *p)
 {
     return problem_has_parameter(p, "nibbles", "high") ? 4 : 0;
@@ -146,16 +152,18 @@ static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
     return block == BLOCK_FIT && share == GROUPS_OWN && are_unfit(kind) ? GROUPS_NEAR : share;
 }
 
-int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds)
+int groups_kind_of(problem *p, random_stream s, uint64_t g, int own)
 {
     const block_kind block = block_of(p, s, g);
     const groups_share share = p->is_plain ? GROUPS_OWN : share_in(p, s, g, own);
     const unsigned turn = block == BLOCK_PURE || block == BLOCK_FIT ? 0 : g / 3 % 4;
-    if (share == GROUPS_NEAR) /* without codes there is nothing to be near */
-        return problem_find(p, "packed") ? kinds->near : own;
+    if (share == GROUPS_NEAR)
+        return problem_find(p, "packed") ? GROUPS_HARD : own; /* codes are what may differ */
     if (share == GROUPS_AT)
-        return kinds->at;
-    return turn == 1 && kinds->smallest ? kinds->smallest : turn == 3 && kinds->far ? kinds->far : own;
+        return GROUPS_THRESHOLDS;
+    if (turn == 1)
+        return GROUPS_NEAR_SMALLEST;
+    return turn == 3 && problem_find(p, "zero") ? GROUPS_FAR : own; /* only a zero can lose what is far */
 }
 
 /* Far below where a quotient by way of the scale's inverse keeps all bits. */
@@ -194,8 +202,7 @@ static void make_last_largest(problem *p, argument *in, random_stream s)
 
 void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s)
 {
-    const uint64_t group = groups_size(p);
-    for (uint64_t g = 0; in->count > 0 && g <= (in->count - 1) / group; g++) {
+    for (uint64_t g = 0; g < groups_count(p); g++) {
         const block_kind block = block_of(p, s, g);
         const bool is_part = block == BLOCK_PARTLY && groups_share_of(s, g) == GROUPS_OWN;
         if (scale && (block == BLOCK_SMALL || (is_part && g / 3 % 2)))
@@ -203,7 +210,7 @@ void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stre
         else if (block == BLOCK_INFINITE || is_part)
             make_infinite(p, in, scale, s, g);
     }
-    if (!scale && in->count % group != 0 && random_below(random_fork(s, 94), 0, 2))
+    if (!scale && in->count % groups_size(p) != 0 && random_below(random_fork(s, 94), 0, 2))
         make_last_largest(p, in, random_fork(s, 95));
 }
 
@@ -304,21 +311,6 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s)
     if (kind == INPUT_ZERO || kind == INPUT_DENORMAL)
         fill_odd_numbers(numbers, random_fork(s, 2));
 }
-
-/* clang-format off */
-const input_pattern groups_code_patterns[] = {
-    {"normal",    PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
-    {"ties",      PATTERN_LARGE,                  GROUPS_TIE_SCALE},
-    {"near-ties", PATTERN_LARGE,                  GROUPS_NEAR_TIE},
-    {"uniform",   PATTERN_RANDOM,                 INPUT_UNIFORM},
-    {"denormal",  0,                              INPUT_DENORMAL},
-    {"largest",   0,                              INPUT_LARGEST},
-    {"zero",      0,                              INPUT_ZERO},
-    {"any-bits",  PATTERN_RANDOM | PATTERN_LARGE, INPUT_ANY_BITS},
-    {"nonfinite", PATTERN_NONFINITE,              INPUT_NONFINITE},
-    {NULL,        0,                              0},
-};
-/* clang-format on */
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 

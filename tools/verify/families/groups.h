@@ -26,6 +26,7 @@ typedef struct group_range {
     uint64_t first, last;
 } group_range;
 group_range groups_range(problem *p, uint64_t g);
+uint64_t groups_count(problem *p); /* of its n elements */
 
 /* Where the codes of even numbers lie in their bytes, 0 or 4; those of odd numbers have the other half. */
 unsigned groups_even_shift(const problem *p);
@@ -45,10 +46,16 @@ enum {
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; one in four given scales and zeros is a NaN or an infinity */
     GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
-    GROUPS_NEAR_TIE   /* given scales times a code's value are this but for a rounding, zeros are whole */
+    GROUPS_NEAR_TIE,  /* given scales times a code's value are this but for a rounding, zeros are whole */
+    GROUPS_THRESHOLDS = 100, /* from here on group by group: quotients at thresholds between codes */
+    GROUPS_HARD,             /* codes depend on how quotients and their sums with the zero are rounded */
+    GROUPS_NEAR_SMALLEST,    /* the range is about the smallest that has a scale of its own */
+    GROUPS_EQUAL,            /* one number */
+    GROUPS_HUGE,             /* up to 1e25 */
+    GROUPS_FAR               /* far from 0 for their range */
 };
 
-/* Fills elements of any of these kinds, or of inputs.h. */
+/* Fills elements of any of these kinds below GROUPS_THRESHOLDS, or of inputs.h. */
 void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 
 /* What a group is filled with: one of three with the input's own kind, the others with what shows most of how codes are
@@ -57,14 +64,8 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s);
 typedef enum groups_share { GROUPS_OWN, GROUPS_NEAR, GROUPS_AT } groups_share;
 groups_share groups_share_of(random_stream s, uint64_t g);
 
-/* What a family fills the groups with that do not take the input's own kind; 0 where it has nothing. */
-typedef struct groups_kinds {
-    int near;     /* groups of GROUPS_NEAR, by the codes that they are given */
-    int at;       /* groups of GROUPS_AT */
-    int smallest; /* some of the others: their range is the smallest that has a scale */
-    int far;      /* and some: they are far from 0 */
-} groups_kinds;
-int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds);
+/* What group g is filled with, in an input of the kind `own`. */
+int groups_kind_of(problem *p, random_stream s, uint64_t g, int own);
 
 /* After all else is filled, what is small or infinite; and of half of the short last groups whose scale is made, the last
  * element is the largest: where the kernel loses it, that shows. Null `scale`: none is given. */
@@ -87,16 +88,6 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s);
 /* GROUPS_NEAR_TIE: a scale by which this value comes so near to a tie of the outputs' type, where that has 16 bits, that
  * what the product is rounded to decides. */
 double groups_near_tie_scale(element_type outputs, double value, random_stream s, uint64_t g);
-
-/* Inputs of families that read codes. */
-extern const input_pattern groups_code_patterns[];
-
-/* A family of quantiser: `make` and the expected values are its file's. */
-#define GROUPS_ROW(family, arguments, inputs, expected)                                                      \
-    {                                                                                                        \
-        .name = family, .args = arguments, .patterns = inputs, .plan = groups_plan, .make = make,            \
-        .expect = expected, .expects_nonfinite = true                                                        \
-    }
 
 /* Notes sizes around every edge of groups and tiles, for several sizes of group where that is an argument. */
 void groups_plan(size_plan *sizes);

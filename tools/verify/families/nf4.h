@@ -1,11 +1,9 @@
-/* NF4: 4-bit codes with one scale per group. Contract: QLoRA (Dettmers and others, 2023), section 3, with the midpoints
- * between table entries as thresholds. */
+/* NF4's table, codes and nested scales, and inputs of the products with it. Contract: QLoRA (Dettmers and others, 2023),
+ * section 3, with the midpoints between table entries as thresholds. */
 #ifndef VERIFY_NF4_H
 #define VERIFY_NF4_H
 
 #include "families.h"
-
-extern const family_row nf4_quantize_row, nf4_unpack_row, nf4_scale_row, nf4_pack_row;
 
 extern const double nf4_table[16];
 
@@ -14,9 +12,6 @@ double nf4_threshold(element_type arithmetic, int i);
 
 /* The number of thresholds below r, which is x / scale in the arithmetic's own rounding. A NaN gives 0. */
 unsigned nf4_code(element_type arithmetic, double r);
-
-/* The scale of elements [first, last) of an array: their largest magnitude, at least 1e-12. */
-double nf4_scale(const argument *in, uint64_t first, uint64_t last);
 
 /* Scale i, of the argument `scale` or nested. */
 double nf4_given_scale(problem *p, uint64_t i);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gguf_dequantize.h"
 #include "inputs.h"
 
 /* ---- the format ------------------------------------------------------------------------------------------------- */
@@ -85,20 +86,10 @@ void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS])
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
-/* Rounded to f32, then to the elements' type. */
 static void expect_dequantize(problem *p, const input_pattern *pattern)
 {
     (void)pattern;
-    argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out");
-    const unsigned char *bytes = packed->host;
-    q4k_block b;
-    expect_bits(p, out);
-    for (uint64_t i = 0; i < out->count; i++) {
-        if (i % Q4K_BLOCK_ELEMENTS == 0)
-            q4k_read(&b, bytes + i / Q4K_BLOCK_ELEMENTS * Q4K_BLOCK_BYTES);
-        double value = q4k_value(&b, (unsigned)(i % Q4K_BLOCK_ELEMENTS));
-        element_set(out->about->type, out->expected_bits, i, (double)(float)value);
-    }
+    gguf_expect(gguf_find("q4_k"), p);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -125,11 +116,10 @@ static void fill_quantized(argument *packed, input_kind kind, random_stream s)
 
 void q4k_fill(argument *packed, int kind, random_stream s)
 {
-    static const gguf_format fields = {.bytes = Q4K_BLOCK_BYTES, .factor = {0, 2}}; /* d and dmin */
     if (kind >= Q4K_NUMBERS)
         fill_quantized(packed, (input_kind)(kind - Q4K_NUMBERS), s);
     else
-        gguf_fill(&fields, packed, kind, s);
+        gguf_fill(gguf_find("q4_k"), packed, kind, s);
 }
 
 /* Bits from the first that is set to the last. */

@@ -32,7 +32,7 @@ double q4k_value(const q4k_block *b, unsigned i);
 /* Rounds 256 elements to a super-block: each sub-block from its least element, or 0 when that is more, to its largest. */
 void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS]);
 
-/* Kinds of super-blocks: those of gguf_blocks.h; from Q4K_NUMBERS on, numbers of a kind of inputs.h. */
+/* Kinds of super-blocks: gguf_blocks.h's; from Q4K_NUMBERS on, numbers of a kind of inputs.h. */
 enum { Q4K_NUMBERS = GGUF_NONFINITE + 1 };
 
 void q4k_fill(argument *packed, int kind, random_stream s);
