@@ -41,7 +41,7 @@ static CUdeviceptr allocate(uint64_t bytes)
     return result;
 }
 
-static CUdeviceptr x, y, w, w_scales, w_zeros, codes, scales, gamma_factors;
+static CUdeviceptr x, y, w, w_q, w_k, w_v, w_up, w_gate, w_scales, w_zeros, codes, scales, gamma_factors;
 static CUdeviceptr q, k_rows, v_rows, out, frequencies, positions, k_cache, v_cache, page_table, lengths,
     cache_slots, rows;
 static const uint32_t m = 2, n = 128, k = 512, batch = 2, tokens = 1, length = 40, pages_each = 2;
@@ -101,9 +101,9 @@ static void linear_qkv(void)
         .in = x, .m = m, .k = k, .gamma = gamma_factors, .eps = 1e-5f,
         .norm = APP_LINEAR_NORM_RMS, .x = APP_LINEAR_X_F16,
         .matrices = 3,
-        .w = w, .n = n, .out = q,
-        .w_2 = w, .n_2 = n / 4, .out_2 = k_rows,
-        .w_3 = w, .n_3 = n / 4, .out_3 = v_rows,
+        .w = w_q, .n = n, .out = q, /* q[m, n] = h * w_q^T */
+        .w_2 = w_k, .n_2 = n / 4, .out_2 = k_rows,
+        .w_3 = w_v, .n_3 = n / 4, .out_3 = v_rows,
     };
     check(app_linear(&loader, stream, &qkv));
 }
@@ -116,7 +116,7 @@ static void linear_gated(void)
     app_linear_args gated = {
         .in = codes, .in_scale = scales, .x = APP_LINEAR_X_S8,
         .epilogue = APP_LINEAR_EPILOGUE_SWIGLU,
-        .w = w, .gate = w, .m = m, .n = n, .k = k, .out = y,
+        .w = w_up, .gate = w_gate, .m = m, .n = n, .k = k, .out = y, /* silu(x * w_gate^T) * (x * w_up^T) */
     };
     check(app_linear(&loader, stream, &gated));
 }
@@ -220,7 +220,8 @@ static void open_device(const char *path)
 
 int main(int argc, char **argv)
 {
-    CUdeviceptr *const arrays[] = {&x,           &y,         &w,       &w_scales,      &w_zeros,
+    CUdeviceptr *const arrays[] = {&w_q,         &w_k,       &w_v,     &w_up,          &w_gate,
+                                   &x,           &y,         &w,       &w_scales,      &w_zeros,
                                    &codes,       &scales,    &q,       &k_rows,        &v_rows,
                                    &out,         &k_cache,   &v_cache, &gamma_factors, &lengths,
                                    &frequencies, &positions, &rows,    &page_table,    &cache_slots};
