@@ -51,28 +51,9 @@ const char *list_text(arena *a, const char *words)
     return t.data;
 }
 
-/* The names before 0.2.0, and those now. */
-static const struct {
-    const char *old, *now;
-} renamed[] = {
-    {"splits", "split_k"},  {"slices", "k_warps"}, {"warps", "k_warps"},
-    {"packed", "pack_gqa"}, {"near", "compact"},   {"window", "aligned"},
-};
-
-static const char *renamed_to(const char *written, const char *candidates)
-{
-    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
-        if (strcmp(written, renamed[i].old) == 0 && words_contain(candidates, renamed[i].now))
-            return renamed[i].now;
-    return NULL;
-}
-
 const char *suggest_text(arena *a, const char *written, const char *candidates)
 {
     char buffer[64];
-    const char *now = renamed_to(written, candidates);
-    if (now)
-        return arena_format(a, "; it is called '%s' now", now);
     const char *nearest = nearest_word(written, candidates, buffer, sizeof buffer);
     if (nearest)
         return arena_format(a, "; did you mean '%s'?", nearest);

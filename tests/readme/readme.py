@@ -3,12 +3,13 @@
 
 usage: readme.py check | rebase KILN
        readme.py --self-test
-  check   says what is stale, which link leads nowhere, which package is missing, and whether the first page is too long
+  check   says what is stale, which link leads nowhere, which package is missing, which entry of a
+          configuration is refused, and whether the first page is too long
   rebase  makes anew what stands between "<!-- made: WHAT -->" and "<!-- end -->", and the first page's picture, and prints
           the differences
 
-WHAT is a function of MADE below, with its words. Its sources: `kiln families --json`, the committed default bundle, and
-tests/counts.
+WHAT is a function of MADE below, with its words. Its sources: `kiln families --json`, the committed default bundle, calls.c
+and tests/counts.
 """
 import difflib
 import json
@@ -16,10 +17,12 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 from typing import NamedTuple
 import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS, CALLS = ROOT / "generator" / "kernels", ROOT / "tests" / "readme" / "calls.c"
 sys.path[:0] = [str(ROOT / "tests" / "counts"), str(ROOT / "tools" / "bench"), str(ROOT / "tools" / "python")]
 import counts  # noqa: E402
 import kiln  # noqa: E402
@@ -68,13 +71,18 @@ def table(heads, rows, numbers=0):
 
 
 def families(sources, _text):
-    def row(family):
-        types = next(p["values"] for p in family["params"] if set(p.get("values", ())) & ELEMENT_TYPES)
-        of = [sum(id.startswith(family["name"] + "/") for id in ids) for ids in (sources.variants, sources.full)]
-        return f"`{family['name']}`", family["summary"].replace("|", "\\|"), " ".join(types), *map(str, of)
+    """Each with its heading in the pages beside the index."""
+    pages = {anchor(heading): page.name for page in sorted(KERNELS.glob("*.md"))
+             for heading in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.M)}
 
-    return table(("family", "what it does", "element types", "variants in the default bundle", "and in tests/full.yaml"),
-                 map(row, sources.families), 2)
+    def row(family):
+        name = family["name"]
+        heading = next((h for h in pages if name in re.split("-", h)), None)
+        types = next(p["values"] for p in family["params"] if set(p.get("values", ())) & ELEMENT_TYPES)
+        link = f"[`{name}`]({pages[heading]}#{heading})" if heading else f"`{name}` has no page"
+        return link, cell(family["summary"]), " ".join(types), str(sum(id.startswith(name + "/") for id in sources.variants))
+
+    return table(("family", "what it does", "element types", "variants in the default bundle"), map(row, sources.families), 1)
 
 
 def values(p):
@@ -83,40 +91,39 @@ def values(p):
     return " ".join(f"**{v}**" if v == str(p["default"]).lower() else v for v in p["values"])
 
 
-def parameters(sources, _text):
-    def listed(family, role):
-        return "; ".join(f"`{p['name']}` {values(p)}" for p in family["params"] if p["role"] == role)
-
-    return table(("family", "contract", "tuning"),
-                 [(f"`{f['name']}`", listed(f, "contract"), listed(f, "tuning")) for f in sources.families])
-
-
-def rule(of):
-    """With the parameter's value that it is for, which its condition begins with."""
-    where = re.match(r"(\w+) ([=!]=) (\w+) \|\| ", of["condition"])
-    return of["text"] + (f" (where {where[1]} {'!=' if where[2] == '==' else '=='} {where[3]})" if where else "")
+def by_text(families, of):
+    """Each different text with the families that have it: (text, "" where all do)."""
+    having = {}
+    for family in families:
+        having.setdefault(of(family), []).append(f"`{family['name']}`")
+    return [(text, ", ".join(names) if len(having) > 1 else "") for text, names in having.items()]
 
 
-def accuracy(family):
-    """The text, and a list of its rows."""
-    return family["accuracy"] + "".join(f".\n  - {row['where']}: {row['text']}" for row in family.get("bounds", []))
-
-
-def contract(sources, _text, *names):
-    """Of several families each text once, with the families that have it."""
+def parameters(sources, _text, *names):
     chosen = [f for f in sources.families if f["name"] in names]
-    result = ""
-    for heading, of in (("Source", lambda f: f["source"]), ("Accuracy", accuracy),
-                        ("NaN and infinity", lambda f: f["nonfinite"]),
-                        ("Rules of a call", lambda f: "; ".join(map(rule, f["rules"])))):
-        having = {}
-        for family in chosen:
-            having.setdefault(of(family), []).append(f"`{family['name']}`")
-        if len(having) == 1:
-            result += f"- **{heading}**: {next(iter(having))}.\n"
-        else:
-            result += f"- **{heading}**\n" + "".join(f"  - {', '.join(f)}: {text}.\n" for text, f in having.items())
-    return result
+    listed = lambda role: lambda f: "; ".join(f"`{p['name']}` {values(p)}" for p in f["params"] if p["role"] == role)
+    return "".join(f"- {kind}{of and ' of ' + of}: {text or 'none'}.\n" for role, kind in (("contract", "What is computed"), ("tuning", "Tuning"))
+                   for text, of in by_text(chosen, listed(role)))
+
+
+def accuracy(sources, _text, *names):
+    """A row for each text, bound and rule about NaNs, with the families that have it."""
+    chosen = [f for f in sources.families if f["name"] in names]
+    bounds = [(of, row) for f in chosen for row in f.get("bounds", []) for of in ([f"`{f['name']}`: "] if len(chosen) > 1 else [""])]
+    rows = [(of or "all variants", text) for text, of in by_text(chosen, lambda f: f["accuracy"])]
+    rows += [(of + row["where"], row["text"]) for of, row in bounds]
+    rows += [(f"NaN and infinity{of and ': ' + of}", text) for text, of in by_text(chosen, lambda f: f["nonfinite"])]
+    return table(("for", "accuracy"), [(cell(label), cell(text)) for label, text in rows])
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def call(_sources, _text, name):
+    """The body of a function of calls.c."""
+    body = re.search(rf"^static void {name}\(void\)\n{{\n(.*?)^}}", CALLS.read_text(encoding="utf-8"), re.M | re.S)[1]
+    return f"```c\n{textwrap.dedent(body)}```\n"
 
 
 def contents(_sources, text):
@@ -189,8 +196,8 @@ def measured(_sources, _text, *words):
     return summary.first_page() if words == ("first",) else summary.markdown()
 
 
-MADE = {"measured": measured, "families": families, "parameters": parameters, "contract": contract, "contents": contents, "sizes": sizes,
-        "costs": costs}
+MADE = {"measured": measured, "families": families, "parameters": parameters, "accuracy": accuracy, "call": call, "contents": contents,
+        "sizes": sizes, "costs": costs}
 
 
 def made(text, sources):
@@ -242,6 +249,17 @@ def missing_packages(text):
     yield from (f"README.md: the package {package} of tools/prepare.sh is not named" for package in listed if package not in named)
 
 
+def refused_entries(sources):
+    """Each `{family: ...}` of the families' pages is an entry that the generator takes."""
+    for page in sorted(KERNELS.glob("*.md")):
+        for entry in re.findall(r"`({family: [^`]+})`", page.read_text(encoding="utf-8")):
+            target = "sm_100f" if "hardware" in entry else "sm_90"
+            config = f"bundle: entries\ntargets: [{target}]\nkernels:\n  - {entry}\n"
+            done = subprocess.run([sources.kiln, "list", "-"], input=config, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                yield f"{page.relative_to(ROOT)}: the entry {entry} is refused: {done.stdout.strip()}"
+
+
 def made_files(sources):
     """(file, its text, what it should be)."""
     for page in pages():
@@ -261,6 +279,7 @@ def wrong(sources):
     if lines > MOST_LINES or words > MOST_WORDS:
         yield f"README.md: {lines} lines and {words} words; there may be {MOST_LINES} and {MOST_WORDS}"
     yield from missing_packages(first)
+    yield from refused_entries(sources)
     version = sources.run("--version").split()[-1]
     if f"Version {version}," not in first:
         yield f"README.md: its status is not that of version {version}"

@@ -139,7 +139,7 @@ static void release(const attention_args *a)
         need(driver.mem_free(all[i]) == 0, "cuMemFree");
 }
 
-/* ---- bounds, as generator/kernels/README.md has them -------------------------------------------------------------- */
+/* ---- bounds, as `kiln families attention` has them -------------------------------------------------------------- */
 
 typedef struct exact_sums {
     double most, log;      /* the largest score; the logarithm of the sum of exponentials */
