@@ -31,7 +31,7 @@ KINDS = {
 
 
 def kept():
-    """{(subject, kind): names of its functions}, from kept.txt."""
+    """{(subject, kind): names of its functions}, from kept.txt, which has a paragraph per file after its comment."""
     paragraphs = re.split(r"\n\n+", (HERE / "kept.txt").read_text().rstrip())[1:]
     words = [paragraph.split() for paragraph in paragraphs]
     return {tuple(first.split(".")): names for first, *names in words}
@@ -91,7 +91,7 @@ def check():
     wrong = [f"{name}: {'is missing' if name in names else 'is not on the list'}" for name in sorted(there ^ set(names))]
     for name in sorted(there & set(names)):
         if not (HERE / "ptx" / name).read_text().startswith(header(*names[name])):
-            wrong.append(f"{name}: was not made from today's source, headers and command")
+            wrong.append(f"{name}: was not made from today's source, headers, functions and command")
     if wrong:
         sys.exit("\n".join(wrong) + "\nninja refresh_compiled makes them anew")
     print(f"{len(names)} files are made from today's sources")
