@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tools/completion/kiln.bash offers. usage: completion.bash SCRIPT KILN
+# What tools/completion/kiln.bash offers. usage: completion.bash SCRIPT KILN FOLDER, in which accepted.txt is unpacked
 set -u
 # shellcheck disable=SC1090
 source "$1"
@@ -20,7 +20,7 @@ offers() {
     fi
 }
 
-cd "$(dirname "$0")/accepted" || exit 1
+cd "$3" || exit 1
 offers 'init generate choose export list show explain diff families schema help --help --version' ''
 offers 'show schema' s
 offers 'init generate choose export list show explain diff families schema help' help ''

@@ -13,7 +13,6 @@ import difflib
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 import cases  # noqa: E402
 ERRORS = HERE / "errors.txt"
 COMMANDS = HERE / "commands.txt"
+ACCEPTED = HERE / "accepted.txt"
 MESSAGES = HERE.parent.parent / "generator" / "support" / "messages.h"
 PAGE = HERE.parents[1] / "generator" / "README.md"
 LOCALES = "C", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8"
@@ -85,7 +85,7 @@ def run_commands(kiln, locale):
     result = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        shutil.copytree(HERE / "accepted", folder / "configs")
+        cases.unpack(ACCEPTED, folder / "configs")
         (folder / "bin").mkdir()
         (folder / "bin" / "kiln").symlink_to(kiln)
         environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", "LC_ALL": locale, **LEAK_OPTIONS}
@@ -148,16 +148,18 @@ def test_commands(kiln):
 def test_output_fails(kiln):
     """A full disk is an error, not silence. A closed pipe ends the program as it ends others, unless its signal is ignored."""
     failed = 0
-    for verb in (["families", "--json"], ["list", "several.yaml"], ["--help"], ["--version"]):
-        read_end, write_end = os.pipe()
-        os.close(read_end)
-        said = "kiln: error: cannot write the output: %s\n[exit 1]\n"
-        for stdout, is_ignored, expected in ((write_end, False, f"[exit {-signal.SIGPIPE}]\n"), (write_end, True, said % "Broken pipe"),
-                                             (open("/dev/full", "wb"), False, said % "No space left on device")):
-            done = subprocess.run([kiln, *verb], cwd=HERE / "accepted", stdout=stdout, stderr=subprocess.PIPE,
-                                  restore_signals=not is_ignored)
-            failed += differ(" ".join(verb), expected, f"{done.stderr.decode()}[exit {done.returncode}]\n")
-        os.close(write_end)
+    with tempfile.TemporaryDirectory() as folder:
+        cases.unpack(ACCEPTED, folder)
+        for verb in (["families", "--json"], ["list", "several.yaml"], ["--help"], ["--version"]):
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            said = "kiln: error: cannot write the output: %s\n[exit 1]\n"
+            for stdout, is_ignored, expected in ((write_end, False, f"[exit {-signal.SIGPIPE}]\n"), (write_end, True, said % "Broken pipe"),
+                                                 (open("/dev/full", "wb"), False, said % "No space left on device")):
+                done = subprocess.run([kiln, *verb], cwd=folder, stdout=stdout, stderr=subprocess.PIPE,
+                                      restore_signals=not is_ignored)
+                failed += differ(" ".join(verb), expected, f"{done.stderr.decode()}[exit {done.returncode}]\n")
+            os.close(write_end)
     return failed
 
 

@@ -2,7 +2,7 @@
 """The compiled functions: PTX kept beside the sources that it was made from.
 
 usage: refresh.py make     compile source/*.c anew (needs nvcc 13 and clang)
-       refresh.py check    is every file of ptx/ made from today's sources, by today's list?
+       refresh.py check    is every file of ptx/ made from today's sources, by today's kept.txt?
 """
 import hashlib
 import pathlib
@@ -16,23 +16,31 @@ HERE = pathlib.Path(__file__).resolve().parent
 NVCC = "nvcc --ptx -x cu --fmad=false -std=c++17"
 CLANG = ("clang -S -x cuda --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version -ffp-contract=off"
          " -Xclang -target-feature -Xclang +ptx72 -Xclang -fnative-half-type -Xclang -fallow-half-arguments-and-returns")
+KEPT, LEFT_OUT = 'extern "C" __global__', "static __device__ __attribute__((unused))"
 HEADERS = {"nvcc": ["device.h", "arguments.h", "device_nvcc.h"], "clang": ["device.h", "arguments.h", "device_clang.h"]}
 
-# kind: (compiler, command, subjects)
-SUBJECTS = "integer control memory reductions scans atomics warp float double half approximate".split()
+# kind: (compiler, command)
 KINDS = {
-    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75", ["library"]),
-    "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo", SUBJECTS + ["redux", "packed"]),
-    "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G", ["warp", "approximate"]),
-    "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2", SUBJECTS + ["redux"]),
-    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0", ["control", "memory"]),
+    "nvcc-sm_75": ("nvcc", f"{NVCC} -arch=compute_75"),
+    "nvcc-sm_90": ("nvcc", f"{NVCC} -arch=compute_90"),
+    "nvcc-lineinfo": ("nvcc", f"{NVCC} -arch=compute_90 -lineinfo"),
+    "nvcc-debug": ("nvcc", f"{NVCC} -arch=compute_75 -G"),
+    "clang-O2": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O2"),
+    "clang-O0": ("clang", f"{CLANG} --cuda-gpu-arch=sm_80 -O0"),
 }
 
 
-def digest(subject, compiler):
-    """Of the source and of what it includes."""
-    sha = hashlib.sha256()
-    for name in [f"{subject}.c"] + HEADERS[compiler]:
+def kept():
+    """{(subject, kind): names of its functions}, from kept.txt, which has a paragraph per file after its comment."""
+    paragraphs = re.split(r"\n\n+", (HERE / "kept.txt").read_text().rstrip())[1:]
+    words = [paragraph.split() for paragraph in paragraphs]
+    return {tuple(first.split(".")): names for first, *names in words}
+
+
+def digest(subject, kind, names):
+    """The digest of the source, its headers and the kept functions."""
+    sha = hashlib.sha256(" ".join(names).encode())
+    for name in [f"{subject}.c"] + HEADERS[KINDS[kind][0]]:
         sha.update((HERE / "source" / name).read_bytes())
     return sha.hexdigest()[:32]
 
@@ -42,24 +50,24 @@ def version(compiler):
     return lines[0] if compiler == "clang" else next(line for line in lines if "release" in line)
 
 
-def header(subject, kind):
-    """The lines that check compares: all but the compiler's version."""
-    compiler, command, _ = KINDS[kind]
-    return (f"// Made by refresh_compiled from {subject}.c and its headers, sha256 {digest(subject, compiler)}\n"
-            f"// {command} {subject}.c\n")
+def header(subject, kind, names):
+    """The lines that check compares: all except the compiler's version."""
+    return (f"// Made by refresh_compiled from {subject}.c, its headers and kept.txt, sha256 {digest(subject, kind, names)}\n"
+            f"// {KINDS[kind][1]} {subject}.c\n")
 
 
-def wanted():
-    return {f"{s}.{kind}.ptx": (s, kind) for kind, (_, _, subjects) in KINDS.items() for s in subjects}
-
-
-def compile_one(subject, kind, folder):
-    compiler, command, _ = KINDS[kind]
+def compile_one(subject, kind, names, folder):
+    compiler, command = KINDS[kind]
+    functions = re.findall(r"^F\(\w+, (\w+)", (HERE / "functions.def").read_text(), re.M)
+    (folder / "kept.h").write_text("".join(f"#define KEPT_{f} {KEPT if f in names else LEFT_OUT}\n" for f in functions))
     out = folder / "out.ptx"
     subprocess.run(command.split() + [f"{subject}.c", "-o", str(out)], cwd=folder, check=True)
     text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # names, not places of this machine
-    first, rest = header(subject, kind).splitlines()
-    return f"{first}\n{rest}\n// {version(compiler)}\n{text}"
+    return f"{header(subject, kind, names)}// {version(compiler)}\n{text}"
+
+
+def wanted():
+    return {f"{subject}.{kind}.ptx": (subject, kind, names) for (subject, kind), names in kept().items()}
 
 
 def make():
@@ -71,10 +79,11 @@ def make():
     shutil.copytree(HERE / "source", folder)
     for old in (HERE / "ptx").glob("*.ptx"):
         old.unlink()
-    for name, (subject, kind) in wanted().items():
-        (HERE / "ptx" / name).write_text(compile_one(subject, kind, folder))
+    files = wanted()
+    for name, file in files.items():
+        (HERE / "ptx" / name).write_text(compile_one(*file, folder))
     shutil.rmtree(folder)
-    print(f"{len(wanted())} files made: read the difference before committing it")
+    print(f"{len(files)} files made: read the difference before committing it")
 
 
 def check():
@@ -82,7 +91,7 @@ def check():
     wrong = [f"{name}: {'is missing' if name in names else 'is not on the list'}" for name in sorted(there ^ set(names))]
     for name in sorted(there & set(names)):
         if not (HERE / "ptx" / name).read_text().startswith(header(*names[name])):
-            wrong.append(f"{name}: was not made from today's source, headers and command")
+            wrong.append(f"{name}: was not made from today's source, headers, functions and command")
     if wrong:
         sys.exit("\n".join(wrong) + "\nninja refresh_compiled makes them anew")
     print(f"{len(names)} files are made from today's sources")

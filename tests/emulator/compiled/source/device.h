@@ -16,6 +16,9 @@
 typedef unsigned long long u64; /* what CUDA's 64-bit atomics take */
 typedef long long s64;
 
+#if defined(__NVCC__) || defined(__CUDA__)
+#include "kept.h" /* refresh.py writes it */
+#endif
 #if defined(__NVCC__)
 #include "device_nvcc.h"
 #elif defined(__CUDA__)

@@ -12,9 +12,9 @@ typedef __nv_bfloat162 bfloat2;
 #define NOINLINE                __noinline__
 #define CONSTANT                __constant__
 #define DYNAMIC_SHARED(T, name) extern __shared__ T name[]
-#define KERNEL(name, O, A, B)   extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n)
+#define KERNEL(name, O, A, B)   KEPT_##name void name(O *out, const A *a, const B *b, uint32_t n)
 #define KERNEL_WITH(name, O, A, B, S)                                                                        \
-    extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n, S with)
+    KEPT_##name void name(O *out, const A *a, const B *b, uint32_t n, S with)
 
 #define APPROXIMATE(name, instruction)                                                                       \
     DEVICE float name(float x)                                                                               \
