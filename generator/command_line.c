@@ -1,4 +1,4 @@
-/* The command line of a generator. */
+/* A generator's command line. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -58,11 +58,11 @@ typedef struct command_line {
     family_list families;
     arena *arena;
     diagnostics diagnostics;
-    const char *const *names; /* what stands without an option: CONFIG and ID, or NAME */
+    const char *const *names; /* arguments that are not options: CONFIG and ID, or NAME */
     size_t name_count;
     const char *command;
-    const char *line;                  /* all words, as a shell takes them */
-    const char *options[OPTION_COUNT]; /* the value, empty where there is none; null: not given */
+    const char *line;                  /* all words, quoted for a shell */
+    const char *options[OPTION_COUNT]; /* the value, empty if it has none; null: not given */
     const char **ptx;                  /* each value of --ptx */
     size_t ptx_count, ptx_capacity;
 } command_line;
@@ -102,7 +102,7 @@ static plan *read_plan(command_line *c)
 
 static const char *option_word(option_name option);
 
-/* "1" to "99", or the option is not there: 0. False after a message. */
+/* Reads "1" to "99"; 0 if the option is not given. False after a message. */
 static bool read_count(const command_line *c, option_name option, uint32_t *count)
 {
     const char *word = c->options[option];
@@ -191,7 +191,7 @@ static bool is_chosen(const plan *p, const variant *v)
     return false;
 }
 
-/* The chosen variants of a plan: those of its items with shapes come last. */
+/* The index of a plan's chosen variants: those of its items with shapes come last. */
 static size_t first_chosen(const plan *p)
 {
     size_t i = p->variant_count;
@@ -226,7 +226,7 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
     return ok ? 0 : EXIT_BAD_INPUT;
 }
 
-/* "+ ID" and "- ID": what a new lock would change. */
+/* "+ ID" and "- ID": changes in a new lock. */
 static int print_lock_diff(command_line *c, plan *p, const char *path)
 {
     lock old = {0};
@@ -303,7 +303,7 @@ static int run_list(command_line *c)
     return 0;
 }
 
-/* By canonical id, or by key in 16 hex digits. */
+/* Finds it by canonical id, or by key in 16 hex digits. */
 static const variant *find_variant(const plan *p, const char *wanted)
 {
     char key[17];
@@ -316,7 +316,7 @@ static const variant *find_variant(const plan *p, const char *wanted)
     return NULL;
 }
 
-/* "; there are X, Y and 7 more": the variants whose ids begin so, as with a family's name; empty where none does. */
+/* "; there are X, Y and 7 more": the variants whose ids have this prefix, such as a family's name; empty if none. */
 static const char *begun_text(arena *a, const plan *p, const char *begin)
 {
     enum { SHOWN = 3 };
@@ -421,8 +421,8 @@ static int run_families(command_line *c)
     return 0;
 }
 
-/* The device that a tuned file of the configuration is of: the one that stands for its target, with as many multiprocessors
- * as were counted. Null where there is no such file, or none stands for the target. */
+/* The device of one of the configuration's tuned files: the target's representative, with the measured multiprocessors.
+ * Null if there is no such file, or no representative. */
 static const char *find_tuned_device(const plan *p, const char *word, kiln_device *device)
 {
     for (size_t i = 0; i < p->tuned_count; i++) {
@@ -435,7 +435,7 @@ static const char *find_tuned_device(const plan *p, const char *word, kiln_devic
     return NULL;
 }
 
-/* The device that is asked for; false after a message. */
+/* Finds the requested device; false after a message. */
 static bool find_device(const command_line *c, target t, const plan *p, kiln_device *device,
                         const char **name)
 {
@@ -452,7 +452,7 @@ static bool find_device(const command_line *c, target t, const plan *p, kiln_dev
     return false;
 }
 
-/* Of the generator, or of external PTX in the configuration; null after a message. */
+/* A family of the generator, or of external PTX in the configuration; null after a message. */
 static const kiln_family *find_planned_family(const command_line *c, const plan *p, const char *name)
 {
     const kiln_family *family = family_find(c->families, name);
@@ -611,7 +611,8 @@ static void print_usage(FILE *out)
     fprintf(out, "  kiln --help | --version\n%s", about_status);
 }
 
-/* The last line of --help: where the emulated driver is, in the build folder or installed with this program; else nothing. */
+/* The last line of --help: the emulated driver's path, in the build folder or installed with this program; otherwise
+ * nothing. */
 static void print_emulator(arena *a)
 {
     static const char *const folders[] = {"../lib/emulator", KILN_EMULATOR_FROM_BIN};
@@ -660,7 +661,7 @@ static int bad_usage(const command_line *c, const char *what, const char *word, 
     return EXIT_BAD_USAGE;
 }
 
-/* What getopt_long refused: the word before optind, or a letter of it. */
+/* Reports what getopt_long rejected: the word before optind, or a letter of it. */
 static int bad_option(const command_line *c, unsigned set, int found, char **argv)
 {
     text known = text_new(c->arena);
@@ -679,7 +680,7 @@ static int bad_option(const command_line *c, unsigned set, int found, char **arg
     return bad_usage(c, "unknown option", word, suggest_text(c->arena, word, known.data));
 }
 
-/* Takes all options, which getopt_long moves in front of the names. 0 or an exit status. */
+/* Reads all options, which getopt_long moves before the names. 0 or an exit status. */
 static int take_options(command_line *c, unsigned set, int argc, char **argv)
 {
     struct option rows[OPTION_COUNT + 1] = {0};

@@ -1,4 +1,4 @@
-/* All images of a plan, made on several processors. */
+/* Bakes all images of a plan, on several processors. */
 #ifndef BUNDLE_BAKE_H
 #define BUNDLE_BAKE_H
 
@@ -9,8 +9,8 @@ typedef struct baked {
     size_t count;
 } baked;
 
-/* Of each variant of the plan in its place; none of external PTX. The result does not depend on plan->jobs. A kernel
- * that fails ends the generator as it does by itself, the first of those that fail. */
+/* Returns the images of each variant of the plan, in order; external PTX has none. The result does not depend on
+ * plan->jobs. If kernels fail, the first of them ends the generator, as it would alone. */
 baked *bake_all(arena *a, const plan *p, spool *s);
 
 #endif

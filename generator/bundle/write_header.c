@@ -1,4 +1,4 @@
-/* NAME.h: what a deployer includes and reads. */
+/* NAME.h, which deployers include and read. */
 #include "write.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static void write_enums(arena *a, text *out, const bundle_family *f)
             write_enum(a, out, f, &f->fields[i]);
 }
 
-/* How many of the bundle's variants a call can break it for. */
+/* The number of the bundle's variants for which a call can break it. */
 static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule *rule)
 {
     size_t count = 0;
@@ -67,7 +67,7 @@ static void add_rules(arena *a, text *out, const bundle_family *f)
     text_add(out, *last ? "." : "");
 }
 
-/* Prints a short text; a long one is left to `kiln families`. */
+/* Prints a short text; long ones are only in `kiln families`. */
 static void add_prose(text *out, const char *title, const char *prose, const char **elsewhere)
 {
     enum { SHORT = 160 };
@@ -228,7 +228,7 @@ static const char *file_comment(arena *a, const bundle_model *m)
     return out.data;
 }
 
-/* One row per function: the same text a hundred times is most of a header. */
+/* One macro row per function: the expanded text would be most of a header. */
 static void write_overloads(file_output *file, const bundle_model *m)
 {
     text *out = &file->text;

@@ -44,7 +44,7 @@ static void add_words(arena *a, index_tables *t, const bundle_family *f, const b
                     (unsigned)word_number(a, field->param, values[i]));
 }
 
-/* What a program that has the index alone calls: with the family's arguments behind a pointer of no type. */
+/* Entry points for programs that have only the index: they take the family's arguments as void *. */
 static void write_family_entries(text *out, const bundle_family *f)
 {
     const char *name = f->family->name;

@@ -8,7 +8,7 @@
 #include "support/json.h"
 #include "support/words.h"
 
-/* An expression in its canonical form; null as null. */
+/* Adds an expression in its canonical form; null as null. */
 static void add_expression(json *j, const kiln_family *family, const char *key, const char *source)
 {
     json_key(j, key);

@@ -1,4 +1,4 @@
-/* A variant: a family's parameters with their values, and what follows from these. */
+/* A variant: a family's parameters with their values, and its derived properties. */
 #ifndef FAMILY_VARIANT_H
 #define FAMILY_VARIANT_H
 
@@ -16,7 +16,7 @@ typedef struct param_value {
 
 typedef struct external_kernel external_kernel; /* external/external.h */
 
-/* Of the images for targets from this one on. */
+/* blocks per multiprocessor of images for targets from this one on. */
 typedef struct blocks_step {
     uint32_t from_sm, blocks;
 } blocks_step;
@@ -24,30 +24,31 @@ typedef struct blocks_step {
 /* One family with a value for each parameter. */
 typedef struct variant {
     const kiln_family *family;
-    const struct variant *const *alike;  /* not null: it stands for these, up to a null, and has no values */
+    const struct variant *const
+        *alike; /* not null: stands for these variants, null-terminated, and has no values */
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
-    const char *id;                      /* "family/param=value,...", but for later ones at their default */
-    uint64_t key;                        /* XXH3, 64 bit, of id */
-    const char *entry;                   /* a PTX and C identifier: family_value_value... */
-    const char *symbol;                  /* of the .entry in its images; but for external PTX it is `entry` */
-    place at;                            /* of the kernels: item that asked for it */
-    kiln_shape shape;                    /* for all listed targets together */
+    const char *id;            /* "family/param=value,...", without later parameters at their default */
+    uint64_t key;              /* XXH3, 64 bit, of id */
+    const char *entry;         /* a PTX and C identifier: family_value_value... */
+    const char *symbol;        /* name of the .entry in its images; same as `entry` except for external PTX */
+    place at;                  /* of the kernels: item that requested it */
+    kiln_shape shape;          /* for all listed targets together */
     const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
     size_t blocks_count;
     uint32_t runs_on;                /* bit i: the variant is emitted for the plan's targets[i] */
-    const external_kernel *external; /* null: the family's emit makes it */
+    const external_kernel *external; /* null: made by the family's emit */
 } variant;
 
-/* What a family's shape and emit see: a variant, and the target that they make it for. */
+/* The variant and the target for which a family's shape or emit is called. */
 struct kiln_variant {
     const variant *variant;
     target target;
-    target_range *alike; /* narrowed by what they ask of the target; may be null */
+    target_range *alike; /* narrowed by its queries of the target; may be null */
 };
 
 /* Gives a variant with values its id, key and entry.
  *
- * The entry is the family and its values joined by '_'; a boolean is its parameter's name, with "no" before it when
+ * The entry is the family and its values joined by '_'; a boolean is its parameter's name, with "no" before it if
  * false: attention_f16_128_nocausal. */
 void variant_name(arena *a, variant *v);
 

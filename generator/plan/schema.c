@@ -1,4 +1,4 @@
-/* A JSON Schema of configurations. What the values of a parameter have to do with each other is for kiln to say. */
+/* A JSON Schema of configurations. Only kiln itself checks how a parameter's values depend on each other. */
 #include "schema.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void add_property(json *j, const char *key, const char *type, const char 
     json_end(j);
 }
 
-/* Words of digits may stand as numbers; of an integer they have to. */
+/* Words of digits may be numbers; for an integer they must be. */
 static void add_enum(json *j, const char *words, bool are_integers)
 {
     json_key(j, "enum");
@@ -69,7 +69,7 @@ static void add_string(json *j, const void *of)
     json_string_member(j, "type", "string");
 }
 
-/* What `add` says, or an array of that. */
+/* Either `add`'s schema, or an array of it. */
 static void add_array(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
 {
     add_type(j, "array", NULL);
@@ -151,7 +151,7 @@ static void add_shapes(json *j, const kiln_family *family)
     json_end(j);
 }
 
-/* {"if": it is this family, "then": its parameters and no other key} */
+/* {"if": the family's name, "then": its parameters and no other key} */
 static void add_family(json *j, const kiln_family *family)
 {
     json_begin_object(j);
@@ -242,7 +242,7 @@ static void add_size(json *j)
     json_end(j);
 }
 
-/* What the items of all families have with `shapes`. */
+/* Definitions for items of all families with `shapes`. */
 static void add_definitions(json *j)
 {
     json_key(j, "$defs");
@@ -267,7 +267,7 @@ static void add_definitions(json *j)
     json_end(j);
 }
 
-/* combinations goes without shapes, the other keys go with them. */
+/* combinations excludes shapes; the other keys need them. */
 static void add_shapes_conditions(json *j)
 {
     const char *words = shaped_keys;
@@ -358,7 +358,7 @@ static void add_variant(json *j, const void *of)
     json_end(j);
 }
 
-/* A file, one per target, or variants. */
+/* A file, a file per target, or variants. */
 static void add_ptx(json *j)
 {
     begin_property(j, "ptx", NULL,
@@ -379,7 +379,7 @@ static void add_ptx(json *j)
     json_end(j);
 }
 
-/* {"if": there is "ptx", "then": its keys} */
+/* {"if": it has "ptx", "then": its keys} */
 static void add_external(json *j)
 {
     json_begin_object(j);
@@ -411,7 +411,7 @@ static void add_external(json *j)
     json_end(j);
     json_end(j);
     json_end(j);
-    add_entry(j); /* of variants, here, as there is one kernel */
+    add_entry(j); /* keys of variants are allowed, since there is one kernel */
     json_end(j);
     json_end(j);
     json_end(j);

@@ -1,7 +1,7 @@
 /* Every diagnostic about a configuration: its name and its text. tests/config/errors.txt has an example of each.
  *
- * What was found is quoted by quote_text() of quote.h. A last %s from suggest_text() is empty, suggests a word, or tells what
- * it is called now. */
+ * Found text is quoted by quote_text() of quote.h. A last %s from suggest_text() is empty, suggests a word, or gives
+ * the current name of a renamed one. */
 #ifndef SUPPORT_MESSAGES_H
 #define SUPPORT_MESSAGES_H
 
@@ -11,7 +11,7 @@
     M(file_unreadable, "cannot read: %s")                                                                              \
     M(file_empty, "expected a configuration (bundle, targets, kernels), found an empty file")                          \
     M(not_utf8, "expected UTF-8 text, found the byte 0x%02x")                                                          \
-    /* YAML, and what of YAML is not taken */                                                                          \
+    /* YAML, and the parts of YAML that are not supported */                                                                          \
     M(yaml_syntax, "not valid YAML: %s")                                                                               \
     M(yaml_tag, "expected a plain value, found the tag '%s'; a configuration has no tags")                             \
     M(yaml_anchor, "expected a plain value, found the anchor '&%s'; a configuration has no anchors")                   \

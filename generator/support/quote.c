@@ -51,7 +51,7 @@ const char *list_text(arena *a, const char *words)
     return t.data;
 }
 
-/* The names before 0.2.0, and those now. */
+/* Names before 0.2.0, and the current ones. */
 static const struct {
     const char *old, *now;
 } renamed[] = {

@@ -1,4 +1,4 @@
-/* <kiln/author/family.h> under the name that it had before 0.2.0. */
+/* Moved in 0.2.0 to <kiln/author/family.h>. */
 #ifndef KILN_FAMILY_MOVED_H
 #define KILN_FAMILY_MOVED_H
 

@@ -1,4 +1,4 @@
-/* <kiln/author/ptx.h> under the name that it had before 0.2.0. */
+/* Moved in 0.2.0 to <kiln/author/ptx.h>. */
 #ifndef KILN_PTX_MOVED_H
 #define KILN_PTX_MOVED_H
 
