@@ -39,7 +39,7 @@ static const kiln_param params[] = {
     "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + " dim ")"
 
-/* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
+/* Batch strides between these matrices, each with the rows of one head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
 #define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && given(sequences_k_offsets), 1, batch))"
@@ -52,20 +52,20 @@ static const kiln_param params[] = {
     "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
     " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
-/* Parts that the keys of a tile are cut into. With split_k 0 a call without splits has as many as make MOST_BLOCKS thread
- * blocks at most, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
+/* Parts that the keys of a tile are cut into. With split_k 0 and no `splits`, as many as give at most MOST_BLOCKS thread
+ * blocks, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
 #define MOST_BLOCKS "512"
 #define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
 
-/* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
+/* Monotonic in the arguments. With split_k a rule limits tiles to 2^31, and so rows to 2^36. */
 #define MOST_ROWS   "min(" ROWS ", 68719476736)"
 #define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
 #define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
-/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
- * any can take the place of another. */
+/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants need equally many, so
+ * that any variant can replace another. */
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
@@ -132,7 +132,7 @@ static const kiln_arg args[] = {
 
 #define LONGEST "1073741824"
 #define WIDEST  "536870912"
-/* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
+/* A tile's rows: a head's queries; with pack_gqa, those of the heads that share a head of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
@@ -193,15 +193,15 @@ static const kiln_rule rules[] = {
 #define KV_BYTES    "select(kv == same, " TYPE_BYTES ", 1)"
 #define SCALE_BYTES "select(kv == int8_token, 8, 0)" /* of a key */
 
-/* Of a thread block: its part of the keys. */
+/* A thread block's part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
-/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; else some of them begin last, and the
- * launch takes as long as if it had another wave of thread blocks. */
+/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; otherwise some of them begin last,
+ * and the launch takes as long as with another wave of thread blocks. */
 #define IS_UNORDERED "causal && split_k != 1 && q_length > tile_q"
 #define WAVES        "ceil_div(" TILES_X " * " PARTS " * " HEADS " * batch, max(1, multiprocessors * blocks_per_multiprocessor))"
 #define LENGTH       PART_KEYS " + select(" IS_UNORDERED ", " PART_KEYS " / max(1, " WAVES "), 0)"
 
-/* Q and O of all layouts but dense are rows of sequences one after the other; pages hold K and V. */
+/* In all layouts except dense, Q and O are rows of concatenated sequences; pages hold K and V. */
 static const kiln_dense dense[] = {
     {"q", "batch, q_length, q_heads, head_dim", "q_batch_stride q_row_stride q_head_stride", "layout == dense"},
     {"out", "batch, q_length, q_heads, " DIM_V, "out_batch_stride out_row_stride out_head_stride", "layout == dense"},
@@ -299,7 +299,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
     }
 }
 
-/* Only what is known before a launch; f may be null. */
+/* Computes what is known before a launch; f may be null. */
 static attention geometry(ptx_fn *f, const kiln_variant *v)
 {
     static const char *const layout_words[] = {"dense", "ragged", "paged", NULL};
@@ -411,7 +411,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_plain = a.shaping == ATTENTION_PLAIN, is_dense = a.layout == ATTENTION_DENSE;
     of->shape(s, &a);
     const uint32_t bytes = s->shared_bytes + SPLIT_SHARED_BYTES * is_split + attention_pages_bytes(&a);
-    /* Below sm_80 registers hold what is being copied, too. */
+    /* Below sm_80 registers also hold the copies in flight. */
     const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
     s->min_sm = is_mma && (a.type == PTX_BF16 || is_wide || is_tight || bytes > SHARED_SM_75) ? 80 : 75;
     /* clang-format off */

@@ -1,5 +1,5 @@
-/* The checker: checks what it takes a whole kernel to check. Types and scopes are checked while it is built; their problems
- * are printed here too. */
+/* The checker: checks that need the whole kernel. Types and scopes are checked during construction; their problems are
+ * printed here too. */
 #include "ir.h"
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
-/* Kernels that may begin before the launch in front of them has ended: those with ptx_grid_wait. Every thread has to wait, so it
- * stands in no block. Before it nothing is written, and read is only what constant parameters point at. */
+/* Kernels that may begin before the preceding launch has ended: those with ptx_grid_wait. Every thread must wait, so it
+ * must be outside all blocks. Before it nothing is written, and only constant parameters' arrays are read. */
 #include <string.h>
 
 #include "ir.h"
 
-/* Where an address comes from. A fixed point over what stands before the wait: origins only rise. */
+/* The origin of an address. A fixed point over the code before the wait: origins only rise. */
 typedef enum origin { ORIGIN_NONE, ORIGIN_CONSTANT, ORIGIN_OTHER } origin;
 
 bool ptx_is_dependent(const ptx_fn *f)
@@ -25,7 +25,7 @@ void ptx_set_constant(ptx_fn *f, const char *name)
 
 /* ---- origins ----------------------------------------------------------------------------------------------------- */
 
-/* The pointers at the top are the parameters, in their order, and arrays, which are the kernel's own. */
+/* The pointers at the top are the parameters, in order, and arrays, which are the kernel's own. */
 static void find_first_origins(const ptx_fn *f, uint8_t *origins)
 {
     size_t param = 0;
@@ -40,7 +40,7 @@ static void find_first_origins(const ptx_fn *f, uint8_t *origins)
     }
 }
 
-/* What is loaded, or made of text, is no address that is known. */
+/* Loaded values, and raw instructions' results, have unknown origins. */
 static bool keeps_origins(const ptx_inst *inst)
 {
     switch (inst->row->op) {

@@ -21,7 +21,7 @@ ptx_val val_retyped(ptx_val v, ptx_type type)
     return v;
 }
 
-/* Whether a call for this kernel may have returned the value. Uninitialised memory seldom holds such a one. */
+/* Whether a call for this kernel may have returned the value. Uninitialised memory seldom looks like one. */
 static bool is_possible(const ptx_fn *f, ptx_val v)
 {
     if (v.type > PTX_PTR)
@@ -117,7 +117,7 @@ static double real_of(ptx_val literal)
     return real;
 }
 
-/* Whole numbers below 2 to this power are exact in the type; 0: it is no float. */
+/* Integers below 2 to this power are exact in the type; 0: it is not a float. */
 static uint32_t whole_bits(ptx_type type)
 {
     switch (type) {
