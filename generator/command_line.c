@@ -481,7 +481,7 @@ static int run_explain(command_line *c)
         return EXIT_BAD_USAGE;
     }
     if (!c->options[OPTION_DEVICE] &&
-        !read_target(c, &t, "; or --device D, words of a device's name, as 'orin nano'"))
+        !read_target(c, &t, "; or --device D, words of a device's name, such as 'orin nano'"))
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
@@ -533,30 +533,30 @@ static const struct {
     char letter; /* 0: none */
     const char *value, *about;
 } options[OPTION_COUNT] = {
-    [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder, or choose: to this file; generate and choose: default is beside CONFIG"},
+    [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder (choose: to this file); default for generate and choose: beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
-    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano', or of a tuned file; an unknown one lists all"},
+    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device, by words of its name such as 'orin nano', or of a tuned file; an unknown name lists all"},
     [OPTION_IMAGES]  = {"images",   0,  "F,...", "these formats, not the configuration's: ptx, cubin, or ptx,cubin"},
-    [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
-    [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
-    [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor, except for times, which are taken one by one"},
+    [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "the files that 'ptx: NAME' embeds, of one source; may be repeated"},
+    [OPTION_SHARDS]  = {"shards",   0,  "N",     "split the families over N files, which compile in parallel"},
+    [OPTION_JOBS]    = {"jobs",    'j', "N",     "use N threads, with the same output; default: one per processor, one for --times"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
-    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
+    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also keep the N fastest of each contract, for a bundle to measure"},
     [OPTION_NAME]    = {"name",     0,  "NAME",  "the bundle's name; default: appkernels"},
     [OPTION_MODEL]   = {"model",    0,  "FILE",  "for this model: a GGUF file, or a config.json"},
-    [OPTION_FORMAT]  = {"format",   0,  "F",     "of the weights, where a config.json has no quantization_config: q4_k, nf4, ..."},
+    [OPTION_FORMAT]  = {"format",   0,  "F",     "the weights' format, if a config.json has no quantization_config: q4_k, nf4, ..."},
     [OPTION_CXX]     = {"cxx",      0,  NULL,    "in C++: main.cpp, not main.c"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_CHECK]   = {"check",    0,  NULL,    "write nothing; print which files are missing, differ or are left over"},
-    [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time that the ptxas on the PATH takes of each PTX image"},
+    [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time of the PATH's ptxas for each PTX image"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors, warnings, stale files and the rows of times"},
-    [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
+    [OPTION_IR]      = {"ir",       0,  NULL,    "print the builder's IR instead of PTX"},
     [OPTION_SOURCE]  = {"source",   0,  NULL,    "append the source line that emitted each instruction"},
-    [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "with strides of dense tensors where they are not given"},
-    [OPTION_LONG]    = {"long",    'l', NULL,    "with whole ids, and the expressions for rules, launch, cost and time"},
+    [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "set omitted strides to those of contiguous arrays"},
+    [OPTION_LONG]    = {"long",    'l', NULL,    "print whole ids, and the expressions for rules, launch, cost and time"},
     [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
     [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
 };
@@ -577,7 +577,7 @@ static const struct {
     {"init",     0, 1, BIT(NAME) | BIT(TARGETS) | BIT(MODEL) | BIT(FORMAT) | BIT(CXX) | BIT(QUIET), run_init,
      "[DIR]",                          "write a new project: kernels.yaml, its lock, CMakeLists.txt, a program"},
     {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(CHECK) | BIT(TIMES) | BIT(FORCE) | BIT(QUIET), run_generate,
-     "CONFIG",                         "write the bundle that a configuration asks for"},
+     "CONFIG",                         "write a configuration's bundle"},
     {"choose",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(DIFF) | BIT(CANDIDATES) | BIT(FORCE) | BIT(QUIET), run_choose,
      "CONFIG",                         "choose variants for items with shapes: CONFIG's lock file"},
     {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
@@ -591,7 +591,7 @@ static const struct {
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},
     {"families", 0, 1, BIT(LONG) | BIT(JSON), run_families,
-     "[FAMILY]",                       "print what can be asked for"},
+     "[FAMILY]",                       "print the families and their parameters"},
     {"schema",   0, 0, 0, run_schema,
      "",                               "print a JSON Schema of configurations, for editors"},
 };

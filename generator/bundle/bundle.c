@@ -210,7 +210,7 @@ static bool is_apart(arena *a, const bundle_files *all, const char *stamp, diagn
     return true;
 }
 
-static const char left_over[] = "left of a run with more shards, and not of this bundle: remove it";
+static const char left_over[] = "left by a run with more shards, not part of this bundle: remove it";
 
 /* The first shard from number i on that an earlier run with more shards left: a build that takes NAME_*.c would have
  * its kernels twice. A bundle of such a name has a header next to its source. These shards are kept, since nothing

@@ -83,7 +83,7 @@ static const char *ask_version(arena *a, assembler *s)
         return strerror(result);
     s->version = is_told ? release_of(a, said.data) : "";
     s->min_driver = (uint32_t)strtoul(s->version, NULL, 10) * 1000;
-    return s->min_driver ? NULL : "it does not tell its version";
+    return s->min_driver ? NULL : "it prints no version";
 }
 
 bool assembler_open(assembler *s, arena *a, spool *ptx, const char *purpose, place at, diagnostics *d)

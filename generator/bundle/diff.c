@@ -214,7 +214,7 @@ static void add_lacking(text *out, char sign, const yaml_node *list, const yaml_
         text_add(out, "\n");
     }
     if (count > SHOWN)
-        text_printf(out, "%c and %zu shapes more\n", sign, count - SHOWN);
+        text_printf(out, "%c and %zu more shapes\n", sign, count - SHOWN);
 }
 
 static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)

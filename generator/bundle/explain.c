@@ -340,7 +340,7 @@ static void add_filled(text *out, const question *q)
         const char *name;
     } rows[] = {{ORIGIN_USUAL, "as usual"},
                 {ORIGIN_DENSE, "contiguous"},
-                {ORIGIN_WORKSPACE, "as large as the variants ask for"}};
+                {ORIGIN_WORKSPACE, "as large as the variants need"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *values = filled_text(q, rows[i].from);
         if (*values)
@@ -527,11 +527,11 @@ static const char *kind_text(const question *q, const tuned_shape *near, bool is
     if (is_measured)
         return arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near), near->file->asked);
     if (near)
-        return arena_format(a, "%s, as of those measured at %s (%s) none can be launched", kind,
+        return arena_format(a, "%s, since no variant measured at %s (%s) can be launched", kind,
                             shape_text(a, near), near->file->asked);
     for (size_t i = 0; i < p->tuned_shape_count; i++)
         if (p->tuned_shapes[i].family == q->call.family)
-            return arena_format(a, "%s, as nothing was measured near this call on such a device", kind);
+            return arena_format(a, "%s, since nothing was measured near this call on such a device", kind);
     return kind;
 }
 

@@ -352,7 +352,7 @@ static const char *what_there_is(arena *a, const bundle_family *f)
             text_printf(&out, " %s", values[k]);
     }
     if (count_choices(a, f) < combinations)
-        text_add(&out, "; not each with each");
+        text_add(&out, "; not every combination");
     return out.length > 0 ? out.data : "no variant of the bundle serves these arguments";
 }
 
@@ -416,7 +416,7 @@ static void write_miss_function(arena *a, text *out, const bundle_family *f)
     }
     text_add(
         out,
-        "\n/* Which of the caller's values no variant has beside the others. */\n__attribute__((noinline)) ");
+        "\n/* Fails, and names the first value that differs from the nearest choice. */\n__attribute__((noinline)) ");
     c_add_wrapped(out, arena_format(a, "static kiln_status miss_%s(", f->family->name),
                   arena_format(a, "kiln_loader *loader, const %s *args", f->args_struct), ")\n{\n");
     text_printf(out, "    static const uint32_t choices[][%u] = {\n%s    };\n%s", numbers, rows.data,
@@ -437,7 +437,7 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
     write_defaults(a, &body, f);
     write_choices(a, &body, p, f);
 
-    text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
+    text_add(out, "\n/* Every variant of the caller's contract, with its estimate. */\n");
     c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
                   arena_format(a, "kiln_choice *c, const %s *args", f->args_struct),
                   ")\n{\n    const kiln_device device = c->loader->device;\n");
@@ -451,7 +451,7 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
         write_miss_function(a, out, f);
     text_add(
         out,
-        "\n/* Which variant serves these arguments on this device; of those that none serves, one that says why. */\n");
+        "\n/* Picks the variant for these arguments on this device; if none serves them, one whose launch reports why. */\n");
     c_add_wrapped(
         out, arena_format(a, "static kiln_status choose_%s(", f->family->name),
         arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),

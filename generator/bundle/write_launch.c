@@ -72,7 +72,7 @@ static bool write_unread_function(text *out, const bundle_family *f)
     if (chain.length == 0)
         return false;
     text_printf(out,
-                "\n/* A member that is set and that no variant reads. */\n"
+                "\n/* The message about a set member that no variant reads, or null. */\n"
                 "static const char *unread_%s(const %s *a)\n{\n%s    return %sNULL;\n}\n",
                 f->family->name, f->args_struct, constants.data, chain.data);
     return true;
@@ -92,7 +92,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
     const char *empty =
         family->empty ? c_expression(a, bind_text(a, family, family->empty, NULL), "a->") : NULL;
     const bool has_unread = write_unread_function(out, f);
-    text_add(out, "\n/* What every variant asks of its arguments. */\n");
+    text_add(out, "\n/* The checks that every variant makes. */\n");
     begin_check(out, f, has_two ? "rules" : "check");
     text_printf(out,
                 "    const kiln_status status = kiln_begin(loader, a, %s_name);\n"
@@ -252,9 +252,7 @@ void write_call_function(arena *a, text *out, const bundle_family *f)
     }
     if (values.length == 0)
         return;
-    text_add(
-        out,
-        "\n/* What one variant's function does; the numbers and the text say what the variant has. */\n");
+    text_add(out, "\n/* Launches one variant; the numbers and the text are its contract. */\n");
     c_add_wrapped(out, arena_format(a, "static kiln_status call_%s(", f->family->name),
                   arena_format(a,
                                "kiln_loader *loader, CUstream stream, const %s *a, const kiln_kernel "

@@ -130,7 +130,7 @@ static size_t begin(text *out, const char *type, size_t bytes)
 static void end(text *out, size_t line)
 {
     add_words(out, &line, ",");
-    add_words(out, &line, " \"not as the manifest says\");");
+    add_words(out, &line, " \"differs from the manifest\");");
     text_add(out, "\n#undef STRUCT\n");
 }
 

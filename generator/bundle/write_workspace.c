@@ -35,7 +35,7 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
 {
     text_add(
         out,
-        "\n/* The bytes that this kernel takes; null: the most of any that has what the caller names. */\n");
+        "\n/* Raises the bytes to this kernel's need; null: to the largest need in the caller's contract. */\n");
     c_add_wrapped(
         out, arena_format(a, "static void need_%s(", f->family->name),
         arena_format(a,

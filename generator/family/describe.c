@@ -123,7 +123,7 @@ static void describe_args(text *out, const kiln_family *family)
     }
     text_add(
         out,
-        "\narguments: direction, alignment in bytes (an element's size when that is more), type[elements]\n");
+        "\narguments: direction, alignment in bytes (an element's size if that is larger), type[elements]\n");
     print_table(out, &t);
 }
 
@@ -139,7 +139,7 @@ static void describe_calls(text *out, const kiln_family *family)
         row[1] = names.data;
         row[2] = call->summary;
     }
-    text_add(out, t.count > 0 ? "\nfunctions that ask for less\n" : "");
+    text_add(out, t.count > 0 ? "\nfunctions with fewer arguments\n" : "");
     print_table(out, &t);
 }
 

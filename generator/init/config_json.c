@@ -743,7 +743,7 @@ static void note_unknown(reader *r)
                        quote_text(r->arena, n->key), value_text(r->arena, n));
     }
     if (r->top != r->root)
-        model_note(r->arena, r->m, "These kernels are for the language model, text_config, alone.");
+        model_note(r->arena, r->m, "These kernels are only for the language model, text_config.");
 }
 
 static void note_bfloat16(reader *r, const yaml_node *q)

@@ -84,12 +84,13 @@ typedef struct linear {
     ptx_val share_count;              /* of a row in this chunk */
 
     /* The next tile to copy. */
-    ptx_val next_group, next_tiles;            /* of rows; remaining tiles of its rows */
-    ptx_val next_from[LINEAR_MOST_ROWS];       /* this lane's first piece, U64 */
-    ptx_val next_left[LINEAR_MOST_ROWS];       /* bytes from there to the row's end in this chunk, S32 */
-    ptx_val next_numbers[LINEAR_MOST_ROWS][2]; /* this lane's scale and zero, U64, if the format has arrays */
-    ptx_val has_last;                          /* whether this lane has a last piece of a row's tile */
-    ptx_val stage;                             /* offset of the current stage */
+    ptx_val next_group, next_tiles;      /* of rows; remaining tiles of its rows */
+    ptx_val next_from[LINEAR_MOST_ROWS]; /* this lane's first piece, U64 */
+    ptx_val next_left[LINEAR_MOST_ROWS]; /* bytes from there to the row's end in this chunk, S32 */
+    ptx_val next_numbers[LINEAR_MOST_ROWS]
+                        [2]; /* this lane's scale and zero, U64, in formats that have these in arrays */
+    ptx_val has_last;        /* whether this lane has a last piece of a row's tile */
+    ptx_val stage;           /* offset of the current stage */
 
     format_lane w_lane;                   /* this lane's group */
     format_place place[LINEAR_MOST_ROWS]; /* of its quantised block in the first stage */

@@ -201,7 +201,7 @@ static const kiln_param params[] = {
     PARAM(INT, TUNING, "k_warps", "2 4 8", "2", "mma: warps per thread block that split k"),
     PARAM(
         INT, TUNING, "stages", "2 3 4", "2",
-        "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"),
+        "mma, tiles: copies of tiles in shared memory, all but one of them in flight; tiles: of x, and of four all but two"),
     PARAM(
         WORD, TUNING, "rounding", "once twice", "once",
         "tiles: once: weights are rounded to x's type; twice: in f16 their scales and minima too, before, which takes "
@@ -214,7 +214,7 @@ static const kiln_param params[] = {
         .is_later = true),
     PARAM(
         BOOL, TUNING, "overlap", NULL, "false",
-        "simt and x s8, from sm_90 on: begins before the launch in front has ended, and prefetches or copies W, "
+        "simt and x s8, from sm_90 on: begins before the preceding launch has ended, and prefetches or copies W, "
         "where kiln_options.overlap_launches is set",
         .is_later = true),
     {.name = NULL},
@@ -390,7 +390,7 @@ static const kiln_bound bounds[] = {
 
 const kiln_family linear_family = {
     .name = "linear",
-    .summary = "multiply rows by GGUF, INT4 or NF4 weights, a norm before and a sum or gate behind",
+    .summary = "multiply rows by GGUF, INT4 or NF4 weights, with a norm before and a sum or gate after",
     .source =
         "GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",

@@ -31,9 +31,10 @@ enum {
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4,   /* t */
-    X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* puts four rows of x in different banks; 64: two, if lanes load 16 bytes */
+    QUAD_LANES = 4, /* t */
+    X_UNIT = 8,     /* elements of x in a copy */
+    X_PAD_BYTES =
+        32, /* puts four rows of x in different banks; 64 puts two in different banks, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };

@@ -297,7 +297,7 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "x: the rows of activations"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"codes", KILN_ARG_OUT, "s8", "m, k", 16, NULL, "from -127 to 127"},
-    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL, "what the codes of each 32 elements are multiplied by"},
+    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL, "the factor of the codes of each 32 elements"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
     {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms", "added to the mean of the squares; at least 0 and finite"},

@@ -125,7 +125,7 @@ static bool take_number(const reader *r, const struct known_key *known, const ch
     gguf_error error;
     uint32_t value;
     if (!gguf_get_u32(r->file, key, &value, &error)) { /* an array: the value differs between layers */
-        model_note(r->arena, r->m, "%s; the tensors alone are read.", error.text);
+        model_note(r->arena, r->m, "%s; only the tensors are read.", error.text);
         return true;
     }
     if (value < known->least || value > known->most)
@@ -184,7 +184,7 @@ static void note_split(const reader *r, const gguf_string *name, uint64_t index)
     gguf_show_value(r->file, index, value, sizeof value);
     if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
         model_note(r->arena, r->m,
-                   "split.count is %s: the file is one of several, and its tensors alone are read.",
+                   "split.count is %s: the file is one of several, and only its own tensors are read.",
                    printable(r, value, strlen(value)));
 }
 

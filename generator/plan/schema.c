@@ -173,7 +173,7 @@ static void add_family(json *j, const kiln_family *family)
     json_key(j, "properties");
     json_begin_object(j);
     add_property(j, "family", NULL, NULL);
-    begin_property(j, "combinations", NULL, "of the values listed: all, or those that the family has");
+    begin_property(j, "combinations", NULL, "of the listed values: all, or only those that the family has");
     add_enum(j, "all legal", false);
     json_end(j);
     add_shapes(j, family);
@@ -249,7 +249,7 @@ static void add_definitions(json *j)
     json_begin_object(j);
     add_size(j);
     begin_property(j, "devices", NULL,
-                   "words of a device's name; default: the device that stands for each target");
+                   "words of a device's name; default: each target's representative device");
     add_array(j, add_string, NULL, 0);
     json_end(j);
     begin_property(j, "workspace", NULL, "whether calls give one; default: allowed");
@@ -349,7 +349,8 @@ static void add_variant(json *j, const void *of)
     add_one_or_more(j, add_string, NULL, 0);
     json_end(j);
     add_property(j, "entry", "string", "the kernel; default: the only one of the file");
-    add_property(j, "values", "object", "what tells the variant from the others: each has the same names");
+    add_property(j, "values", "object",
+                 "the values that distinguish the variant; all variants have the same names");
     begin_property(j, "when", NULL,
                    "condition on a call, over arguments; dispatch takes the first variant that it holds for");
     add_formula(j, NULL);
@@ -395,7 +396,7 @@ static void add_external(json *j)
     add_ptx(j);
     add_property(j, "license", "string", "an SPDX expression; default: NOASSERTION");
     add_property(j, "line_info", "boolean",
-                 "false leaves .file and .loc out, which name sources; default: true");
+                 "false removes .file and .loc, which name sources; default: true");
     begin_property(j, "entries", "object", "the kernels to embed; default: all of the file");
     json_key(j, "additionalProperties");
     json_begin_object(j);
@@ -501,13 +502,13 @@ void schema_print(text *out, family_list families)
     json_boolean_member(&j, "additionalProperties", false);
     json_key(&j, "properties");
     json_begin_object(&j);
-    begin_property(&j, "bundle", "string", "prefix of everything generated");
+    begin_property(&j, "bundle", "string", "prefix of all generated names");
     json_string_member(&j, "pattern", "^[A-Za-z][A-Za-z0-9_]*$");
     json_number_member(&j, "maxLength", LONGEST_BUNDLE);
     json_end(&j);
-    add_list(&j, "targets", target_names, "what the images are made for");
+    add_list(&j, "targets", target_names, "the targets of the images");
     add_list(&j, "images", image_formats, "ptx, which is the default, cubin, or both");
-    begin_property(&j, "compress", NULL, "the images, to be expanded when they load");
+    begin_property(&j, "compress", NULL, "packs the images, which are expanded when they load");
     add_enum(&j, image_codecs, false);
     json_end(&j);
     add_kernels(&j, families);
@@ -517,8 +518,7 @@ void schema_print(text *out, family_list families)
                    "files of times that a program of kiln_add_tune measured, one per device");
     add_array(&j, add_string, NULL, 0);
     json_end(&j);
-    add_property(&j, "max_driver", "number",
-                 "the CUDA version of a driver that has to load every image: 12.2");
+    add_property(&j, "max_driver", "number", "the CUDA version of a driver that must load every image: 12.2");
     json_end(&j);
     add_definitions(&j);
     json_end(&j);

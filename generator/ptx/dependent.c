@@ -112,7 +112,7 @@ static void check_early(ptx_fn *f, const uint8_t *origins, const ptx_inst *inst)
 {
     char name[24];
     if (inst->row->op == PTX_OP_RAW)
-        fn_problem(f, inst->at, "ptx_raw before ptx_grid_wait: nobody knows what it accesses");
+        fn_problem(f, inst->at, "ptx_raw before ptx_grid_wait: its memory accesses are unknown");
     for (int i = 0; i < inst->operand_count; i++) {
         const ptx_val v = inst->operands[i];
         if (v.kind != VAL_REGISTER || v.type != PTX_PTR || (v.space != PTX_GLOBAL && v.space != PTX_GENERIC))
@@ -136,7 +136,7 @@ void check_dependent(ptx_fn *f)
         if (inst->kind != INST_OP || inst->row->op != PTX_OP_GRID_WAIT)
             continue;
         if (inst->within)
-            fn_problem(f, inst->at, "griddepcontrol inside a block: every thread has to wait");
+            fn_problem(f, inst->at, "griddepcontrol inside a block: every thread must wait");
         end = i < end ? i : end;
     }
     if (end == f->body.count)

@@ -152,7 +152,7 @@ bool val_settle(ptx_fn *f, ptx_val *v, ptx_type type, const char *what, ptx_plac
         return true;
     if (type == PTX_NONE) {
         fn_problem(f, at,
-                   "%s is a plain number, and nothing beside it has a type: give it one, as in ptx_u32(1)",
+                   "%s is a plain number, and no other operand has a type: give it one, as in ptx_u32(1)",
                    what);
     } else if (!has_number(type, *v)) {
         fn_problem(f, at, "%s is %.17g, which does not fit %s", what, real_of(*v), ptx_type_name(type));

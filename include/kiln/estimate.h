@@ -8,7 +8,7 @@
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
  *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
  *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
- *   waiting  thread blocks that run one after the other, each as long as one warp alone: in the main loop an instruction
+ *   waiting  thread blocks that run one after the other, each as long as a single warp: in the main loop an instruction
  *            every LOOP_CYCLES, elsewhere, where each needs the one before, every WARP_CYCLES; and for each trip of the loop
  *            the cycles that its loads are not ahead
  *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle

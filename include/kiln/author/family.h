@@ -17,7 +17,7 @@
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   given(pointer): an optional pointer is not null
- *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
+ *                   negative(x) of a signed integer or a float argument, valid nowhere else: it is not at
  *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
