@@ -131,7 +131,7 @@ static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-/* 8-bit codes of K and V are bytes in shared memory, and are decoded on the way into registers. A head's scale of K is a
+/* 8-bit codes of K and V are bytes in shared memory, and are decoded into registers. A head's scale of K is a
  * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
  * before they are shaped, those of V weights before they are rounded. */
 

@@ -163,7 +163,7 @@ static const kiln_param params[] = {
           .numbers = "1 2", .is_later = true),
     PARAM(
         WORD, CONTRACT, "nibbles", "low high", "low",
-        "int4, nf4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round",
+        "int4, nf4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse",
         .is_later = true),
     PARAM(WORD, CONTRACT, "norm", "none rms", "none",
           "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma",

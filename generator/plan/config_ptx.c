@@ -123,7 +123,7 @@ void reader_check_ptx_names(const reader *r)
                                                        strcspn(r->options->ptx[i], "="))));
 }
 
-/* ---- what is said of an entry ------------------------------------------------------------------------------------ */
+/* ---- the description of an entry ------------------------------------------------------------------------------------ */
 
 static bool read_text(const reader *r, const yaml_node *node, const char *key, const char *expected,
                       external_text *out)

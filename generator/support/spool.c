@@ -1,4 +1,4 @@
-/* A file without a name: its name is removed as soon as it is opened. */
+/* A file without a name: its name is removed right after it is opened. */
 #include "spool.h"
 
 #include <errno.h>

@@ -141,7 +141,7 @@ static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function
     return overlap_result;
 }
 
-/* Of the kernel that waits itself, where the image that was taken does. */
+/* For the kernel that waits itself, if the selected image does. */
 static void overlaps_launches_where_asked(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void overlaps_launches_where_asked(void **state)
 }
 
 /* Over the emulated driver, under all checks: y of one launch is what the next one adds to, which waits for it; where x, which
- * is constant, is what the launch in front wrote, the next one has read it too early. */
+ * is constant, is what the preceding launch wrote, the next one has read it too early. */
 static void overlapping_launches_are_in_order(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ def tell(kiln, config, device):
 
 
 def complete(kiln, config, device, families):
-    """What is wrong with the command that explain offers where everything is missing: it must be explained as it is."""
+    """What is wrong with the command that explain offers where everything is missing: it must work unchanged."""
     for family in families:  # the default type of attention is none of the bundle's
         out = explain(kiln, config, device, family, *["type=bf16"] * (family == "attention"))
         said = re.fullmatch(rf"kiln: error: {family}: .+ (?:is|are) missing, as in\n(.+)\n", out.stderr)

@@ -15,7 +15,7 @@ static const pair bodies[] = {
     {"mov.u32\v%r1, 1;", "line 8: error: expected", "mov.u32\f%r1, 1;"},
     {"add.. u32 %r1, %r2, %r3;", "line 8: error: expected",
      "add .u32 %r1, %r2, %r3; ld.global\n.v2 .f32 {%f1, %f2}, [%d1];"},
-    /* a comma and nothing behind it */
+    /* a comma and nothing after it */
     {"add.f32 %f1, %f1, %f2, ;", "line 8: error: expected a constant, found ';'", "add.f32 %f1, %f1, %f2;"},
     {"bar.sync 0, ;", "line 8: error: expected a constant, found ';'", "bar.sync 0;"},
     {"ld.global.u32 %r1, [%d1+48, ];", "line 8: error: expected a constant, found ']'",
@@ -56,7 +56,7 @@ static const pair bodies[] = {
     {"add.u32 %r1.x, %r2, %r3;", "'%r1' is not a vector: it has no .x",
      ".reg .v2 .u32 %v; add.u32 %v.x, %r2, %r3;"},
     {"ld.global.u32 %r1, [%d1.x];", "an address is a register", "ld.global.u32 %r1, [%d1];"},
-    {"mov.u32 %r1, %tid.x+4;", "'%tid' is taken as it is", "mov.u32 %r1, %tid.x;"},
+    {"mov.u32 %r1, %tid.x+4;", "'%tid' must be used directly", "mov.u32 %r1, %tid.x;"},
     {"mov.u32 %r1, %r2-4;", "expected ';', found '-'", "mov.u32 %r1, %r2+-4;"},
     {"mov.u32 %r1, %r2+1.0;", "expected an integer for an offset", "mov.u32 %r1, %r2+(1+2)*WARP_SZ;"},
     {"add.u32 %r1+1, %r2, %r3;", "'%r1' is the destination: expected a register alone",
@@ -82,7 +82,7 @@ static const pair bodies[] = {
      ".param .align 8 .b8 v[8]; call fa, (v);"},
     {".param .b64 v; call fa, (v);", "'v' is not of the size and kind", ".param .b32 v; call f, (v);"},
     {".param .v2 .f32 v;", "'v' is a vector: .param has them in arrays only", ".param .v2 .f32 v[2];"},
-    {"mov.u32 %r1, !%tid.x;", "'%tid' is taken as it is", "not.b32 %r1, %r2;"},
+    {"mov.u32 %r1, !%tid.x;", "'%tid' must be used directly", "not.b32 %r1, %r2;"},
     {".reg .b32 %r3;", "'%r3' is declared twice; first in line 7", ".reg .b32 %r9;"},
     {"add.bf16x2 %u1, %r2, %r3;", "'%u1' is .u32; expected .bf16x2", "add.bf16x2 %r1, %r2, %r3;"},
     {"add.bf16 %h1, %h2, 1;", "an integer constant cannot be of type .bf16", "add.bf16 %h1, %h2, %h3;"},

@@ -115,7 +115,7 @@ static void raw_use(ptx_fn *f)
     ptx_select(f, out[1], out[0], tid);
 }
 
-/* Weights, a table of the kernel's own and shared memory before the wait, all else behind it. */
+/* Weights, a table of the kernel's own and shared memory before the wait, all else after it. */
 static void dependent(ptx_fn *f)
 {
     static const uint64_t zeros[4] = {0};
@@ -231,7 +231,7 @@ static void dependent_launches(void **state)
                "k.c:7: error: cp before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:8: error: st before ptx_grid_wait: what ran before may still use this memory\n"
                "k.c:9: error: atom before ptx_grid_wait: what ran before may still use this memory\n"
-               "k.c:10: error: ptx_raw before ptx_grid_wait: nobody knows what it accesses\n"
+               "k.c:10: error: ptx_raw before ptx_grid_wait: its memory accesses are unknown\n"
                "k.c:12: error: ld before ptx_grid_wait, of memory that no constant argument points at\n",
                not_dependent, t);
 }

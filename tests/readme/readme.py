@@ -102,7 +102,7 @@ def accuracy(family):
 
 
 def contract(sources, _text, *names):
-    """Of several families each text once, with the families that have it."""
+    """Each text of several families once, with the families that have it."""
     chosen = [f for f in sources.families if f["name"] in names]
     result = ""
     for heading, of in (("Source", lambda f: f["source"]), ("Accuracy", accuracy),
@@ -149,7 +149,7 @@ def eval_product(text):
 
 
 class Cost(NamedTuple):
-    """Of a kernel at a size, per unit of its work."""
+    """A kernel at a size, per unit of its work."""
     name: str
     target: str
     size: str

@@ -19,7 +19,7 @@ enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
 #define WARM_UP_US 20e3
 
-/* What is measured is on disk after so many seconds; a line of progress where there is no terminal after these. */
+/* What is measured is on disk after this many seconds; a line of progress where there is no terminal after these. */
 #define SECONDS_UNWRITTEN 2.0
 #define SECONDS_A_LINE    60.0
 

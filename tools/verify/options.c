@@ -89,7 +89,7 @@ void options_print_help(void)
         "not ended\n"
         "after --launch-seconds. With --mutate "
         "a change that\n"
-        "is not found is no failure, except with --mutate-least; a kernel that is wrong as it is, and a change "
+        "is not found is no failure, except with --mutate-least; a kernel that is wrong without a change, and a change "
         "that ends the\n"
         "process that runs it, are.\n",
         inputs);

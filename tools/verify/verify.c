@@ -107,7 +107,7 @@ static int list_variants(const program *p)
     return VERIFY_EXIT_OK;
 }
 
-/* Every kernel of the index is in the manifest, and the other way round. */
+/* Every kernel of the index is in the manifest, and the reverse. */
 static bool check_manifest(const program *p)
 {
     if (p->manifest->variant_count != p->index->bundle->kernel_count ||
@@ -128,7 +128,7 @@ static bool check_manifest(const program *p)
     return true;
 }
 
-/* Whoever names a driver or a device wants it used: a mistyped name is no reason to skip. */
+/* A named driver or device must be used: a mistyped name is no reason to skip. */
 static bool wants_this_device(const options *o)
 {
     return o->driver || o->device != DEVICE_UNNAMED;

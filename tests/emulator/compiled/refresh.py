@@ -30,7 +30,7 @@ KINDS = {
 
 
 def digest(subject, compiler):
-    """Of the source and of what it includes."""
+    """The hash of the source and of what it includes."""
     sha = hashlib.sha256()
     for name in [f"{subject}.c"] + HEADERS[compiler]:
         sha.update((HERE / "source" / name).read_bytes())

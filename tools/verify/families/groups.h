@@ -35,7 +35,7 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
-/* Of element i, in given codes. */
+/* Sets the code of element i, in given codes. */
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
 
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */
@@ -45,7 +45,7 @@ enum {
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; one in four given scales and zeros is a NaN or an infinity */
     GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
-    GROUPS_NEAR_TIE   /* given scales times a code's value are this but for a rounding, zeros are whole */
+    GROUPS_NEAR_TIE   /* given scales times a code's value are this up to a rounding, zeros are whole */
 };
 
 /* Fills elements of any of these kinds, or of inputs.h. */

@@ -47,7 +47,7 @@ static int4_numbers numbers_in(int4_mode mode, const argument *in, uint64_t firs
     return numbers_of(mode, arithmetic, mode == INT4_ASYM ? most : magnitude, minus_least);
 }
 
-/* Of a quotient, to which a zero was added. */
+/* The code of a quotient to which a zero was added. */
 static unsigned code_of_sum(int4_mode mode, double q)
 {
     double low = mode == INT4_ASYM ? 0 : -8, high = low + 15;
@@ -340,7 +340,7 @@ static double far_element(const hard_group *h, random_stream s, uint64_t place)
     return random_below(s, 3 * place + 2, 4) ? q * h->numbers.scale : q < 0 ? -largest : largest;
 }
 
-/* Of a few the first that is hard; the extremes first, some NaNs, whose code is found in the same way, and where there are none some that may be beyond the codes. */
+/* The first hard one of a few; the extremes first, some NaNs, whose code is found in the same way, and where there are none some that may be beyond the codes. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t place)
 {
     enum { ATTEMPTS = 6 };
@@ -482,7 +482,7 @@ static void fill_numbers(problem *p, argument *in, int kind, random_stream s)
     }
 }
 
-/* Of the group's codes three quarters are this, or `most` and those below it. */
+/* Three quarters of the group's codes are this, or `most` and those below it. */
 static void fill_codes(problem *p, uint64_t g, unsigned code, unsigned most, random_stream s)
 {
     argument *packed = problem_find(p, "packed");

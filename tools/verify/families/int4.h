@@ -1,7 +1,7 @@
 /* INT4: 4-bit integers with a scale, or a scale and a zero, per group.
  *
  * Symmetric: scale = max(|x|, 1e-12) / 7, x' = (code - 8) * scale. Asymmetric: scale = max(largest - smallest, 1e-12) / 15,
- * zero = -smallest / scale as it is, x' = (code - zero) * scale. Codes are x / scale (+ zero), rounded to nearest even.
+ * zero = -smallest / scale, unrounded, x' = (code - zero) * scale. Codes are x / scale (+ zero), rounded to nearest even.
  */
 #ifndef VERIFY_INT4_H
 #define VERIFY_INT4_H

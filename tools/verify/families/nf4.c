@@ -210,7 +210,7 @@ static hard_group make_group(element_type type, bool is_given, random_stream s)
     return h;
 }
 
-/* Of a few the first in which the element next to a threshold is hard, and the product with the scale's inverse, which is
+/* The first of a few in which the element next to a threshold is hard, and the product with the scale's inverse, which is
  * where kernels begin, does not give its code. */
 static hard_group make_hard_group(element_type type, bool is_given, random_stream s)
 {
@@ -227,7 +227,7 @@ static hard_group make_hard_group(element_type type, bool is_given, random_strea
     return h;
 }
 
-/* Of a few the first that is hard; and NaNs, whose code is found in the same way. */
+/* The first hard one of a few; and NaNs, whose code is found in the same way. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t i)
 {
     enum { ATTEMPTS = 4 };
