@@ -405,7 +405,7 @@ static int run_device(tune *t)
     printf("device   %s, sm_%u, %u multiprocessors, driver %d.%d\n", t->device.name, here->sm,
            here->multiprocessors, t->device.version / 1000, t->device.version % 1000 / 10);
     if (t->device.is_emulated)
-        printf("its times say nothing of a GPU\n");
+        printf("its times do not predict a GPU\n");
     fflush(stdout);
     if (missing) {
         fprintf(stderr, "kiln-tune: the driver lacks %s\n", missing);
