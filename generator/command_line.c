@@ -540,7 +540,7 @@ static const struct {
     [OPTION_IMAGES]  = {"images",   0,  "F,...", "these formats, not the configuration's: ptx, cubin, or ptx,cubin"},
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "the files that 'ptx: NAME' embeds, of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "split the families over N files, which compile in parallel"},
-    [OPTION_JOBS]    = {"jobs",    'j', "N",     "use N threads, with the same output; default: one per processor, one for --times"},
+    [OPTION_JOBS]    = {"jobs",    'j', "N",     "use N threads, with the same output; default: one per processor, or one to take times"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
     [OPTION_CANDIDATES] = {"candidates", 0, "N", "also keep the N fastest of each contract, for a bundle to measure"},

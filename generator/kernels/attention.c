@@ -480,7 +480,7 @@ static const kiln_bound bounds[] = {
     {"kv not same",
      "k_j and v_j are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. This holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511"},
     {"kv int8_token",
-     "only in t |v_j| means |code of v_j| / 32 in f16 on tensor cores, else for the larger of |v_j| and |code of v_j|"},
+     "only in t, |v_j| means |code of v_j| / 32 in f16 on tensor cores, and otherwise the larger of |v_j| and |code of v_j|"},
     {NULL, NULL}};
 
 const kiln_family attention_family = {
