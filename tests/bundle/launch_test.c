@@ -459,7 +459,7 @@ static void picks_nothing_when_there_is_nothing_to_launch(void **state)
     kernel = stale;
     expect_failure(
         sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
-        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination");
     assert_null(kernel);
     expect_failure(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER, "blend",
                    "kernel is null");
@@ -495,7 +495,7 @@ static void names_what_there_is(void **state)
     args.width = 32;
     expect_failure(
         sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
-        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination");
     static const struct {
         uint32_t type, acc, width, clamp;
         const char *differs;

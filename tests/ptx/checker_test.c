@@ -224,8 +224,8 @@ static void dependent_launches(void **state)
     (void)state;
     const target t = {90, TARGET_BASE};
     check_text("", dependent, t);
-    check_text("k.c:16: error: griddepcontrol inside a block: every thread has to wait\n"
-               "k.c:19: error: griddepcontrol inside a block: every thread has to wait\n"
+    check_text("k.c:16: error: griddepcontrol inside a block: every thread must wait\n"
+               "k.c:19: error: griddepcontrol inside a block: every thread must wait\n"
                "k.c:5: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:6: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:7: error: cp before ptx_grid_wait, of memory that no constant argument points at\n"
@@ -243,8 +243,8 @@ static void rows_and_warps(void **state)
     const target t = {75, TARGET_BASE};
     check_block("", by_row, t, (uint32_t[]){32, 2, 2});
     check_block("", by_row, t, (uint32_t[]){24, 1, 1} /* y is 0 */);
-    check_block("k.c:5: error: shfl where lanes of the warp may have taken different ways\n"
-                "k.c:8: error: shfl where lanes of the warp may have taken different ways\n",
+    check_block("k.c:5: error: shfl where lanes of the warp may have diverged\n"
+                "k.c:8: error: shfl where lanes of the warp may have diverged\n",
                 by_row, t, (uint32_t[]){24, 2, 1});
 }
 
