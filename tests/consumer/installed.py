@@ -360,7 +360,7 @@ def own_family(scratch):
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
     said = " ".join(header.replace("*", " ").split())
-    expect("Pointers are device addresses, aligned to an element's size or to what a comment says" in said, f"alignment: {header}")
+    expect("Pointers are device addresses, aligned to an element's size or as a comment states" in said, f"alignment: {header}")
     expect("aligned to 4 * vector bytes, 4 to 16: what" in header, f"alignment by variant: {header}")
     output = run(folder / "build/mykiln", "families", "halve")
     expect(re.search(r"^ *x +in +4 \* vector +f32\[n\]", output, re.M), f"alignment by variant: {output}")

@@ -250,8 +250,8 @@ def program():
 
         # Its file in a bundle that has fewer variants: the pick is the one of least time.
         told = make(folder, ["parts.yaml"])
-        expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times are of the emulated driver, .*\n"
-                                            r"parts\.yaml:\d+:7: warning: \d+ times of variants that the bundle lacks, which are left out; "
+        expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times come from the emulated driver .*\n"
+                                            r"parts\.yaml:\d+:7: warning: \d+ times ignored, of variants that the bundle lacks; "
                                             r"the first is of rmsnorm_q4k_gemv/\S+\n", told) is not None, True)
         (pick, candidates), = called(folder, ["nf4_gemm m=3 n=64 k=256 workspace_size=9999999"], "sm_90")
         times = {split: parts["{m: 3, n: 64, k: 256}", variant(split)] for split in ("split=1", "split=4")}

@@ -921,7 +921,7 @@ class Bundle:
         .candidates(...)      a list of Candidate: what dispatch looked at, and why it was not taken
         .workspace(...)       (bytes, bytes of counters) that this call takes; of families that have a workspace
         .workspace_max(...)   those that are enough for smaller sizes too
-        .set_contiguous(...)  a call's keywords, and the strides of arrays without gaps; of families that have strides
+        .set_contiguous(...)  a call's keywords, and the strides of contiguous arrays; of families that have strides
         .variants             its variants' ids
 
     `families` has their names. Keywords are the manifest's names; one that Python keeps for itself has an underscore (in_).
@@ -970,7 +970,7 @@ class Bundle:
             self._add_queries(function, family, signature)
         if "dense" in family:
             function.set_contiguous = lambda **keywords: signature.set_contiguous(family["dense"], keywords)
-            function.set_contiguous.__doc__ = "The keywords of a call, and the strides of arrays without gaps."
+            function.set_contiguous.__doc__ = "The keywords of a call, and the strides of contiguous arrays."
         for call in family.get("calls", []):
             of_call = _Signature(f"{family['name']}_{call['name']}", family, call["args"], call["params"], call["args_bytes"],
                                  open_values)
