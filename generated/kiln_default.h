@@ -10,29 +10,29 @@
  *     kiln_open(&loader, &driver, &kiln_default_bundle, slots, KILN_DEFAULT_SLOTS, NULL);
  *     (then the call in a family's comment)
  *
- * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses,
- * aligned to an element's size or to what a comment says; one to an array that has no elements in this
- * call may be null. The shape is that of an array without gaps where strides say how it lies. workspace
- * and tile_counters are left 0, or as large as ..._workspace says. What a kernel writes must not overlap
- * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
+ * A function checks its arguments, loads its kernel on first use, and launches it on the stream; it does
+ * not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses, aligned
+ * to an element's size or as a comment states; a pointer to an array without elements in this call may be
+ * null. Where arguments give strides, the shape is that of a contiguous array. Leave workspace and
+ * tile_counters 0, or make them as large as ..._workspace returns. Arrays that a kernel writes must not
+ * overlap its other arguments. With any status except KILN_OK nothing was launched: NULL_POINTER,
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels, for the arguments and the device, and launches that;
- * NO_VARIANT when the bundle has none. The function named ..._pick checks the same and tells which one, or
- * the status that the call would return, and loads and launches nothing: `*kernel` is null when there is
- * nothing to do, and with any status but KILN_OK. ..._candidates tells why: each variant that has what the
- * arguments name, in the configuration's order. The first `capacity` are written to the list, which may be
- * null where that is 0; count gets how many there are. Another kernel is forced by its own function, or by
- * kernel->launch(loader, stream, &args).
+ * A family's function picks one of its kernels, for the arguments and the device, and launches it;
+ * NO_VARIANT if the bundle has none. ..._pick makes the same checks and gives that kernel, or the status
+ * that the call would return; it loads and launches nothing. `*kernel` is null if there is nothing to do,
+ * and with any status except KILN_OK. ..._candidates explains the pick: it lists each variant of the
+ * arguments' contract, in the configuration's order. It writes the first `capacity` of them to the list,
+ * which may be null if that is 0, and their number to count. To force another kernel, call its own
+ * function, or kernel->launch(loader, stream, &args).
  *
- * In the function of a single variant 0 stands for the variant's own value of each parameter; another
- * value is NO_VARIANT.
+ * In the function of a single variant 0 means the variant's own value of each parameter; another value is
+ * NO_VARIANT.
  *
- * A program that calls functions of single variants only, and is compiled with -ffunction-sections
- * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
- * carries all of the family, the index all of the bundle. */
+ * A program that calls only functions of single variants, and is compiled with -ffunction-sections
+ * -fdata-sections and linked with -Wl,--gc-sections, contains only those kernels. A family's function
+ * links all kernels of the family, the index all kernels of the bundle. */
 #ifndef KILN_DEFAULT_GENERATED_H
 #define KILN_DEFAULT_GENERATED_H
 
@@ -55,7 +55,7 @@ extern const uint32_t kiln_default_manifest_crc; /* CRC-32 of kiln_default.json,
 
 /* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read. Source:
  * round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy, and what becomes of NaN and infinity: `kiln families int4_quantize`.
+ * Accuracy, and results for NaN and infinity: `kiln families int4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_quantize_args args = {0};  C++: kiln_default_int4_quantize_args args = {};
@@ -84,7 +84,7 @@ typedef struct kiln_default_int4_quantize_args {
 } kiln_default_int4_quantize_args;
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_int4_quantize_pick(&loader, &args, &kernel);
  * C++: kiln_default_int4_quantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
@@ -169,7 +169,7 @@ typedef struct kiln_default_int4_unpack_args {
 } kiln_default_int4_unpack_args;
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_int4_unpack_pick(&loader, &args, &kernel);
  * C++: kiln_default_int4_unpack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
@@ -225,7 +225,7 @@ kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstre
 
 /* int4_scale: compute the scale, and for asym the zero, of each INT4 group. Source: round to nearest with
  * a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy, and what becomes of NaN and infinity: `kiln families int4_scale`.
+ * Accuracy, and results for NaN and infinity: `kiln families int4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_scale_args args = {0};  C++: kiln_default_int4_scale_args args = {};
@@ -248,7 +248,7 @@ typedef struct kiln_default_int4_scale_args {
 } kiln_default_int4_scale_args;
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_int4_scale_pick(&loader, &args, &kernel);
  * C++: kiln_default_int4_scale_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
@@ -283,7 +283,7 @@ kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream s
 
 /* int4_pack: quantise a tensor to INT4 codes with given scales and zeros. Source: round to nearest with a
  * scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy, and what becomes of NaN and infinity: `kiln families int4_pack`.
+ * Accuracy, and results for NaN and infinity: `kiln families int4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_pack_args args = {0};  C++: kiln_default_int4_pack_args args = {};
@@ -308,7 +308,7 @@ typedef struct kiln_default_int4_pack_args {
 } kiln_default_int4_pack_args;
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_int4_pack_pick(&loader, &args, &kernel);
  * C++: kiln_default_int4_pack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
@@ -343,7 +343,7 @@ kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstrea
 
 /* nf4_quantize: quantise a tensor to NF4 in groups: scales and packed codes, in one read. Source: QLoRA
  * (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_quantize`.
+ * Accuracy, and results for NaN and infinity: `kiln families nf4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_quantize_args args = {0};  C++: kiln_default_nf4_quantize_args args = {};
@@ -368,7 +368,7 @@ typedef struct kiln_default_nf4_quantize_args {
 } kiln_default_nf4_quantize_args;
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_quantize_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_quantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
@@ -444,7 +444,7 @@ typedef struct kiln_default_nf4_unpack_args {
 } kiln_default_nf4_unpack_args;
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_unpack_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_unpack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
@@ -488,7 +488,7 @@ kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream s
                                                  const kiln_default_nf4_unpack_args *args);
 
 /* nf4_scale: compute the scale of each NF4 group. Source: QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_scale`.
+ * Accuracy, and results for NaN and infinity: `kiln families nf4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_scale_args args = {0};  C++: kiln_default_nf4_scale_args args = {};
@@ -507,7 +507,7 @@ typedef struct kiln_default_nf4_scale_args {
 } kiln_default_nf4_scale_args;
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_scale_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_scale_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
@@ -531,7 +531,7 @@ kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args *args);
 
 /* nf4_pack: quantise a tensor to NF4 codes with given scales. Source: QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_pack`.
+ * Accuracy, and results for NaN and infinity: `kiln families nf4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_pack_args args = {0};  C++: kiln_default_nf4_pack_args args = {};
@@ -553,7 +553,7 @@ typedef struct kiln_default_nf4_pack_args {
 } kiln_default_nf4_pack_args;
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_pack_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_pack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
@@ -600,7 +600,7 @@ typedef struct kiln_default_q4k_dequantize_args {
 } kiln_default_q4k_dequantize_args;
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_q4k_dequantize_pick(&loader, &args, &kernel);
  * C++: kiln_default_q4k_dequantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
@@ -632,7 +632,7 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
 
 /* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T. Source:
  * QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm_transposed`.
+ * Accuracy, and results for NaN and infinity: `kiln families nf4_gemm_transposed`.
  * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
  * at most 2^31; n must be a multiple of 8 (where vector != 1); workspace_size must be at least ceil_div(m,
@@ -666,7 +666,7 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
 } kiln_default_nf4_gemm_transposed_args;
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_gemm_transposed_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_gemm_transposed_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
@@ -678,14 +678,14 @@ kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
 kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
                                                         const kiln_default_nf4_gemm_transposed_args *args,
                                                         kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
+/* Bytes of workspace and tile_counters for the variant that is picked if both are large enough; pointers
+ * need not be set.
  * C: kiln_default_nf4_gemm_transposed_workspace(&loader, &args, &bytes, &counters);
  * C++: kiln_default_nf4_gemm_transposed_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
                                                        const kiln_default_nf4_gemm_transposed_args *args,
                                                        uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
+/* Bytes that are enough for every variant, at these and all smaller sizes.
  * C: kiln_default_nf4_gemm_transposed_workspace_max(&loader, &args, &bytes, &counters);
  * C++: kiln_default_nf4_gemm_transposed_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
@@ -745,7 +745,7 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_8_8_compact_a
 
 /* rope: rotate Q and K by position, append K and V to a cache. Source: RoFormer (arXiv:2104.09864); slots
  * and pages as vLLM has them (arXiv:2309.06180).
- * Accuracy, and what becomes of NaN and infinity: `kiln families rope`.
+ * Accuracy, and results for NaN and infinity: `kiln families rope`.
  * When n == 0 || q_heads + k_heads + v_heads == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: rotary_dim must be a multiple of 16, and at most head_dim; n must
  * be below 2^31; heads must be at most 65535; page_size must be at least 1; pages * page_size must be at
@@ -799,7 +799,7 @@ typedef struct kiln_default_rope_args {
     uint32_t type, head_dim, pairs, cache; /* 0, or the bundle's only values: bf16, 128, halves, same */
 } kiln_default_rope_args;
 kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_rope_pick(&loader, &args, &kernel);
  * C++: kiln_default_rope_pick(&loader, args, &kernel); */
 kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args *args,
@@ -809,7 +809,7 @@ kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_
  * C++: kiln_default_rope_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args *args,
                                          kiln_candidate *list, size_t capacity, size_t *count);
-/* Sets the strides of arrays without gaps.
+/* Sets the strides of contiguous arrays.
  * C: kiln_default_rope_set_contiguous(&args);  C++: kiln_default_rope_set_contiguous(args); */
 void kiln_default_rope_set_contiguous(kiln_default_rope_args *args);
 
@@ -821,7 +821,7 @@ kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream
                                                    const kiln_default_rope_args *args);
 
 /* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]. Source: QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm`.
+ * Accuracy, and results for NaN and infinity: `kiln families nf4_gemm`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
  * at most 2^31; split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together
@@ -857,7 +857,7 @@ typedef struct kiln_default_nf4_gemm_args {
 } kiln_default_nf4_gemm_args;
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nf4_gemm_pick(&loader, &args, &kernel);
  * C++: kiln_default_nf4_gemm_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
@@ -867,13 +867,13 @@ kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_n
  * C++: kiln_default_nf4_gemm_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
+/* Bytes of workspace and tile_counters for the variant that is picked if both are large enough; pointers
+ * need not be set.
  * C: kiln_default_nf4_gemm_workspace(&loader, &args, &bytes, &counters);
  * C++: kiln_default_nf4_gemm_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                             uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
+/* Bytes that are enough for every variant, at these and all smaller sizes.
  * C: kiln_default_nf4_gemm_workspace_max(&loader, &args, &bytes, &counters);
  * C++: kiln_default_nf4_gemm_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
@@ -990,7 +990,7 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
 } kiln_default_rmsnorm_q4k_gemv_args;
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_rmsnorm_q4k_gemv_pick(&loader, &args, &kernel);
  * C++: kiln_default_rmsnorm_q4k_gemv_pick(&loader, args, &kernel); */
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
@@ -1020,11 +1020,11 @@ extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader *loader, CUstream stream,
                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* linear: multiply rows by GGUF, INT4 or NF4 weights, a norm before and a sum or gate behind. Source:
+/* linear: multiply rows by GGUF, INT4 or NF4 weights, with a norm before and a sum or gate after. Source:
  * GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize
  * make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU (arXiv:2002.05202), GELU's tanh form
  * (arXiv:1606.08415).
- * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
+ * Accuracy, and results for NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block, 32 or 256 elements, or
  * with int4 and nf4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24;
@@ -1073,7 +1073,7 @@ typedef struct kiln_default_linear_args {
     uint32_t epilogue, matrices, scale; /* 0, or the bundle's only values: none, 1, none */
 } kiln_default_linear_args;
 kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_linear_pick(&loader, &args, &kernel);
  * C++: kiln_default_linear_pick(&loader, args, &kernel); */
 kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
@@ -1130,7 +1130,7 @@ kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_64
 
 /* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
  * of 16 with e4m3 scales.
- * Accuracy, and what becomes of NaN and infinity: `kiln families nvfp4_gemv`.
+ * Accuracy, and results for NaN and infinity: `kiln families nvfp4_gemv`.
  * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 16; k must be a multiple of lane_codes; m,
  * k, l must be at most 2^31.
@@ -1161,7 +1161,7 @@ typedef struct kiln_default_nvfp4_gemv_args {
 } kiln_default_nvfp4_gemv_args;
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_nvfp4_gemv_pick(&loader, &args, &kernel);
  * C++: kiln_default_nvfp4_gemv_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
@@ -1196,7 +1196,7 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1(kiln_loader *loade
 
 /* attention: scaled-dot-product attention over dense, ragged or paged keys. Source: FlashAttention-2
  * (arXiv:2307.08691).
- * Accuracy, and what becomes of NaN and infinity: `kiln families attention`.
+ * Accuracy, and results for NaN and infinity: `kiln families attention`.
  * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: q_heads must be a multiple of kv_heads; batch, q_heads must be at
  * most 65535; q_length, k_length must be at most 2^30; scale must be at least 0 and finite; strides of q,
@@ -1286,13 +1286,13 @@ typedef struct kiln_default_attention_args {
     uint32_t type;             /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
     uint32_t head_dim;         /* elements of a row of Q, K, V and O: 128; 0 is 128 */
     uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;            /* what becomes of the scores: plain; 0 is plain */
+    uint32_t score;            /* shaping of the scores: plain; 0 is plain */
     uint32_t layout;           /* how sequences lie: dense paged; 0 is dense */
     uint32_t head_dim_v, kv;   /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_args;
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: kiln_default_attention_pick(&loader, &args, &kernel);
  * C++: kiln_default_attention_pick(&loader, args, &kernel); */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
@@ -1302,23 +1302,23 @@ kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_
  * C++: kiln_default_attention_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
+/* Bytes of workspace and tile_counters for the variant that is picked if both are large enough; pointers
+ * need not be set.
  * C: kiln_default_attention_workspace(&loader, &args, &bytes, &counters);
  * C++: kiln_default_attention_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
                                              uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
+/* Bytes that are enough for every variant, at these and all smaller sizes.
  * C: kiln_default_attention_workspace_max(&loader, &args, &bytes, &counters);
  * C++: kiln_default_attention_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
                                                  uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Sets the strides of arrays without gaps.
+/* Sets the strides of contiguous arrays.
  * C: kiln_default_attention_set_contiguous(&args);  C++: kiln_default_attention_set_contiguous(args); */
 void kiln_default_attention_set_contiguous(kiln_default_attention_args *args);
 
-/* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
- * like kiln_default_attention.
+/* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps.
+ * Otherwise like kiln_default_attention.
  * C: kiln_default_attention_single_head_args args = {0};
  * C++: kiln_default_attention_single_head_args args = {};
  * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.seq_len = 64; args.scale = 1 / sqrt(128);
@@ -1337,7 +1337,7 @@ typedef struct kiln_default_attention_single_head_args {
     uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
     uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128; 0 is 128 */
     uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;      /* what becomes of the scores: plain; 0 is plain */
+    uint32_t score;      /* shaping of the scores: plain; 0 is plain */
     uint32_t layout;     /* how sequences lie: dense paged; 0 is dense */
     uint32_t head_dim_v, kv; /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_single_head_args;

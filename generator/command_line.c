@@ -1,4 +1,4 @@
-/* The command line of a generator. */
+/* A generator's command line. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -58,11 +58,11 @@ typedef struct command_line {
     family_list families;
     arena *arena;
     diagnostics diagnostics;
-    const char *const *names; /* what stands without an option: CONFIG and ID, or NAME */
+    const char *const *names; /* arguments that are not options: CONFIG and ID, or NAME */
     size_t name_count;
     const char *command;
-    const char *line;                  /* all words, as a shell takes them */
-    const char *options[OPTION_COUNT]; /* the value, empty where there is none; null: not given */
+    const char *line;                  /* all words, quoted for a shell */
+    const char *options[OPTION_COUNT]; /* the value, empty if it has none; null: not given */
     const char **ptx;                  /* each value of --ptx */
     size_t ptx_count, ptx_capacity;
 } command_line;
@@ -102,7 +102,7 @@ static plan *read_plan(command_line *c)
 
 static const char *option_word(option_name option);
 
-/* "1" to "99", or the option is not there: 0. False after a message. */
+/* Reads "1" to "99"; 0 if the option is not given. False after a message. */
 static bool read_count(const command_line *c, option_name option, uint32_t *count)
 {
     const char *word = c->options[option];
@@ -191,7 +191,7 @@ static bool is_chosen(const plan *p, const variant *v)
     return false;
 }
 
-/* The chosen variants of a plan: those of its items with shapes come last. */
+/* The index of a plan's chosen variants: those of its items with shapes come last. */
 static size_t first_chosen(const plan *p)
 {
     size_t i = p->variant_count;
@@ -226,7 +226,7 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
     return ok ? 0 : EXIT_BAD_INPUT;
 }
 
-/* "+ ID" and "- ID": what a new lock would change. */
+/* "+ ID" and "- ID": changes in a new lock. */
 static int print_lock_diff(command_line *c, plan *p, const char *path)
 {
     lock old = {0};
@@ -303,7 +303,7 @@ static int run_list(command_line *c)
     return 0;
 }
 
-/* By canonical id, or by key in 16 hex digits. */
+/* Finds it by canonical id, or by key in 16 hex digits. */
 static const variant *find_variant(const plan *p, const char *wanted)
 {
     char key[17];
@@ -316,7 +316,7 @@ static const variant *find_variant(const plan *p, const char *wanted)
     return NULL;
 }
 
-/* "; there are X, Y and 7 more": the variants whose ids begin so, as with a family's name; empty where none does. */
+/* "; there are X, Y and 7 more": the variants whose ids have this prefix, such as a family's name; empty if none. */
 static const char *begun_text(arena *a, const plan *p, const char *begin)
 {
     enum { SHOWN = 3 };
@@ -421,8 +421,8 @@ static int run_families(command_line *c)
     return 0;
 }
 
-/* The device that a tuned file of the configuration is of: the one that stands for its target, with as many multiprocessors
- * as were counted. Null where there is no such file, or none stands for the target. */
+/* The device of one of the configuration's tuned files: the target's representative, with the measured multiprocessors.
+ * Null if there is no such file, or no representative. */
 static const char *find_tuned_device(const plan *p, const char *word, kiln_device *device)
 {
     for (size_t i = 0; i < p->tuned_count; i++) {
@@ -435,7 +435,7 @@ static const char *find_tuned_device(const plan *p, const char *word, kiln_devic
     return NULL;
 }
 
-/* The device that is asked for; false after a message. */
+/* Finds the requested device; false after a message. */
 static bool find_device(const command_line *c, target t, const plan *p, kiln_device *device,
                         const char **name)
 {
@@ -452,7 +452,7 @@ static bool find_device(const command_line *c, target t, const plan *p, kiln_dev
     return false;
 }
 
-/* Of the generator, or of external PTX in the configuration; null after a message. */
+/* A family of the generator, or of external PTX in the configuration; null after a message. */
 static const kiln_family *find_planned_family(const command_line *c, const plan *p, const char *name)
 {
     const kiln_family *family = family_find(c->families, name);
@@ -481,7 +481,7 @@ static int run_explain(command_line *c)
         return EXIT_BAD_USAGE;
     }
     if (!c->options[OPTION_DEVICE] &&
-        !read_target(c, &t, "; or --device D, words of a device's name, as 'orin nano'"))
+        !read_target(c, &t, "; or --device D, words of a device's name, such as 'orin nano'"))
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
@@ -533,30 +533,30 @@ static const struct {
     char letter; /* 0: none */
     const char *value, *about;
 } options[OPTION_COUNT] = {
-    [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder, or choose: to this file; generate and choose: default is beside CONFIG"},
+    [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder (choose: to this file); default for generate and choose: beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
-    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano', or of a tuned file; an unknown one lists all"},
+    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device, by words of its name such as 'orin nano', or of a tuned file; an unknown name lists all"},
     [OPTION_IMAGES]  = {"images",   0,  "F,...", "these formats, not the configuration's: ptx, cubin, or ptx,cubin"},
-    [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
-    [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
-    [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor, except for times, which are taken one by one"},
+    [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "the files that 'ptx: NAME' embeds, of one source; may be repeated"},
+    [OPTION_SHARDS]  = {"shards",   0,  "N",     "split the families over N files, which compile in parallel"},
+    [OPTION_JOBS]    = {"jobs",    'j', "N",     "use N threads, with the same output; default: one per processor, or one to take times"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
-    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
+    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also keep the N fastest of each contract, for a bundle to measure"},
     [OPTION_NAME]    = {"name",     0,  "NAME",  "the bundle's name; default: appkernels"},
     [OPTION_MODEL]   = {"model",    0,  "FILE",  "for this model: a GGUF file, or a config.json"},
-    [OPTION_FORMAT]  = {"format",   0,  "F",     "of the weights, where a config.json has no quantization_config: q4_k, nf4, ..."},
+    [OPTION_FORMAT]  = {"format",   0,  "F",     "the weights' format, if a config.json has no quantization_config: q4_k, nf4, ..."},
     [OPTION_CXX]     = {"cxx",      0,  NULL,    "in C++: main.cpp, not main.c"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_CHECK]   = {"check",    0,  NULL,    "write nothing; print which files are missing, differ or are left over"},
-    [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time that the ptxas on the PATH takes of each PTX image"},
+    [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time of the PATH's ptxas for each PTX image"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors, warnings, stale files and the rows of times"},
-    [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
+    [OPTION_IR]      = {"ir",       0,  NULL,    "print the builder's IR instead of PTX"},
     [OPTION_SOURCE]  = {"source",   0,  NULL,    "append the source line that emitted each instruction"},
-    [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "with strides of dense tensors where they are not given"},
-    [OPTION_LONG]    = {"long",    'l', NULL,    "with whole ids, and the expressions for rules, launch, cost and time"},
+    [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "set omitted strides to those of contiguous arrays"},
+    [OPTION_LONG]    = {"long",    'l', NULL,    "print whole ids, and the expressions for rules, launch, cost and time"},
     [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
     [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
 };
@@ -577,7 +577,7 @@ static const struct {
     {"init",     0, 1, BIT(NAME) | BIT(TARGETS) | BIT(MODEL) | BIT(FORMAT) | BIT(CXX) | BIT(QUIET), run_init,
      "[DIR]",                          "write a new project: kernels.yaml, its lock, CMakeLists.txt, a program"},
     {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(CHECK) | BIT(TIMES) | BIT(FORCE) | BIT(QUIET), run_generate,
-     "CONFIG",                         "write the bundle that a configuration asks for"},
+     "CONFIG",                         "write a configuration's bundle"},
     {"choose",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(DIFF) | BIT(CANDIDATES) | BIT(FORCE) | BIT(QUIET), run_choose,
      "CONFIG",                         "choose variants for items with shapes: CONFIG's lock file"},
     {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
@@ -591,7 +591,7 @@ static const struct {
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},
     {"families", 0, 1, BIT(LONG) | BIT(JSON), run_families,
-     "[FAMILY]",                       "print what can be asked for"},
+     "[FAMILY]",                       "print the families and their parameters"},
     {"schema",   0, 0, 0, run_schema,
      "",                               "print a JSON Schema of configurations, for editors"},
 };
@@ -611,7 +611,8 @@ static void print_usage(FILE *out)
     fprintf(out, "  kiln --help | --version\n%s", about_status);
 }
 
-/* The last line of --help: where the emulated driver is, in the build folder or installed with this program; else nothing. */
+/* The last line of --help: the emulated driver's path, in the build folder or installed with this program; otherwise
+ * nothing. */
 static void print_emulator(arena *a)
 {
     static const char *const folders[] = {"../lib/emulator", KILN_EMULATOR_FROM_BIN};
@@ -660,7 +661,7 @@ static int bad_usage(const command_line *c, const char *what, const char *word, 
     return EXIT_BAD_USAGE;
 }
 
-/* What getopt_long refused: the word before optind, or a letter of it. */
+/* Reports what getopt_long rejected: the word before optind, or a letter of it. */
 static int bad_option(const command_line *c, unsigned set, int found, char **argv)
 {
     text known = text_new(c->arena);
@@ -679,7 +680,7 @@ static int bad_option(const command_line *c, unsigned set, int found, char **arg
     return bad_usage(c, "unknown option", word, suggest_text(c->arena, word, known.data));
 }
 
-/* Takes all options, which getopt_long moves in front of the names. 0 or an exit status. */
+/* Reads all options, which getopt_long moves before the names. 0 or an exit status. */
 static int take_options(command_line *c, unsigned set, int argc, char **argv)
 {
     struct option rows[OPTION_COUNT + 1] = {0};

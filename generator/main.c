@@ -1,4 +1,4 @@
-/* kiln: the generator with the families that it comes with. */
+/* kiln: the generator with its own families. */
 #include <kiln/author/families.h>
 
 int main(int argc, char **argv)

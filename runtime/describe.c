@@ -1,7 +1,7 @@
-/* An error as one line of text, without stdio. */
+/* Writes an error as one line of text, without stdio. */
 #include "internal.h"
 
-/* Counts everything, keeps what has room. */
+/* Counts all characters, keeps those that fit. */
 typedef struct writer {
     char *text;
     size_t bytes;
@@ -42,7 +42,7 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
     return w.length;
 }
 
-/* Describes the error of a closed loader that has this driver. */
+/* Describes a driver error as a closed loader with this driver would. */
 size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text, size_t bytes)
 {
     kiln_loader loader;
@@ -98,8 +98,7 @@ static void put_versions(writer *w, const kiln_error *error)
     put_value(w, ", has ", error->present);
 }
 
-/* By name if the driver can give it. The stub library returns the same error from every call, so it gives no
- * names. */
+/* By name if the driver has one. The stub library returns the same error from every call, so it gives no names. */
 static void put_driver_result(writer *w, const kiln_driver *driver, int result)
 {
     const char *name = NULL;
@@ -139,7 +138,7 @@ static void put_target(writer *w, const kiln_image *image)
     put(w, kinds[image->kind]);
 }
 
-/* Why there is no image: of devices with so little, the generator leaves out the targets. */
+/* Why there is no image: the generator omits targets with too little shared memory. */
 static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_kernel *kernel)
 {
     uint32_t most = kernel->max_shared_bytes + kernel->static_shared_bytes;

@@ -1,4 +1,4 @@
-/* Fills the table of driver functions from a library. The only member that opens one. */
+/* Fills the table of driver functions from a library. The only file that calls dlopen. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ void kiln_driver_close(kiln_driver *driver)
     memset(driver, 0, sizeof *driver);
 }
 
-/* Null, or the first entry point that the library lacks and must have. */
+/* Returns null, or the first required entry point that the library lacks. */
 static const char *fill(kiln_driver *driver)
 {
     static const struct {
@@ -55,7 +55,7 @@ static const char *fill(kiln_driver *driver)
         void *address = dlsym(driver->library, entries[i].symbol);
         if (address == NULL && !entries[i].is_optional)
             return entries[i].symbol;
-        /* ISO C has no conversion from an object pointer to a function pointer; POSIX promises one representation. */
+        /* ISO C has no conversion from an object pointer to a function pointer; POSIX guarantees one representation. */
         memcpy((char *)driver + entries[i].offset, &address, sizeof address);
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* The loader's most recent failure. */
 #include "internal.h"
 
-/* A lock of its own: a failed launch must not wait for a module that another thread loads. */
+/* It has its own lock: a failed launch must not wait for a module that another thread loads. */
 kiln_status kiln_record(kiln_loader *loader, const kiln_error *error)
 {
     if (loader != NULL) {
@@ -42,6 +42,6 @@ kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error)
     *error = loader->error;
     release_lock(&loader->error_lock);
     if (error->status == KILN_OK)
-        error->subject = error->detail = ""; /* a loader of zeros has null here */
+        error->subject = error->detail = ""; /* null in a zeroed loader */
     return KILN_OK;
 }

@@ -1,4 +1,4 @@
-/* Lookup of families by name, of which a bundle has a few. */
+/* Finds a family by name, linearly: a bundle has few. */
 #include <string.h>
 
 #include "internal.h"

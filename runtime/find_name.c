@@ -1,4 +1,4 @@
-/* Lookup by canonical id. Apart from find.c, so that only programs that look up names carry the hash. */
+/* Finds a kernel by canonical id. Separate from find.c, so that only programs that look up names link the hash. */
 #include "hash.h"
 #include "internal.h"
 
@@ -7,6 +7,6 @@ const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id)
     if (id == NULL)
         return NULL;
     const kiln_kernel *kernel = kiln_find(index, XXH3_64bits(id, strlen(id)));
-    /* Names outside the bundle may share a key with one inside. */
+    /* A name that is not in the bundle may have the key of one that is. */
     return kernel != NULL && strcmp(kernel->id, id) == 0 ? kernel : NULL;
 }

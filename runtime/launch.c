@@ -1,4 +1,4 @@
-/* What generated functions call. */
+/* Functions that generated code calls. */
 #include "internal.h"
 
 static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel, const uint64_t grid[3],
@@ -15,7 +15,7 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     if (status != KILN_OK || stream == KILN_NO_LAUNCH)
         return status;
 
-    launch_config c; /* a kernel without a block of its own has the caller's behind the grid */
+    launch_config c; /* a kernel without its own block has the caller's after the grid */
     for (int i = 0; i < 3; i++)
         c.block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
     kiln_launch_event event;
@@ -28,7 +28,7 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     const char *call = "cuLaunchKernel";
     int result;
     if (may_overlap(loader, kernel)) {
-        launch_attribute overlaps; /* of the value the driver reads what the number stands for */
+        launch_attribute overlaps; /* the driver reads the member that the number selects */
         overlaps.id = PROGRAMMATIC_STREAM_SERIALIZATION;
         overlaps.value.is_allowed = 1;
         c.grid[0] = (unsigned)grid[0];
@@ -53,7 +53,7 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     return result != 0 ? kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, call, result) : KILN_OK;
 }
 
-/* Images for older devices do not wait, even where a newer device takes one. */
+/* Images for older devices do not wait, even if a newer device runs one. */
 static bool may_overlap(const kiln_loader *loader, const kiln_kernel *kernel)
 {
     return loader->options.overlap_launches != 0 && (kernel->flags & KILN_KERNEL_DEPENDENT) != 0 &&
@@ -61,7 +61,7 @@ static bool may_overlap(const kiln_loader *loader, const kiln_kernel *kernel)
            kiln_select(&loader->device, kernel->module)->sm >= FIRST_DEPENDENT_SM;
 }
 
-/* The first that is null comes before the first that is misaligned. */
+/* Reports null pointers before misaligned ones. */
 kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
                                 const void *args, uint32_t required)
 {

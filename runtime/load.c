@@ -1,7 +1,7 @@
-/* Opening and closing a loader, and loading a kernel once.
+/* Opens and closes a loader, and loads a kernel once.
  *
- * slots[kernel->slot].kernel is the only thing that threads read without the lock: null until the function beside it
- * can be used. Everything else in the slots is read and written under load_lock.
+ * Threads read only slots[kernel->slot].kernel without the lock: it is null until the function next to it is usable.
+ * Everything else in the slots is read and written under load_lock.
  */
 #include <string.h>
 
@@ -77,7 +77,7 @@ void kiln_forget(kiln_loader *loader)
     if (loader == NULL)
         return;
     loader->state = LOADER_CLOSED;
-    loader->driver = NULL; /* the caller may free the table now */
+    loader->driver = NULL; /* the caller may now free the table */
 }
 
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)
@@ -130,7 +130,7 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
     return KILN_OK;
 }
 
-/* Of what the runtime calls, which stands in front; a table that kiln_driver_load filled is whole. */
+/* Checks the required entries, which come first; kiln_driver_load fills all of them. */
 static bool is_whole(const kiln_driver *driver)
 {
     enum { FIRST = offsetof(kiln_driver, driver_get_version), END = offsetof(kiln_driver, init) };
@@ -143,7 +143,7 @@ static bool is_whole(const kiln_driver *driver)
     return true;
 }
 
-/* Attributes that every device has, then those that only estimates read: a driver that does not know one of these is as good. */
+/* Queries the attributes that every device has, then those that only estimates read: a driver may lack the latter. */
 static kiln_status query_device(kiln_loader *loader)
 {
     enum {
@@ -184,7 +184,7 @@ static kiln_status query_device(kiln_loader *loader)
             values[i] = 0;
     }
     const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
-    /* Twice per clock the bus moves its width. */
+    /* Double data rate. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
     const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
     loader->device =
@@ -201,8 +201,8 @@ static kiln_status query_device(kiln_loader *loader)
     return KILN_OK;
 }
 
-/* NVIDIA's white papers: dense products of f16 with sums in f32, per multiprocessor and clock. GeForce devices have half or a
- * quarter of what the others have. */
+/* NVIDIA's white papers: dense products of f16 with sums in f32, per multiprocessor and clock. GeForce devices have
+ * half or a quarter of the rate. */
 static uint32_t mma_cycles(uint32_t sm)
 {
     return sm < 80 ? 2 : sm == 86 || sm == 89 || sm >= 120 ? 4 : 1;
@@ -231,7 +231,7 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
     if (kernel->slot >= slot_count || kernel->module->slot >= slot_count)
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "a kernel of another bundle");
 
-    if (function == NULL) /* only whether there is an image */
+    if (function == NULL) /* the caller only wants to know whether there is an image */
         return kiln_select(&loader->device, kernel->module) != NULL ? KILN_OK : no_image(loader, kernel);
     kiln_slot *slot = &loader->slots[kernel->slot];
     if (__atomic_load_n(&slot->kernel, __ATOMIC_ACQUIRE) != kernel) {
@@ -245,10 +245,10 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
     return KILN_OK;
 }
 
-/* A failure leaves slot->kernel null, so that a later call tries again; a module that did load is kept for it. */
+/* A failure leaves slot->kernel null, so that a later call tries again; it keeps a module that did load. */
 static kiln_status load_under_lock(kiln_loader *loader, const kiln_kernel *kernel, kiln_slot *slot)
 {
-    if (slot->kernel == kernel) /* another thread was faster */
+    if (slot->kernel == kernel) /* another thread has loaded it */
         return KILN_OK;
     if (slot->kernel != NULL)
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "a kernel of another bundle");
@@ -289,7 +289,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     if (status != KILN_OK)
         return kiln_fail(loader, status, kernel->id, detail);
 
-    /* The driver takes the size, an unsigned int, in the place of a pointer. */
+    /* The driver takes the size, an unsigned int, in place of a pointer. */
     bool logs = options->log != NULL && options->log_bytes != 0;
     size_t log_bytes = options->log_bytes < UINT32_MAX ? options->log_bytes : UINT32_MAX;
     int names[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_BYTES};
@@ -299,7 +299,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     CUmodule loaded = NULL;
     int result = loader->driver->module_load_data_ex(&loaded, data, logs ? 2 : 0, names, values);
     if (logs)
-        options->log[log_bytes - 1] = '\0'; /* whatever the driver does with a log that is too long */
+        options->log[log_bytes - 1] = '\0'; /* in case the driver fills a log that is too long */
     if (result != 0)
         return kiln_record(loader, &(kiln_error){.status = KILN_ERROR_LOAD,
                                                  .driver_result = result,
@@ -312,7 +312,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
 
 static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
 {
-    uint32_t needed = 0; /* the lowest version with which some image would have fitted */
+    uint32_t needed = 0; /* the lowest version with which some image fits */
     for (uint32_t i = 0; i < kernel->module->image_count; i++) {
         const kiln_image *image = &kernel->module->images[i];
         if (kiln_image_fit(&loader->device, image) == KILN_FIT_DRIVER_TOO_OLD &&
@@ -333,7 +333,7 @@ static kiln_status load_function(kiln_loader *loader, const kiln_kernel *kernel,
     const char *call = "cuModuleGetFunction";
     int result = driver->module_get_function(function, module, kernel->entry);
 
-    /* A device with less than the most that the kernel may ask for still runs the launches that ask for less. */
+    /* A device with less than the kernel's maximum still runs launches that need less. */
     uint32_t fixed = kernel->static_shared_bytes, most = kernel->max_shared_bytes + fixed;
     if (most > loader->device.max_shared_bytes)
         most = loader->device.max_shared_bytes;

@@ -1,4 +1,4 @@
-/* Which image runs on a device, and which of those is best. */
+/* Decides which images run on a device, and which of them is best. */
 #include "internal.h"
 
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image)
@@ -12,7 +12,8 @@ kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image)
         if (has != wants)
             return KILN_FIT_OTHER_DEVICE;
     } else if (image->kind == KILN_TARGET_FAMILY) {
-        /* the same major number, and from its own minor number on; 10.1 is 11.0, as drivers before CUDA 13 call it */
+        /* the same major number, and its own or a higher minor number; 10.1 is the name of 11.0 in drivers before CUDA
+         * 13 */
         if (has / 10 != wants / 10 || has < wants || has == 101)
             return KILN_FIT_OTHER_DEVICE;
     } else if (has < wants) {

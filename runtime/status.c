@@ -1,4 +1,4 @@
-/* Status texts: numbers in one table and their texts in one string, a third less than a switch takes. */
+/* Status texts: offsets in one table and texts in one string, a third smaller than a switch. */
 #include <string.h>
 
 #include "internal.h"

@@ -1,4 +1,4 @@
-/* The check of an image against the hash that was baked in. Only programs that ask for it carry it. */
+/* Checks an image against its baked hash. Only programs that pass it to a loader link it. */
 #include "hash.h"
 #include "internal.h"
 
@@ -9,7 +9,7 @@ kiln_status kiln_check_image(const kiln_image *image)
     XXH128_hash_t hash = XXH3_128bits(image->data, (size_t)image->bytes);
     if (hash.high64 != image->hash_high || hash.low64 != image->hash_low)
         return KILN_ERROR_CORRUPT_IMAGE;
-    /* The hash ends before the NUL, the driver reads up to it. */
+    /* The hash ends before the NUL, but the driver reads up to it. */
     if (image->format == KILN_IMAGE_PTX && image->data[image->bytes] != '\0')
         return KILN_ERROR_CORRUPT_IMAGE;
     return KILN_OK;

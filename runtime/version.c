@@ -1,4 +1,4 @@
-/* Which runtime this is. */
+/* The version of the linked runtime. */
 #include "internal.h"
 
 _Static_assert(KILN_VERSION_MINOR < 100 && KILN_VERSION_PATCH < 100, "each has two digits of the number");

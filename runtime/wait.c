@@ -1,4 +1,4 @@
-/* Waiting for another thread. The only member that asks the operating system for anything but the driver library. */
+/* Waits for another thread. The only file with a system call besides dlopen. */
 #include <sched.h>
 
 #include "internal.h"

@@ -114,7 +114,7 @@ static inline void judge(bool is_right, const char *what, kiln_status status)
                kiln_status_string(status), launched.count, launched.threads, launched.shared_bytes);
 }
 
-/* After a call, since the last of which there were so many launches. */
+/* After a call, with this many launches since the last one. */
 static inline void expect(const char *what, kiln_status status, kiln_status expected, unsigned launches)
 {
     judge(status == expected && launched.count == launches, what, status);

@@ -7,7 +7,7 @@ usage: cases.py unpack FILE FOLDER      make FOLDER hold the cases of FILE, and 
        cases.py --self-test
 
 A case begins with a line "-- NAME --"; NAME may have folders. What follows is the case's bytes: printable ASCII, tabs
-and ends of lines as they are, a backslash doubled, any other byte as \\xHH. A backslash at the end of a line takes
+and ends of lines unchanged, a backslash doubled, any other byte as \\xHH. A backslash at the end of a line takes
 that end away. Lines before the first case are a comment.
 """
 import pathlib

@@ -30,7 +30,7 @@ class Count:
         self.part = (min(int(last) + 1, self.blocks) - int(first)) / self.blocks
 
     def total(self, counter, names=None, kinds=KINDS):
-        """Of the arguments of these names, or of all. Tables of the module are none."""
+        """Sums over the arguments of these names, or over all. Tables of the module are none."""
         return sum(self.arguments[name][kind][counter] for name in names or self.arguments for kind in kinds)
 
     def moved_over(self, compulsory, names=None, kinds=KINDS):
@@ -40,7 +40,7 @@ class Count:
         return self.total("bytes_used", names, kinds) / (32 * self.total("sectors", names, kinds))
 
     def wavefronts_over_ideal(self, kinds=KINDS):
-        """Of shared memory; 1 where it is not accessed."""
+        """The ratio for shared memory; 1 if it is not accessed."""
         ideal = sum(self.profile["shared"][kind]["ideal_wavefronts"] for kind in kinds)
         return sum(self.profile["shared"][kind]["wavefronts"] for kind in kinds) / ideal if ideal else 1.0
 

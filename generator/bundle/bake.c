@@ -9,7 +9,7 @@
 
 enum { MOST_JOBS = 64 };
 
-/* Variants are taken in their order, each by the next that is free. */
+/* Threads take variants in order, one at a time. */
 typedef struct bakery {
     const plan *plan;
     spool *spool;
@@ -33,7 +33,7 @@ static void bake_one(const baker *b, size_t i)
         made->count = variant_images(b->arena, b->scratch, all->spool, all->plan, v, &made->images);
 }
 
-/* What a family does wrong is not said here, since another thread may be at an earlier variant that fails too. */
+/* Does not report a family's mistake, since another thread may be at an earlier variant that fails too. */
 static void *bake_some(void *argument)
 {
     const baker *b = argument;
@@ -62,7 +62,7 @@ static size_t job_count(const plan *p)
     return wanted < p->variant_count ? wanted : p->variant_count;
 }
 
-/* One after another, so that the first that fails is the one that ends the generator. */
+/* Bakes in order, so that the first failure ends the generator. */
 static void bake_in_order(const baker *b)
 {
     for (size_t i = 0; i < b->all->plan->variant_count; i++)

@@ -1,4 +1,4 @@
-/* All images of a plan, made on several processors. */
+/* Bakes all images of a plan, on several processors. */
 #ifndef BUNDLE_BAKE_H
 #define BUNDLE_BAKE_H
 

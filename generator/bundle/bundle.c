@@ -22,7 +22,7 @@ static const char *path_in(arena *a, const char *folder, const char *name, const
     return arena_format(a, "%s%s%s.%s", folder, slash, name, extension);
 }
 
-/* Whether the images of what a budget is for are within it; else after a diagnostic. */
+/* Whether the images that a budget covers are within it; otherwise a diagnostic. */
 static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
 {
     unsigned long long bytes = 0, most = 0;
@@ -45,7 +45,7 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
     return false;
 }
 
-/* Whether the oldest driver loads the cubins, whose toolkit decides that; a warning if it can take PTX instead. */
+/* Whether the oldest driver loads the cubins, which depends on their toolkit; a warning if it can use PTX instead. */
 static bool are_cubins_loaded(arena *a, const bundle_model *m, diagnostics *d)
 {
     const plan *p = m->plan;
@@ -60,7 +60,7 @@ static bool are_cubins_loaded(arena *a, const bundle_model *m, diagnostics *d)
     return p->has_ptx;
 }
 
-/* Likewise of the driver that has to load the images. */
+/* Whether max_driver loads the images; otherwise a diagnostic. */
 static bool is_loaded(arena *a, const bundle_model *m, diagnostics *d)
 {
     enum { SHOWN = 4 };
@@ -90,7 +90,7 @@ static bool are_within(arena *a, const bundle_model *m, diagnostics *d)
     return ok;
 }
 
-/* Of a bundle's images, each once. */
+/* Sums over a bundle's distinct images. */
 typedef struct image_sums {
     unsigned long long count, bytes, stored_bytes;
 } image_sums;
@@ -108,10 +108,10 @@ static image_sums sum_images(const bundle_model *m)
     return sums;
 }
 
-/* What the linker keeps of libkiln_zstd and Debian's libzstd 1.5.4, on x86-64. */
+/* Linked size of libkiln_zstd and Debian's libzstd 1.5.4, on x86-64. */
 enum { DECODER_BYTES = 226120 };
 
-/* A program then grows by more than it saves, even if it keeps every kernel. */
+/* Warns if the decoder adds more to a program than compression saves, even if it keeps every kernel. */
 static void warn_below_break_even(const bundle_model *m, diagnostics *d)
 {
     const image_sums sums = sum_images(m);
@@ -198,7 +198,7 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
         make_stamp(all, stamp);
 }
 
-/* Whether the stamp is none of the bundle's files; otherwise a diagnostic. */
+/* Whether the stamp is not a file of the bundle; otherwise a diagnostic. */
 static bool is_apart(arena *a, const bundle_files *all, const char *stamp, diagnostics *d)
 {
     for (size_t i = 0; stamp && i + 1 < all->count; i++) {
@@ -210,11 +210,11 @@ static bool is_apart(arena *a, const bundle_files *all, const char *stamp, diagn
     return true;
 }
 
-static const char left_over[] = "left of a run with more shards, and not of this bundle: remove it";
+static const char left_over[] = "left by a run with more shards, not part of this bundle: remove it";
 
-/* The first shard from number i on of a former run that had more of them: a build that takes NAME_*.c would have their
- * kernels twice. A bundle of such a name has a header beside its source. They stay, as nothing proves whose they are. Null
- * where there is no further one. */
+/* The first shard from number i on that an earlier run with more shards left: a build that takes NAME_*.c would have
+ * its kernels twice. A bundle of such a name has a header next to its source. These shards are kept, since nothing
+ * proves whose they are. Null if there are no more. */
 static const char *old_shard(arena *a, const plan *p, const char *folder, uint32_t *i)
 {
     while (*i < SHARDS_MOST) {
@@ -227,7 +227,7 @@ static const char *old_shard(arena *a, const plan *p, const char *folder, uint32
     return NULL;
 }
 
-/* Prints each file that is not what would be written; returns how many there are. */
+/* Prints each file that differs from what would be written; returns their number. */
 static size_t print_stale(arena *a, const plan *p, const bundle_files *all, size_t *left)
 {
     size_t count = 0;
@@ -266,7 +266,7 @@ static bool write_outputs(arena *a, const plan *p, const file_output *files, siz
            files_write(a, files, count, p->replaces_all, d);
 }
 
-/* The model, and all files in the spool. Null after a diagnostic. */
+/* Builds the model, and all files in the spool. Null after a diagnostic. */
 static const bundle_model *make(arena *a, const plan *p, spool *s, diagnostics *d, const char *stamp,
                                 bundle_files *all)
 {
@@ -304,7 +304,7 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const bu
     return true;
 }
 
-/* Each image as a file: ENTRY.sm_80.ptx, ENTRY.sm_80.cubin. */
+/* Writes each image as a file: ENTRY.sm_80.ptx, ENTRY.sm_80.cubin. */
 static bool export(arena *a, const plan *p, spool *s, diagnostics *d, const bundle_output *out)
 {
     const bundle_model *m = model_build(a, p, s, d);
@@ -314,7 +314,7 @@ static bool export(arena *a, const plan *p, spool *s, diagnostics *d, const bund
     for (size_t i = 0; i < m->variant_count; i++)
         room += m->variants[i].image_count;
     file_output *files = arena_alloc(a, room * sizeof *files);
-    arena *piece = arena_new(); /* of nothing: what the files have lies in the spool */
+    arena *piece = arena_new(); /* stays small: files' contents are in the spool */
     for (size_t i = 0; i < m->variant_count; i++) {
         const bundle_variant *v = &m->variants[i];
         for (size_t k = 0; v->owner == v && k < v->image_count; k++) {
@@ -334,7 +334,7 @@ static bool export(arena *a, const plan *p, spool *s, diagnostics *d, const bund
     return ok;
 }
 
-/* In a folder, with a spool there; a folder that is new goes again when that fails. */
+/* Makes the files in a folder, with a spool there; on failure removes a folder that it made. */
 static int make_in(arena *a, const plan *p, diagnostics *d, const bundle_output *out)
 {
     bool is_new = false;
@@ -355,7 +355,7 @@ int bundle_generate(arena *a, const plan *p, diagnostics *d, const bundle_output
 int bundle_export(arena *a, plan *p, diagnostics *d, const bundle_output *out)
 {
     p->is_exported = true;
-    p->is_compressed = false; /* the files are for others */
+    p->is_compressed = false; /* exported files are never compressed */
     return make_in(a, p, d, out);
 }
 

@@ -14,7 +14,7 @@ const char *upper_case(arena *a, const char *s)
 
 /* ---- literals ---------------------------------------------------------------------------------------------------- */
 
-/* A tab may stay; PTX has many. A trigraph begins with two question marks. */
+/* A tab needs no escape; PTX has many. A trigraph begins with two question marks. */
 static bool stands_as_it_is(const char *s, size_t i)
 {
     const unsigned char c = (unsigned char)s[i];
@@ -65,7 +65,7 @@ void c_add_literal_bytes(text *out, const char *bytes, size_t count)
 
 /* ---- comments ---------------------------------------------------------------------------------------------------- */
 
-/* How much of a line fits into `room` columns: up to the last space that does, or all of a word that does not. */
+/* The length that fits into `room` columns: up to the last space, or the whole first word if it is longer. */
 static size_t fitting(const char *line, size_t length, size_t room)
 {
     if (length <= room)
@@ -84,7 +84,7 @@ static void start_comment_line(text *out, int column)
     text_printf(out, "\n%*s *", column, "");
 }
 
-/* Text of a comment, in which no other may begin or end. */
+/* Adds a comment's text, so that no comment begins or ends in it. */
 static void add_comment_text(text *out, const char *s, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -97,7 +97,7 @@ static void add_comment_text(text *out, const char *s, size_t length)
 
 void c_add_comment(text *out, int column, const char *body)
 {
-    const size_t room = (size_t)(C_COLUMNS - column - 6); /* beside the three characters at either end */
+    const size_t room = (size_t)(C_COLUMNS - column - 6); /* minus three characters at either end */
     text_add(out, "/*");
     while (*body) {
         const size_t length = strcspn(body, "\n");
@@ -106,14 +106,14 @@ void c_add_comment(text *out, int column, const char *body)
             text_add(out, " ");
         add_comment_text(out, body, now);
         body += now;
-        if (*body && body[1]) /* a newline at the end ends no line */
+        if (*body && body[1]) /* a trailing newline starts no line */
             start_comment_line(out, column);
         body += *body != '\0';
     }
     text_add(out, " */");
 }
 
-/* The same after a semicolon outside braces, where one fits. */
+/* Breaks after a semicolon outside braces instead, if one fits. */
 static size_t fitting_statements(const char *line, size_t room)
 {
     size_t best = 0;
@@ -138,7 +138,7 @@ void c_add_statements(text *out, const char *indent, const char *statements)
 
 /* ---- functions and values ---------------------------------------------------------------------------------------- */
 
-/* How long the next piece of a list is: to behind ", ", "&& " or "|| ", at most that deep in parentheses. */
+/* The length of a list's next piece, including ", ", "&& " or "|| ", at most that deep in parentheses. */
 static size_t piece_length(const char *list, int deepest)
 {
     int depth = 0;
@@ -196,7 +196,7 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-/* What they take after loader and args: as parameters, by name, and in a call. */
+/* Their arguments after loader and args: as parameters, by name, and in a call. */
 static const struct query {
     const char *name, *params, *values, *example;
 } queries[] = {
@@ -286,7 +286,7 @@ const char *c_expression(arena *a, const expression *e, const char *prefix)
 const char *c_expression_on(arena *a, const expression *e, const char *prefix, const char *device_prefix)
 {
     uint64_t value;
-    if (expression_is_constant(e, &value) && value <= INT32_MAX) /* alone it needs no type */
+    if (expression_is_constant(e, &value) && value <= INT32_MAX) /* a lone literal needs no type */
         return arena_format(a, "%u", (unsigned)value);
     text printed = text_new(a);
     expression_print_c(&printed, e, prefix, device_prefix);

@@ -138,7 +138,7 @@ const kiln_arg *call_misaligned(const call *c, const terms *t)
     return NULL;
 }
 
-/* A dimension that may wrap around is replaced by its bound, which does not. */
+/* Replaces a dimension that may wrap around with its bound, which does not. */
 const kiln_arg *call_too_large(arena *a, const call *c, const variant *v)
 {
     static const double too_many = 9223372036854775808.0; /* 2^63 */

@@ -1,4 +1,5 @@
-/* A call of a family's function on a device, judged for one variant: whether it may be launched, and how long it takes. */
+/* Judges a call of a family's function on a device for one variant: whether it may be launched, and how long it takes.
+ * */
 #ifndef BUNDLE_CALL_H
 #define BUNDLE_CALL_H
 
@@ -26,7 +27,7 @@ enum {
     TERM_COUNT
 };
 
-/* A family's expressions that judge a call, bound to a variant or unbound. */
+/* A family's expressions about a call, bound to a variant or unbound. */
 typedef struct terms {
     const kiln_family *family;
     const variant *variant; /* null: not bound */
@@ -47,7 +48,7 @@ terms terms_bind(arena *a, const terms *t, const variant *v);
 /* The value of a bound expression. */
 uint64_t call_number(const call *c, const expression *e);
 
-/* The same for an expression that a user wrote; false if it subtracts below 0 or divides by 0. */
+/* The value of an expression that a user wrote; false if it subtracts below 0 or divides by 0. */
 bool call_try_number(const call *c, const expression *e, uint64_t *value);
 
 /* The first rule that the call breaks, among the rules that use parameters or among the others; null: none. */
@@ -68,16 +69,16 @@ const kiln_arg *call_too_wide(const call *c, const variant *v);
 /* Whether the device has the shared memory that the call needs, in addition to the kernel's `fixed` static bytes. */
 bool call_has_room(const call *c, const terms *t, uint32_t fixed);
 
-/* The family's usual value of a size, or null. The second function puts all usual values into `args`, except for the arguments
- * in `is_named`, with the variant's contract. */
+/* family_usual: the family's usual value of a size, or null. The other sets all usual values in `args`, except for the
+ * arguments in `is_named`, with the variant's contract. */
 const kiln_value *family_usual(const kiln_family *family, const kiln_arg *arg);
 void call_put_usual(arena *a, const call *c, const variant *v, const bool *is_named, uint64_t *args);
 
-/* Whether the argument is the workspace's size; and the size that the variant needs, 0 if it needs none. */
+/* Whether the argument is the workspace's size; and the size that the variant needs, 0 if none. */
 bool is_workspace_size(const kiln_family *family, const kiln_arg *arg);
 uint64_t call_workspace(arena *a, const call *c, const variant *v);
 
-/* The cycles that dispatch estimates. */
+/* Dispatch's estimate in cycles. */
 uint64_t call_cycles(const call *c, const terms *t, const kiln_code *code);
 
 /* The inputs of estimates from the image for the variant's highest target, and its static shared memory. */

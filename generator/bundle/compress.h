@@ -4,10 +4,10 @@
 
 #include "support/arena.h"
 
-/* The version of libzstd, for which alone frames have the same bytes; null: this kiln was built without it. */
+/* The version of libzstd, since only the same version makes the same bytes; null: this kiln was built without it. */
 const char *compress_version(void);
 
-/* One frame, with its size and its checksum. Several threads may at once. */
+/* Makes one frame, with its size and its checksum. Several threads may at once. */
 text compress(arena *a, const char *data, size_t bytes);
 
 #endif

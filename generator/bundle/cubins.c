@@ -1,4 +1,5 @@
-/* One file in and one out per cubin, and what ptxas says in a third: its messages name a place in the PTX. */
+/* Runs ptxas with one input and one output file per cubin, and its messages in a third; they name a place in the PTX.
+ * */
 #define _DEFAULT_SOURCE /* wait4 */
 #include "cubins.h"
 
@@ -22,7 +23,7 @@ enum { LARGEST_BYTES = 64 * 1024 * 1024 };
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-/* Its output goes to a file. 0 or an errno; the program is looked for on the PATH. */
+/* Starts a program from the PATH with its output in a file. 0 or an errno. */
 static int start(pid_t *process, const char *const *arguments, const char *output)
 {
     posix_spawn_file_actions_t actions;
@@ -40,7 +41,7 @@ static uint64_t microseconds_of(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* Waits for the process to end, and tells its processor time. */
+/* Waits for the process to end, and returns its processor time. */
 static bool succeeds(pid_t process, uint64_t *microseconds)
 {
     int status;
@@ -59,7 +60,7 @@ static const char *path_of(arena *a, const assembler *s, size_t i, const char *e
 
 /* ---- the assembler ----------------------------------------------------------------------------------------------- */
 
-/* "... release 13.0, V13.0.48" -> "13.0, V13.0.48"; empty where there is none */
+/* "... release 13.0, V13.0.48" -> "13.0, V13.0.48"; empty if there is none */
 static const char *release_of(arena *a, const char *said)
 {
     static const char mark[] = "release ";
@@ -77,12 +78,12 @@ static const char *ask_version(arena *a, assembler *s)
     const int result = start(&process, arguments, output);
     const bool is_told =
         result == 0 && succeeds(process, &microseconds) && file_read(a, output, LARGEST_BYTES, &said, &why);
-    unlink(output); /* it is there even if no program was found */
+    unlink(output); /* exists even if no program was found */
     if (result != 0)
         return strerror(result);
     s->version = is_told ? release_of(a, said.data) : "";
     s->min_driver = (uint32_t)strtoul(s->version, NULL, 10) * 1000;
-    return s->min_driver ? NULL : "it does not tell its version";
+    return s->min_driver ? NULL : "it prints no version";
 }
 
 bool assembler_open(assembler *s, arena *a, spool *ptx, const char *purpose, place at, diagnostics *d)
@@ -110,7 +111,7 @@ void assembler_close(assembler *s)
 
 /* ---- a variant --------------------------------------------------------------------------------------------------- */
 
-/* The image that a target takes: its own, else that which a device would prefer. */
+/* The image for a target: its own, otherwise the one that a device would select. */
 static const image *image_for(const image *images, size_t count, target t)
 {
     const image *taken = NULL;
@@ -131,7 +132,7 @@ static bool write_piece(void *file, const char *data, size_t bytes)
     return fwrite(data, 1, bytes, file) == bytes;
 }
 
-/* Null, or why it could not be started. */
+/* Null, or the reason that it could not be started. */
 static const char *start_one(const assembler *s, arena *a, size_t i, const image *ptx, target t,
                              pid_t *process)
 {
@@ -147,7 +148,7 @@ static const char *start_one(const assembler *s, arena *a, size_t i, const image
     return why ? strerror(why) : NULL;
 }
 
-/* The first line of what ptxas said, with the PTX in place of the file that it was given. */
+/* The first line of ptxas' output, with the PTX in place of the temporary file. */
 static const char *complaint(const assembler *s, arena *a, size_t i)
 {
     text said;

@@ -1,5 +1,5 @@
-/* Manifests are JSON, which YAML's reader takes; they are compared as trees, so that what is new in a manifest needs no
- * line here. */
+/* Manifests are JSON, which the YAML reader parses; they are compared as trees, so that new members need no code here.
+ * */
 #include "diff.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ typedef struct tally {
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
-/* The text of a member; "" where there is none. */
+/* The text of a member; "" if there is none. */
 static const char *text_of(const yaml_node *map, const char *key)
 {
     const yaml_node *node = yaml_member(map, key);
@@ -76,13 +76,13 @@ static const yaml_node *moved_image(const yaml_node *images, const yaml_node *im
     return NULL;
 }
 
-/* What the bundle holds of an image. */
+/* The bytes of an image in the bundle. */
 static const char *stored_bytes(const yaml_node *image)
 {
     return text_of(image, *text_of(image, "stored_bytes") ? "stored_bytes" : "bytes");
 }
 
-/* Kernels of one PTX file have its images together: those of the first, which the others name. */
+/* Kernels of one PTX file share its images: the first kernel has them, and the others name it. */
 static uint64_t bytes_of_images(const yaml_node *variant)
 {
     uint64_t bytes = 0;
@@ -136,7 +136,7 @@ static bool check_variant(const yaml_node *variants, const yaml_node *v, diagnos
     return true;
 }
 
-/* What is compared line by line has to be there; whatever else there is, is compared as it is. */
+/* Checks that the members with lines of their own exist; all other members are compared generically. */
 static bool check_manifest(const manifest *m, diagnostics *d)
 {
     const yaml_node *targets = yaml_member(m->root, "targets");
@@ -182,7 +182,7 @@ static void add_value(text *out, const yaml_node *node)
     text_add(out, "]");
 }
 
-/* " n=4096 type=f16,bf16": the members of a map, those of maps in it among them. */
+/* " n=4096 type=f16,bf16": the members of a map, including nested ones. */
 static void add_named_values(text *out, const yaml_node *map)
 {
     for (const yaml_node *i = map->first; i; i = i->next) {
@@ -198,7 +198,7 @@ static void add_named_values(text *out, const yaml_node *map)
     }
 }
 
-/* The elements of one list that the other lacks, a line for each of the first. */
+/* Elements of one list that the other lacks, one line for each of the first few. */
 static void add_lacking(text *out, char sign, const yaml_node *list, const yaml_node *other)
 {
     enum { SHOWN = 12 };
@@ -214,7 +214,7 @@ static void add_lacking(text *out, char sign, const yaml_node *list, const yaml_
         text_add(out, "\n");
     }
     if (count > SHOWN)
-        text_printf(out, "%c and %zu shapes more\n", sign, count - SHOWN);
+        text_printf(out, "%c and %zu more shapes\n", sign, count - SHOWN);
 }
 
 static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)
@@ -225,7 +225,7 @@ static void add_key(text *out, const char *key, const yaml_node *before, const y
         return;
     }
     const bool has_lines = strcmp(key, "families") == 0 || strcmp(key, "variants") == 0;
-    const bool is_of_layout = strcmp(key, "structs") == 0; /* layout_version has told */
+    const bool is_of_layout = strcmp(key, "structs") == 0; /* reported by layout_version */
     if (has_lines || is_of_layout || is_same(before, after))
         return;
     text_printf(out, "%s: ", key);
@@ -235,7 +235,7 @@ static void add_key(text *out, const char *key, const yaml_node *before, const y
     text_add(out, "\n");
 }
 
-/* Of the whole bundle: all but families and variants, which have lines of their own. */
+/* Differences of the whole bundle, except families and variants, which have their own lines. */
 static void add_bundle(text *out, const manifest *old, const manifest *new)
 {
     for (const yaml_node *i = old->root->first; i; i = i->next)
@@ -245,7 +245,7 @@ static void add_bundle(text *out, const manifest *old, const manifest *new)
             add_key(out, i->key, NULL, i);
 }
 
-/* "; other rules, cost": the names of members that differ, images aside. */
+/* "; other rules, cost": the names of members that differ, except images. */
 static void add_members(text *out, const yaml_node *old, const yaml_node *new)
 {
     const char *separator = "; other ";
@@ -264,7 +264,7 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
 
 /* ---- numbers of words -------------------------------------------------------------------------------------------- */
 
-/* What stands for a word in argument structs; "" where nothing does. */
+/* The number of a word in argument structs; "" if none. */
 static const char *number_of(const yaml_node *param, const char *word, size_t length)
 {
     const yaml_node *numbers = yaml_member(param, "numbers"), *number = numbers ? numbers->first : NULL;
@@ -276,7 +276,8 @@ static const char *number_of(const yaml_node *param, const char *word, size_t le
     return "";
 }
 
-/* What 0 stands for in an argument struct: the bundle's only value, else the default where the bundle has it; "" is none. */
+/* The meaning of 0 in an argument struct: the bundle's only value, otherwise the default if the bundle has it; "" is
+ * none. */
 static const char *zero_of(const manifest *m, const char *family, const yaml_node *param)
 {
     const char *name = text_of(param, "name"), *wanted = text_of(param, "default"), *only = NULL;
@@ -292,7 +293,7 @@ static const char *zero_of(const manifest *m, const char *family, const yaml_nod
     return only && !has_others ? only : has_wanted ? wanted : "";
 }
 
-/* What callers that were compiled with the old header mean by a number, and the new bundle does not. */
+/* Numbers that callers compiled with the old header use, and that the new bundle lacks or gives another meaning. */
 static void add_param_numbers(text *out, const char *family, const manifest *old, const manifest *new,
                               const yaml_node *before, const yaml_node *after)
 {
@@ -325,7 +326,7 @@ static void add_numbers(text *out, const manifest *old, const manifest *new, con
         text_printf(out, "word numbers changed: %s%s\n", family, changes.data);
 }
 
-/* What a family's variants share; the variants that follow from it have lines of their own. */
+/* Differences shared by a family's variants; the affected variants have their own lines. */
 static void add_families(text *out, const manifest *old, const manifest *new)
 {
     const yaml_node *before = yaml_member(old->root, "families"), *after = yaml_member(new->root, "families");
@@ -345,7 +346,7 @@ static void add_families(text *out, const manifest *old, const manifest *new)
     }
 }
 
-/* What differs of images with the same bytes: "needs another driver: 12.0 -> 13.0". */
+/* Differences of images with the same bytes: "needs another driver: 12.0 -> 13.0". */
 static void add_needs(text *out, const yaml_node *old, const yaml_node *new)
 {
     const char *separator = "";
@@ -363,8 +364,8 @@ static void add_needs(text *out, const yaml_node *old, const yaml_node *new)
     }
 }
 
-/* "; sm_80 5012 -> 5100 bytes", or that the image is new, gone, packed differently, or needs another driver. Moved
- * images are left out. */
+/* "; sm_80 5012 -> 5100 bytes", or that the image is new, gone, packed differently, or needs another driver. Skips
+ * moved images. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
     text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),

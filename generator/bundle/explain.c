@@ -1,4 +1,4 @@
-/* What `kiln explain` prints: reads the call, puts in what it leaves out, judges each variant, and sorts them as dispatch does. */
+/* `kiln explain`: reads the call, fills in omitted values, judges each variant, and sorts them as dispatch does. */
 #include "explain.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ typedef struct candidate {
     const variant *variant;
     const char *why_not;
     uint64_t cycles;
-    uint32_t nanoseconds; /* that were measured near the call; 0: none */
-    size_t place;         /* in the configuration */
+    uint32_t nanoseconds; /* measured near the call; 0: none */
+    size_t place;         /* index in the configuration */
 } candidate;
 
 /* The call that is explained. */
@@ -60,7 +60,7 @@ static const char *read_number(arena *a, const kiln_arg *arg, const char *word, 
     return NULL;
 }
 
-/* A boolean as calls in C give it. */
+/* Converts true and false to the numbers of calls in C. */
 static const char *bool_word(const char *word)
 {
     return strcmp(word, "0") == 0 ? "false" : strcmp(word, "1") == 0 ? "true" : word;
@@ -104,7 +104,7 @@ static const char *read_value(question *q, const char *value)
 
 /* ---- missing values ---------------------------------------------------------------------------------------------- */
 
-/* Sizes and contract parameters that a call must name and does not, and words that name them. */
+/* Sizes and contract parameters that a call must name but does not, and words that name them. */
 typedef struct missing {
     text names, words;
     size_t count;
@@ -116,7 +116,7 @@ static void add_missing(missing *m, const char *name, const char *choices, const
     text_printf(&m->words, " %s=%s", name, value);
 }
 
-/* Whether a variant is of the family and has what the caller names, or what stands for it. */
+/* Whether a variant is of the family and has the values that the caller names, or their defaults. */
 static bool is_candidate(const question *q, const variant *v)
 {
     for (size_t i = 0; v->family == q->call.family && i < family_param_count(v->family); i++)
@@ -125,7 +125,7 @@ static bool is_candidate(const question *q, const variant *v)
     return v->family == q->call.family;
 }
 
-/* What the family's variants have of a parameter, as words. */
+/* The parameter's values among the family's variants, as words. */
 static const char *planned_values(const question *q, size_t param)
 {
     text values = text_new(q->arena);
@@ -146,8 +146,8 @@ static void find_candidates(question *q)
     q->has_estimates = q->count > 0 && q->candidates[0].variant->kind == VARIANT_EMITTED;
 }
 
-/* Contract parameters that the call does not name have the default, or the only value that there is; else they are missing, and
- * have what the first variant has. */
+/* Omitted contract parameters get the default, or the only available value; otherwise they are missing, and get the
+ * first variant's value. */
 static void fill_contract(question *q, missing *m)
 {
     const kiln_family *family = q->call.family;
@@ -171,7 +171,8 @@ static void fill_contract(question *q, missing *m)
     find_candidates(q);
 }
 
-/* "type=f16 causal=true": the parameters of a contract that tell it from another one of the family's. */
+/* "type=f16 causal=true": the contract parameters in which the variant's contract differs from another one of the
+ * family's. */
 static const char *contract_text(const question *q, const variant *v)
 {
     text out = text_new(q->arena);
@@ -184,7 +185,7 @@ static const char *contract_text(const question *q, const variant *v)
     return out.data;
 }
 
-/* What there is in place of a contract that no variant has. */
+/* The available contracts, if no variant has the requested one. */
 static const char *other_contracts(const question *q)
 {
     enum { SHOWN = 8 };
@@ -240,7 +241,7 @@ static uint64_t value_of(const question *q, const char *source)
     return call_number(&q->call, expression_bind(q->arena, e, q->candidates[0].variant));
 }
 
-/* The value of a stride where nothing lies between an array's elements; null: the argument is none. */
+/* The value of a stride in a contiguous array; null: the argument is not a stride. */
 static const char *dense_value(const question *q, const kiln_arg *arg)
 {
     const char *value = NULL;
@@ -256,13 +257,13 @@ static const char *dense_value(const question *q, const kiln_arg *arg)
     return value;
 }
 
-/* Whether it is a stride that the call does not give, and --contiguous would. */
+/* Whether it is a stride that the call omits, and --contiguous would set. */
 static bool is_open_stride(const question *q, const kiln_arg *arg)
 {
     return q->origins[arg - q->call.family->args] == ORIGIN_NONE && has_arg(q, arg) && dense_value(q, arg);
 }
 
-/* The number of the family's example, or one that divides most that is asked for. */
+/* The value in the family's example, or one that meets most divisibility rules. */
 static const char *plausible_value(const question *q, const kiln_arg *arg)
 {
     for (const kiln_value *v = q->call.family->example; v && v->arg; v++)
@@ -285,7 +286,7 @@ static void find_missing_sizes(const question *q, missing *m)
         text_add(&m->words, " --contiguous");
 }
 
-/* Says which sizes are not the call's own. */
+/* Records which sizes are not the call's own. */
 static void find_origins(question *q)
 {
     for (const kiln_arg *arg = q->call.family->args; arg->name; arg++) {
@@ -313,7 +314,7 @@ static void fill_sizes(const question *q)
             q->args[i] = value_of(q, dense_value(q, &q->call.family->args[i]));
 }
 
-/* As large as the variants ask for. */
+/* Sets the workspace to the largest size that a variant needs. */
 static void fill_workspace(const question *q)
 {
     for (size_t i = 0; q->call.family->args[i].name; i++)
@@ -323,7 +324,7 @@ static void fill_workspace(const question *q)
         }
 }
 
-/* " splits=4 pages_size=16": what was put in from there; of what is 0 nothing. */
+/* " splits=4 pages_size=16": the nonzero values filled in from that origin. */
 static const char *filled_text(const question *q, origin from)
 {
     text out = text_new(q->arena);
@@ -341,7 +342,7 @@ static void add_filled(text *out, const question *q)
         const char *name;
     } rows[] = {{ORIGIN_USUAL, "as usual"},
                 {ORIGIN_DENSE, "contiguous"},
-                {ORIGIN_WORKSPACE, "as large as the variants ask for"}};
+                {ORIGIN_WORKSPACE, "as large as the variants need"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *values = filled_text(q, rows[i].from);
         if (*values)
@@ -351,7 +352,7 @@ static void add_filled(text *out, const question *q)
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-/* What the call lacks, in numbers; or what the rule says. */
+/* What the call lacks, in numbers; otherwise the rule's text. */
 static const char *rule_text(const question *q, const terms *t, const kiln_rule *broken, const char *verb)
 {
     const char *demand = q->options->is_long ? NULL : call_demand(q->arena, &q->call, t, broken, verb);
@@ -370,7 +371,7 @@ static const char *targets_text(const question *q, const variant *v)
     return out.data;
 }
 
-/* Why it is not launched, whatever its code is; null: nothing speaks against it. */
+/* The reason that it is not launched, whatever its code is; null: none. */
 static const char *why_not_text(const question *q, const terms *t)
 {
     const kiln_rule *broken = call_broken_rule(&q->call, t, true);
@@ -388,7 +389,7 @@ static const char *why_not_text(const question *q, const terms *t)
     return NULL;
 }
 
-/* External PTX has no estimate: its first variant that can be launched is picked. */
+/* External PTX has no estimate: its first launchable variant is picked. */
 static void judge(const question *q, candidate *one)
 {
     const terms t = terms_bind(q->arena, &q->terms, one->variant);
@@ -426,7 +427,7 @@ static int compare(const void *x, const void *y)
 
 /* ---- the call as a whole ------------------------------------------------------------------------------------------ */
 
-/* A rule that the call breaks whichever variant is launched; with a stride, what would fill it in. */
+/* A rule that the call breaks for every variant; for a stride, with the option that sets it. */
 static const char *broken_text(const question *q)
 {
     const terms t = terms_bind(q->arena, &q->terms, q->candidates[0].variant);
@@ -445,7 +446,7 @@ static const char *broken_text(const question *q)
     return arena_format(q->arena, "%s%s", rule_text(q, &t, broken, " must be "), hint);
 }
 
-/* An argument that the call sets and that the bundle refuses; null: none. */
+/* An argument that the call sets and that the bundle rejects; null: none. */
 static const kiln_arg *refused_arg(const question *q)
 {
     const variant **variants = arena_alloc(q->arena, (q->plan->variant_count + 1) * sizeof *variants);
@@ -461,7 +462,7 @@ static const kiln_arg *refused_arg(const question *q)
     return NULL;
 }
 
-/* What is wrong with the call; null: nothing. Puts in what it leaves out. */
+/* Fills in omitted values. Returns what is wrong with the call; null: nothing. */
 static const char *complete(question *q)
 {
     missing m = {text_new(q->arena), text_new(q->arena), 0};
@@ -517,7 +518,7 @@ static const char *shape_text(arena *a, const tuned_shape *s)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-/* What the numbers are. */
+/* A heading for the numbers. */
 static const char *kind_text(const question *q, const tuned_shape *near, bool is_measured)
 {
     arena *a = q->arena;
@@ -527,15 +528,15 @@ static const char *kind_text(const question *q, const tuned_shape *near, bool is
     if (is_measured)
         return arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near), near->file->asked);
     if (near)
-        return arena_format(a, "%s, as of those measured at %s (%s) none can be launched", kind,
+        return arena_format(a, "%s, since no variant measured at %s (%s) can be launched", kind,
                             shape_text(a, near), near->file->asked);
     for (size_t i = 0; i < p->tuned_shape_count; i++)
         if (p->tuned_shapes[i].family == q->call.family)
-            return arena_format(a, "%s, as nothing was measured near this call on such a device", kind);
+            return arena_format(a, "%s, since nothing was measured near this call on such a device", kind);
     return kind;
 }
 
-/* ": 7.18 us, an estimate"; empty where there is none. */
+/* ": 7.18 us, an estimate"; empty if there is none. */
 static const char *time_text(const question *q, const candidate *one)
 {
     const uint32_t mhz = q->options->device_mhz;
@@ -549,7 +550,7 @@ static const char *time_text(const question *q, const candidate *one)
                         (unsigned)(nanoseconds % 1000 / 10), how);
 }
 
-/* How wide the column of each parameter in which the candidates differ is; 0: they do not. */
+/* The column widths of the parameters in which candidates differ; 0: they do not differ. */
 static void find_widths(const question *q, size_t *widths)
 {
     for (size_t i = 0; i < family_param_count(q->call.family); i++) {
@@ -565,7 +566,7 @@ static void find_widths(const question *q, size_t *widths)
     }
 }
 
-/* The variant in the columns, or else its id; a null variant: the names of the columns. */
+/* The variant in the columns, or its id; a null variant: the names of the columns. */
 static void add_variant(text *out, const question *q, const size_t *widths, const variant *v,
                         const char *after)
 {
@@ -597,7 +598,7 @@ static void add_candidate(text *out, const question *q, const size_t *widths, co
     add_variant(out, q, widths, one->variant, one->why_not ? one->why_not : "");
 }
 
-/* "a=f16,acc=f32": what all candidates have. */
+/* "a=f16,acc=f32": the values that all candidates share. */
 static void add_common(text *out, const question *q, const size_t *widths)
 {
     const char *before = "all: ";

@@ -1,7 +1,7 @@
-/* Rules bound single sizes, but the product of sizes may still exceed 64 bits. An array's bytes follow from
- * its shape. If the types and rules of a variant's arguments allow 2^63 bytes or more, its launch checks the
- * arrays. Nearly every call has arguments that are far too small for that, which one comparison shows; for
- * the others the launch computes the exact sizes in double, which does not wrap around. */
+/* Rules bound single sizes, but the product of sizes may still exceed 64 bits. An array's bytes follow from its shape.
+ * If the types and rules of a variant's arguments allow 2^63 bytes or more, its launch checks the arrays. In nearly
+ * every call the arguments are far too small for that, which one comparison shows; otherwise the launch computes the
+ * exact sizes in double, which does not wrap around. */
 #include "extents.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static extents extents_of(arena *a, const bundle_family *f, const variant *v, co
     return all;
 }
 
-/* The most bits that each argument may have so that every array is small enough. */
+/* The most bits that each argument may have if every array is to be small enough. */
 static unsigned safe_bits(arena *a, const extents *all, const double *most_of_args, size_t arg_count)
 {
     double *most = arena_alloc(a, (arg_count + 1) * sizeof *most);
@@ -100,7 +100,7 @@ static const char *bytes_text(arena *a, const extent *e)
     return out.data;
 }
 
-/* "a->m | a->n": where none has a bit from `bits` on, all arrays are small enough. */
+/* "a->m | a->n": if it has no bit from `bits` on, all arrays are small enough. */
 static const char *large_arguments(arena *a, const bundle_family *f, const extents *all,
                                    const double *most_of_args, unsigned bits)
 {
@@ -187,7 +187,7 @@ void extents_make(arena *a, bundle_family *f)
     arena_free(piece);
 }
 
-/* The exact sizes stand apart, lest every call set up what they take. */
+/* The exact check is a separate function, so that ordinary calls do not pay for its setup. */
 static void write_check(text *out, const bundle_family *f, const extent_check *check, unsigned number)
 {
     arena *a = out->arena;

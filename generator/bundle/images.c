@@ -1,4 +1,4 @@
-/* From variants to images: build, check, fold, hash; and as C, in the spool. */
+/* From variants to images: builds, checks, folds, hashes; and prints C into the spool. */
 #include "images.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static uint64_t value_of(arena *a, const variant *v, const char *expression_text
     return expression_value(expression_parse(a, v->family, expression_text), v);
 }
 
-/* This is asked many times for each variant and argument, so what it parses goes with an arena of its own. */
+/* Called many times for each variant and argument, so it parses in its own arena. */
 bool variant_has_arg(const variant *v, const kiln_arg *arg)
 {
     if (!arg->when)
@@ -96,7 +96,7 @@ uint32_t variant_arg_alignment(arena *a, const variant *v, const kiln_arg *arg)
 
 /* ---- build ------------------------------------------------------------------------------------------------------- */
 
-/* The driver fills the kernel's parameters by position, so they have to be the descriptor's, one by one. */
+/* The driver fills the kernel's parameters by position, so they must match the descriptor's, one by one. */
 static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
 {
     size_t i = 0;
@@ -123,7 +123,7 @@ static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
                      (unsigned)ptx_param_count(kernel), (unsigned)i);
 }
 
-/* `alike` gets the targets whose kernels are built alike. */
+/* `alike` gets the targets that have the same kernel. */
 static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *alike)
 {
     *alike = (target_range){0, UINT32_MAX};
@@ -196,7 +196,7 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t, bool has_places)
     return made;
 }
 
-/* The text of the one is gone by then. */
+/* Compares hashes: one of the texts is already freed. */
 static bool same_text(const image *a, const image *b)
 {
     return a->bytes == b->bytes && a->hash.high == b->hash.high && a->hash.low == b->hash.low;
@@ -289,7 +289,7 @@ const char *image_array(arena *a, const variant *v, const image *i)
     return arena_format(a, "%s_%s%s", v->entry, target_text(a, i->made_for), i->is_cubin ? "_cubin" : "");
 }
 
-/* ELF wants its numbers aligned. */
+/* ELF requires alignment of its numbers. */
 static void add_array(text *out, const variant *v, const image *i)
 {
     text_printf(out, "\nstatic const char %s[]%s =", image_array(out->arena, v, i),

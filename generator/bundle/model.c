@@ -1,4 +1,4 @@
-/* The bundle as its writers see it: every name, number and text decided. */
+/* The bundle for its writers: every name, number and text is decided. */
 #include "model.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void find_shared_bytes(bundle_variant *made)
             made->static_shared_bytes = made->images[i].static_shared_bytes;
 }
 
-/* Older devices have no programmatic launches, and take images that may not be asked. */
+/* Older devices have no programmatic launches, so their images need not wait. */
 static bool are_dependent(const image *images, size_t count)
 {
     enum { FIRST_SM = 90 };
@@ -138,7 +138,7 @@ static void take_images(baked images, bundle_variant *made)
         internal_error("%s runs on none of the bundle's targets", v->id);
 }
 
-/* Behind its PTX images, or in their place. False after a diagnostic. */
+/* Adds cubins after its PTX images, or in their place. False after a diagnostic. */
 static bool add_own_cubins(arena *a, const assembler *s, const plan *p, bundle_variant *v, diagnostics *d)
 {
     arena *scratch = arena_new();
@@ -204,7 +204,7 @@ static uint32_t round_up(uint32_t bytes, uint32_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* Behind those that are there. */
+/* Appends a field. */
 static void add_field(bundle_family *f, bundle_field field, uint32_t bytes)
 {
     if (field.alignment == 0)
@@ -214,7 +214,7 @@ static void add_field(bundle_family *f, bundle_field field, uint32_t bytes)
     f->fields[f->field_count++] = field;
 }
 
-/* 0 stands for the bundle's only value, else for the family's default where the bundle has it. */
+/* 0 means the bundle's only value, otherwise the family's default if the bundle has it. */
 static const char *value_when_zero(arena *a, const bundle_family *f, size_t param_index)
 {
     const char **values;
@@ -224,7 +224,7 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
     return family_has_value(f, param_index, value) ? value : NULL;
 }
 
-/* A value with a shape is an array of bytes: a struct that a kernel of external PTX takes by value. */
+/* A value with a shape is an array of bytes: a struct that an external kernel takes by value. */
 static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
 {
     const struct scalar scalar = scalar_of(f->family, arg);
@@ -243,7 +243,7 @@ static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
     add_field(f, field, scalar.bytes);
 }
 
-/* A struct of a group begins and ends at what its members are aligned to. */
+/* A group's struct begins and ends at its members' alignment. */
 static void align_group(bundle_family *f, const kiln_arg *member)
 {
     const size_t group = arg_group_length(f->family, member);
@@ -345,7 +345,7 @@ static bool reads_strides(arena *a, const bundle_family *f)
     return false;
 }
 
-/* What stands for all of the family's variants together. */
+/* A variant that stands for all of the family's variants. */
 static const variant *common_of(arena *a, const bundle_family *f)
 {
     variant *common = arena_alloc(a, sizeof *common);
@@ -366,7 +366,7 @@ static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, co
     return &m->families[i];
 }
 
-/* A family may have the size in those variants alone that take a workspace. */
+/* A family may have the size only in variants that take a workspace. */
 static bool has_workspace_size(const bundle_family *f)
 {
     const kiln_workspace *w = f->family->workspace;
@@ -410,15 +410,14 @@ static void make_families(arena *a, bundle_model *m)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* Families take turns. A shard of n has every n-th slot, so that a kernel more in one shard changes no other. */
+/* Families alternate. Shard i of n has every n-th slot, so that a new kernel in one shard changes no other. */
 static void make_slots(bundle_model *m)
 {
     const uint32_t shards = m->plan->shards ? m->plan->shards : 1;
     uint32_t used[SHARDS_MOST] = {0};
     for (size_t i = 0; i < m->family_count; i++)
         m->families[i].shard = (uint32_t)i % shards;
-    for (size_t i = 0; i < m->family_count;
-         i++) /* a module's kernels refer to it, so they stand in its file */
+    for (size_t i = 0; i < m->family_count; i++) /* a module's kernels refer to it, so they are in its file */
         m->families[i].shard = m->families[i].variants[0]->owner->family->shard;
     for (size_t i = 0; i < m->variant_count; i++) {
         const uint32_t shard = m->variants[i].family->shard;
@@ -430,10 +429,10 @@ static void make_slots(bundle_model *m)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* A name of the generated header, without the bundle's in front, or of the generated source. */
+/* A name in the generated header, without the bundle's prefix, or in the generated source. */
 typedef struct taken_name {
     const char *name;
-    const variant *of; /* null: of every bundle */
+    const variant *of; /* null: in every bundle */
 } taken_name;
 
 typedef struct taken_names {
@@ -477,7 +476,7 @@ static int compare_names(const void *x, const void *y)
     return strcmp(((const taken_name *)x)->name, ((const taken_name *)y)->name);
 }
 
-/* Only names that a user chose can be at fault; others are the families' authors'. */
+/* Only names that a user chose can be wrong; others are the families' authors'. */
 static bool report_name(const bundle_model *m, const taken_name *x, const taken_name *y, diagnostics *d)
 {
     const variant *chosen = y->of && y->of->kind == VARIANT_EXTERNAL ? y->of : x->of;
@@ -488,8 +487,8 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
     return false;
 }
 
-/* Of the file-local names of write_source.c and its like; those of families and of kernels meet through what a user
- * calls a kernel: "check" and "id" both have a check_id. */
+/* File-local names in write_source.c and its like; names of families and kernels can collide through a user's kernel
+ * name: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
     static const char *const before[] = {"check_", "choose_", "consider_", "find_",  "call_",
@@ -523,7 +522,7 @@ static bool check_apart(const bundle_model *m, taken_names *all, diagnostics *d)
     return ok;
 }
 
-/* Functions, structs and kernels share one name space in the generated header, with what every bundle has. */
+/* Functions, structs and kernels share one name space in the generated header, with every bundle's own names. */
 static bool check_names(arena *a, const bundle_model *m, diagnostics *d)
 {
     static const char *const own[] = {"bundle", "index", "manifest_crc", "KERNELS", "SLOTS", "SCRATCH_BYTES"};
@@ -557,7 +556,7 @@ static void make_table(arena *a, bundle_model *m)
 
 /* ---- scratch ----------------------------------------------------------------------------------------------------- */
 
-/* The largest image and its NUL, to a multiple of 16, and the decoder's context. */
+/* The largest image and its NUL, rounded up to a multiple of 16, and the decoder's context. */
 static void find_scratch_bytes(bundle_model *m)
 {
     size_t most = 0;

@@ -1,8 +1,8 @@
-/* What a launch asks of the pointers that it is given: that none is null whose array has elements, and its alignment.
+/* Requirements of a launch's pointers: not null if the array has elements, and aligned.
  *
- * What every variant asks is checked before one is chosen. What a variant asks beside, of pointers that others lack or
- * that it wants aligned to more, comes after its rules, which say better why a workspace is missing than that its pointer
- * is null. */
+ * Requirements of every variant are checked before one is chosen. A variant's further requirements, for pointers that
+ * others lack or a larger alignment, are checked after its rules, whose message about a missing workspace is better
+ * than that about a null pointer. */
 #include "pointers.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Only some variants have it, or a parameter says whether it points at anything. */
+/* Only some variants have it, or a parameter decides whether it may be null. */
 static bool is_own(const kiln_arg *arg, const expression *has_elements)
 {
     return arg->when || expression_uses(has_elements, NAME_PARAM);
@@ -48,7 +48,7 @@ static pointer_table make_table(arena *a, const bundle_family *f, const variant 
     return table;
 }
 
-/* Whether the same C serves both: when a pointer is required stands beside the call. */
+/* Whether the same C table serves both: the condition for required pointers is in the call. */
 static bool is_same(const pointer_table *x, const pointer_table *y)
 {
     for (size_t i = 0; i < x->count && i < y->count; i++)
@@ -118,7 +118,7 @@ void pointers_write(arena *a, text *out, const bundle_family *f)
             write_table(a, out, f, &f->pointers[i]);
 }
 
-/* "0x8u | (a->k != 0 ? 0x3u : 0)": a bit for each pointer that this call must have, those of one condition together. */
+/* "0x8u | (a->k != 0 ? 0x3u : 0)": a bit for each required pointer, pointers of one condition together. */
 static const char *required_bits(arena *a, const pointer_table *table)
 {
     uint32_t always = 0, said = 0;

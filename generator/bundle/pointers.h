@@ -1,16 +1,16 @@
-/* What a launch asks of the pointers that it is given, as the tables that the runtime reads. */
+/* Requirements of a launch's pointers, as the tables that the runtime reads. */
 #ifndef BUNDLE_POINTERS_H
 #define BUNDLE_POINTERS_H
 
 #include "model.h"
 
-/* Fills in the family's tables: first the one of what every variant asks, then those of what only some ask beside. */
+/* Fills in the family's tables: first the requirements of every variant, then those of some. */
 void pointers_make(arena *a, bundle_family *f);
 
-/* The tables as C; an empty one is left out. */
+/* Prints the tables as C; skips empty ones. */
 void pointers_write(arena *a, text *out, const bundle_family *f);
 
-/* What checks a table that is not empty, of the argument struct that `a` points at: a status, for what `head` does. */
+/* Prints the check of a non-empty table, for the argument struct at `a`: a status, which `head` uses. */
 void pointers_write_check(arena *a, text *out, const bundle_family *f, const pointer_table *table,
                           const char *head);
 

@@ -1,5 +1,5 @@
 /* Encodes a kernel's integer parameters for launch hooks, as index:name:type: "4:m:u32 5:n:u32 6:k:u32". Strides that
- * NAME_FAMILY_set_contiguous can fill are left out, to keep a line of trace short: attention has 14. */
+ * NAME_FAMILY_set_contiguous can fill are omitted, to keep a line of trace short: attention has 14. */
 #include "sizes.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* Names, places and types of the integers that kernels take, as kiln_kernel.sizes has them. */
+/* Names, indices and types of the integers that kernels take, for kiln_kernel.sizes. */
 #ifndef BUNDLE_SIZES_H
 #define BUNDLE_SIZES_H
 
 #include "model.h"
 
-/* Fills in the family's texts, each once, and which of them a variant has. */
+/* Fills in the family's texts, without duplicates, and each variant's text. */
 void sizes_make(arena *a, bundle_family *f);
 
 /* The texts as C. */

@@ -1,4 +1,4 @@
-/* What ptxas takes of a bundle's PTX: about what a driver takes when it first loads the image. */
+/* ptxas' time for a bundle's PTX: about the time of a driver's first load of the image. */
 #ifndef BUNDLE_TIMES_H
 #define BUNDLE_TIMES_H
 
@@ -16,11 +16,11 @@ typedef struct image_times {
     size_t count;
 } image_times;
 
-/* Runs the ptxas on the PATH over each PTX image, one after another unless the plan has a number of jobs. False after a
- * diagnostic: there is none, or it refuses an image. */
+/* Runs the ptxas on the PATH over each PTX image, one at a time unless the plan sets jobs. False after a diagnostic: no
+ * ptxas, or it rejects an image. */
 bool times_measure(arena *a, const bundle_model *m, image_times *times, diagnostics *d);
 
-/* A heading and the rows on stdout, between tabs; then a sum, unless the rows are for a program. */
+/* Prints a heading and the rows on stdout, separated by tabs; then a sum, unless the rows are for a program. */
 void times_print(const image_times *times, bool only_rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* The bundle's files, each made piece by piece: what is there of one lies in the spool. */
+/* The bundle's files, each written piece by piece into the spool. */
 #ifndef BUNDLE_WRITE_H
 #define BUNDLE_WRITE_H
 
@@ -11,19 +11,19 @@ void write_source(file_output *f, const bundle_model *m, uint32_t manifest_crc);
 void write_header(file_output *f, const bundle_model *m);   /* NAME.h */
 void write_manifest(file_output *f, const bundle_model *m); /* NAME.json */
 
-/* NAME_1.c for shard 0, and on; NAME.c has the index alone then. */
+/* NAME_1.c for shard 0, and on; NAME.c then has only the index. */
 void write_shard(file_output *f, const bundle_model *m, uint32_t shard);
 
-/* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
+/* NAME.d: Makefile syntax, with outputs as written and inputs as the user named them. */
 void write_depfile(file_output *f, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count);
 file_form is_depfile; /* written by this or an earlier kiln */
 
-/* Parts of NAME.h, which a shard has for its own families alone. */
+/* Parts of NAME.h; a shard has them only for its own families. */
 void write_layout_check(text *out);
 void write_declarations(arena *a, text *out, const bundle_family *f);
-/* What an argument is in this bundle, without its summary: "in, bf16[m, k], aligned to 16 bytes". In C its members have types, and
- * groups points. */
+/* An argument's description in this bundle, without its summary: "in, bf16[m, k], aligned to 16 bytes". For C, members
+ * have types, and groups points. */
 const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, bool is_c);
 void write_args_struct(arena *a, text *out, const bundle_family *f);
 
@@ -32,7 +32,7 @@ const char *example_args(arena *a, const bundle_family *f);
 
 /* Parts of NAME.c. */
 void write_family_check(arena *a, text *out,
-                        const bundle_family *f); /* check_FAMILY, and rules_FAMILY of one with a workspace */
+                        const bundle_family *f); /* check_FAMILY, and rules_FAMILY if it has a workspace */
 void write_call_function(arena *a, text *out, const bundle_family *f);     /* call_FAMILY */
 void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
 void write_family_function(arena *a, text *out, const plan *p, const bundle_family *f); /* NAME_FAMILY */
@@ -40,17 +40,18 @@ void write_workspace_functions(arena *a, text *out, const bundle_family *f);
 void write_calls(arena *a, text *out, const bundle_family *f);               /* NAME_FAMILY_CALL */
 void write_contiguous_function(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_set_contiguous */
 
-/* Calls check_FAMILY, or rules_FAMILY, and returns when it fails or there is nothing to do; `args` is the pointer's name. */
+/* Calls check_FAMILY, or rules_FAMILY, and returns if it fails or there is nothing to do; `args` is the pointer's name.
+ * */
 void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args);
 
-/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. Only
- * parameters that are asked, by index, count; null: all. */
+/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": the condition that the contract is the variant's; empty without
+ * contract parameters. Only parameters that is_asked selects, by index; null: all. */
 const char *choice_condition(arena *a, const bundle_family *f, const variant *v, const bool *is_asked);
 
-/* Fails where a result has no place to go. */
+/* Fails if an output pointer is null. */
 void write_check_of_result(text *out, const bundle_family *f, const char *condition, const char *detail);
 
-/* Sizes and offsets: "structs" of the manifest, and what C asserts, behind the macro that it is written with. */
+/* Sizes and offsets: "structs" in the manifest, and assertions in C; macros select the C that is checked. */
 void write_structs(json *j);
 void write_assertion_macro(text *out);
 void write_struct_assertions(text *out);
@@ -59,7 +60,7 @@ void write_args_assertion(text *out, const bundle_family *f);
 /* NAME_bundle, NAME_index and NAME_manifest_crc */
 void write_index(arena *a, text *out, const bundle_model *m, uint32_t manifest_crc);
 
-/* Puts in what 0 stands for, in the argument struct `a`. */
+/* Replaces 0 by the value that it means, in the argument struct `a`. */
 void write_defaults(arena *a, text *out, const bundle_family *f);
 
 #endif

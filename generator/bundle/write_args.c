@@ -1,7 +1,8 @@
 /* Writes the argument struct of NAME.h: each member's meaning in this bundle, in as few lines as possible.
  *
- * Members and offsets are the family's, so members that this bundle does not read stay in their places: each run of them is
- * packed under a comment. Adjacent members of one type and one text share a line, and so do selectors with one value each. */
+ * Members and offsets are the family's, so members that this bundle does not read keep their places: each run of them
+ * is packed under a comment. Adjacent members with equal type and text share a line, and so do selectors with one value
+ * each. */
 #include <string.h>
 
 #include "c_text.h"
@@ -38,7 +39,7 @@ static bool is_in_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* An expression's text with arguments as C has them: "pages_size" is "pages.size". */
+/* An expression's text with arguments in C's form: "pages_size" is "pages.size". */
 static const char *with_members(arena *a, const bundle_family *f, const char *s)
 {
     text out = text_new(a);
@@ -56,7 +57,7 @@ static const char *with_members(arena *a, const bundle_family *f, const char *s)
     return out.data;
 }
 
-/* A condition with the bundle's values put in; null: it always holds. */
+/* A condition with the bundle's values substituted; null: it always holds. */
 static const char *condition_text(arena *a, const bundle_family *f, const char *condition, bool is_c)
 {
     uint64_t value;
@@ -74,7 +75,7 @@ static const char *shape_text(arena *a, const bundle_family *f, const kiln_arg *
     return is_c ? with_members(a, f, shape) : shape;
 }
 
-/* Prints an alignment that is more than the element's size. */
+/* Prints an alignment larger than the element's size. */
 static void add_alignment(arena *a, text *out, const bundle_family *f, const kiln_arg *arg)
 {
     uint32_t least = UINT32_MAX, most = 0, element = UINT32_MAX;

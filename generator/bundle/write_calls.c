@@ -1,11 +1,11 @@
-/* The functions that ask for less than the family's own: they fill its argument struct and call it. */
+/* The functions with fewer arguments than the family's own: they fill its argument struct and call it. */
 #include <string.h>
 
 #include "c_text.h"
 #include "family/family.h"
 #include "write.h"
 
-/* An expression has 64 bits, more than most fields. */
+/* An expression has 64 bits, more than most fields, so it is cast. */
 static const char *printed_value(arena *a, const kiln_family *scope, const bundle_field *field,
                                  const char *value)
 {
@@ -17,7 +17,7 @@ static const char *printed_value(arena *a, const kiln_family *scope, const bundl
     return arena_format(a, "(%s)(%s)", field->c_type, printed);
 }
 
-/* What goes into a field of the family's struct; null: 0. */
+/* The value of a field of the family's struct; null: 0. */
 static const char *field_value(arena *a, const bundle_family *f, const bundle_field *field,
                                const kiln_call *call)
 {

@@ -1,4 +1,4 @@
-/* NAME_FAMILY_set_contiguous: fills the strides that the bundle reads, for arrays without gaps. */
+/* NAME_FAMILY_set_contiguous: sets the strides that the bundle reads, for contiguous arrays. */
 #include <string.h>
 
 #include "c_text.h"
@@ -12,7 +12,7 @@ static void note_params(const kiln_family *family, const expression *e, bool *is
         is_asked[i] = is_asked[i] || expression_uses_param(e, i);
 }
 
-/* Finds the parameters that `dense` rows, and whether the rows' strides are read, depend on. */
+/* Finds the parameters on which the `dense` rows, and whether their strides are read, depend. */
 static void find_asked(arena *a, const kiln_family *family, bool *is_asked)
 {
     for (const kiln_dense *row = family->dense; row->args; row++) {
@@ -43,7 +43,7 @@ static bool holds(arena *a, const bundle_family *f, const char *condition, const
     return !condition || expression_value(expression_parse(a, f->family, condition), v) != 0;
 }
 
-/* "args->q_row_stride = (uint32_t)(a.q_heads * 128);" of each stride that the variant reads. */
+/* "args->q_row_stride = (uint32_t)(a.q_heads * 128);" for each stride that the variant reads. */
 static void write_strides(arena *a, text *out, const bundle_family *f, const variant *v, const char *indent)
 {
     for (const kiln_dense *row = f->family->dense; row->args; row++) {

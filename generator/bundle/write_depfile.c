@@ -34,7 +34,7 @@ void write_depfile(file_output *f, const char *const *outputs, size_t output_cou
     file_flush(f);
 }
 
-/* Outputs, a colon, then one input per line, each line but the last ending in a backslash. */
+/* Outputs, a colon, then one input per line; each line except the last ends in a backslash. */
 bool is_depfile(const char *front, const char *mark)
 {
     (void)mark;

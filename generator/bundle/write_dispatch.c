@@ -1,9 +1,9 @@
-/* Each family's typed function, and those that only tell which variant would serve these arguments on this device.
+/* Each family's typed function, and those that only return which variant would serve these arguments on this device.
  *
- * Variants that agree in the parameters that the caller names form a choice. Of those whose rules this call keeps the one with
- * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. Variants of external PTX have
- * no estimate: of those the first of the configuration is taken. Where tuned files have times of a choice, those go first:
- * kiln/tuned.h says when. */
+ * Variants with equal contract parameters form a choice. Among those whose rules the call meets, the one with the
+ * lowest estimate is launched: kiln/estimate.h has the model, and this file its inputs. Variants of external PTX have
+ * no estimate: the first in the configuration is launched. Times from tuned files take precedence as kiln/tuned.h
+ * describes. */
 #include <inttypes.h>
 #include <kiln/tuned.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* ---- what a variant's launch takes ------------------------------------------------------------------------------- */
 
-/* In consider_FAMILY, which has `a` and `device`. */
+/* An expression in consider_FAMILY, which has `a` and `device`. */
 static const char *c_choice_expression(arena *a, const expression *e)
 {
     return c_expression_on(a, e, "a.", "device.");
@@ -77,15 +77,15 @@ static const char *work_of(arena *a, const variant *v)
 
 /* ---- what rules a variant out ------------------------------------------------------------------------------------ */
 
-/* What every device of a target and of the newer ones has for a thread block: CUDA programming guide, technical
+/* Shared memory per thread block that every device of a target and newer ones has: CUDA programming guide, technical
  * specifications per compute capability. */
 static uint32_t shared_bytes_everywhere(target t)
 {
     return t.sm < 80 ? 64 * 1024 : 99 * 1024;
 }
 
-/* "61440 > device.max_shared_bytes" of a variant that some device has no room for, with this call's arguments; else
- * null. What does not depend on the call kiln_usable tells. */
+/* "61440 > device.max_shared_bytes" for a variant that does not fit on some device with this call's arguments;
+ * otherwise null. kiln_usable checks what does not depend on the call. */
 static const char *no_room(arena *a, const bundle_variant *v)
 {
     const uint32_t fixed = v->static_shared_bytes;
@@ -97,7 +97,7 @@ static const char *no_room(arena *a, const bundle_variant *v)
                                  (unsigned)fixed));
 }
 
-/* Each condition that rules the variant out, with the constant that says why: "a.k % 512 != 0 ? rule_1 : ". */
+/* Each condition that rules the variant out, with the constant of its message: "a.k % 512 != 0 ? rule_1 : ". */
 typedef struct reasons {
     text constants, chain;
     size_t count;
@@ -136,7 +136,8 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     return r;
 }
 
-/* "kiln_is_sure(&device, 80, 11040, 67072)": of the lowest image that every newer device takes, "0" where there is none. */
+/* "kiln_is_sure(&device, 80, 11040, 67072)": for the lowest image that every newer device runs, "0" if there is none.
+ * */
 static const char *is_sure(arena *a, const bundle_variant *v)
 {
     const image *lowest = NULL;
@@ -163,7 +164,7 @@ static tuned_choice tuned_of(arena *a, const plan *p, bundle_variant *const *cho
     return count > 1 ? tuned_choice_of(a, p, variants, count) : (tuned_choice){0};
 }
 
-/* The members of the argument struct that shapes name; one that no variant of the bundle has does not matter. */
+/* The members of the argument struct that shapes name; members that no variant of the bundle has do not matter. */
 static const bundle_field *field_of(const bundle_family *f, size_t arg)
 {
     for (size_t i = 0; i < f->field_count; i++)
@@ -210,7 +211,7 @@ static void write_shapes(arena *a, text *out, const bundle_family *f, const tune
                   ");\n");
 }
 
-/* The constant `nanoseconds`: at each shape, and none behind them. */
+/* The constant `nanoseconds`: one per shape, followed by 0. */
 static void write_nanoseconds(text *out, const tuned_choice *tuned, const variant *v, const char *indent)
 {
     text_printf(out, "%sstatic const uint32_t nanoseconds[] = {", indent);
@@ -221,7 +222,7 @@ static void write_nanoseconds(text *out, const tuned_choice *tuned, const varian
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-/* A choice of one needs no estimate, and of external PTX there is none: the first that serves the call is as good as any. */
+/* A single variant needs no estimate, and external PTX has none: the first that serves the call is taken. */
 static void write_candidates(text *out, const plan *p, const bundle_family *f, bundle_variant *const *choice,
                              size_t count, const char *indent)
 {
@@ -267,7 +268,7 @@ static bool same_choice(const bundle_family *f, const bundle_variant *x, const b
     return true;
 }
 
-/* The variants that agree with the first of those left, in order; they are taken out of `left`. */
+/* Takes out of `left` the variants that agree with its first one, in order. */
 static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t *left_count,
                           bundle_variant **choice)
 {
@@ -335,7 +336,7 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-/* The values that the bundle has, for an error message: "the bundle has type f16 bf16, group 64". */
+/* The bundle's values, for an error message: "the bundle has type f16 bf16, group 64". */
 static const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
@@ -351,7 +352,7 @@ static const char *what_there_is(arena *a, const bundle_family *f)
             text_printf(&out, " %s", values[k]);
     }
     if (count_choices(a, f) < combinations)
-        text_add(&out, "; not each with each");
+        text_add(&out, "; not every combination");
     return out.length > 0 ? out.data : "no variant of the bundle serves these arguments";
 }
 
@@ -373,7 +374,7 @@ void write_check_of_result(text *out, const bundle_family *f, const char *condit
                 f->family->name);
 }
 
-/* A variant's values of the parameters that callers name: "KILN_DEFAULT_ROPE_TYPE_F16, 128, ". */
+/* A variant's contract values: "KILN_DEFAULT_ROPE_TYPE_F16, 128, ". */
 static const char *numbers_of(arena *a, const bundle_family *f, const variant *v)
 {
     text out = text_new(a);
@@ -415,7 +416,7 @@ static void write_miss_function(arena *a, text *out, const bundle_family *f)
     }
     text_add(
         out,
-        "\n/* Which of the caller's values no variant has beside the others. */\n__attribute__((noinline)) ");
+        "\n/* Fails, and names the first value that differs from the nearest choice. */\n__attribute__((noinline)) ");
     c_add_wrapped(out, arena_format(a, "static kiln_status miss_%s(", f->family->name),
                   arena_format(a, "kiln_loader *loader, const %s *args", f->args_struct), ")\n{\n");
     text_printf(out, "    static const uint32_t choices[][%u] = {\n%s    };\n%s", numbers, rows.data,
@@ -436,7 +437,7 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
     write_defaults(a, &body, f);
     write_choices(a, &body, p, f);
 
-    text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
+    text_add(out, "\n/* Every variant of the caller's contract, with its estimate. */\n");
     c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
                   arena_format(a, "kiln_choice *c, const %s *args", f->args_struct),
                   ")\n{\n    const kiln_device device = c->loader->device;\n");
@@ -450,7 +451,7 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
         write_miss_function(a, out, f);
     text_add(
         out,
-        "\n/* Which variant serves these arguments on this device; of those that none serves, one that says why. */\n");
+        "\n/* Picks the variant for these arguments on this device; if none serves them, one whose launch reports why. */\n");
     c_add_wrapped(
         out, arena_format(a, "static kiln_status choose_%s(", f->family->name),
         arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
@@ -465,7 +466,7 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
     text_add(out, "    return KILN_OK;\n}\n");
 }
 
-/* Checks and chooses: *kernel is null with a failure and when there is nothing to do. */
+/* Checks and chooses: *kernel is null after a failure and if there is nothing to do. */
 static void write_find_function(arena *a, text *out, const bundle_family *f)
 {
     text_add(out, "\n");
@@ -477,7 +478,7 @@ static void write_find_function(arena *a, text *out, const bundle_family *f)
     text_printf(out, "    return choose_%s(loader, args, kernel);\n}\n", f->family->name);
 }
 
-/* What it tells is what the launch would come to: KILN_NO_LAUNCH has the launch's own checks. */
+/* Returns the status that the launch would have: KILN_NO_LAUNCH makes the launch's own checks. */
 static void write_pick_function(text *out, const bundle_family *f)
 {
     text_add(out, "\n");

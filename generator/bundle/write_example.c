@@ -15,7 +15,7 @@ static const char *example_value(const kiln_family *family, const char *arg)
     return NULL;
 }
 
-/* "1 / sqrt(128)": C in which the variant's values stand for parameters. */
+/* "1 / sqrt(128)": C with the variant's values in place of parameters. */
 static const char *with_values(arena *a, const variant *v, const char *value)
 {
     text out = text_new(a);
@@ -42,7 +42,7 @@ static const char *value_of(arena *a, const bundle_family *f, const bundle_field
     return arena_format(a, "%" PRIu64, number);
 }
 
-/* Workspace arguments: left out if some variant needs none. */
+/* Omits workspace arguments if some variant needs none. */
 static bool has_optional_workspace(const bundle_family *f, const kiln_arg *arg)
 {
     const kiln_workspace *w = f->workspace;

@@ -1,4 +1,4 @@
-/* NAME.h: what a deployer includes and reads. */
+/* NAME.h, which deployers include and read. */
 #include "write.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static void write_enums(arena *a, text *out, const bundle_family *f)
             write_enum(a, out, f, &f->fields[i]);
 }
 
-/* How many of the bundle's variants a call can break it for. */
+/* The number of the bundle's variants for which a call can break it. */
 static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule *rule)
 {
     size_t count = 0;
@@ -67,14 +67,14 @@ static void add_rules(arena *a, text *out, const bundle_family *f)
     text_add(out, *last ? "." : "");
 }
 
-/* Prints a short text; a long one is left to `kiln families`. */
+/* Prints a short text; long ones are only in `kiln families`. */
 static void add_prose(text *out, const char *title, const char *prose, const char **elsewhere)
 {
     enum { SHORT = 160 };
     if (prose && strlen(prose) <= SHORT)
         text_printf(out, "\n%s: %s.", title, prose);
     else if (prose)
-        *elsewhere = *elsewhere ? "Accuracy, and what becomes of NaN and infinity" : title;
+        *elsewhere = *elsewhere ? "Accuracy, and results for NaN and infinity" : title;
 }
 
 static const char *family_comment(arena *a, const bundle_family *f)
@@ -106,7 +106,7 @@ static void write_call(arena *a, text *out, const bundle_family *call, const cha
 {
     text_add(out, "\n");
     c_add_comment(out, 0,
-                  arena_format(a, "%s: %s. Else like %s.\n%s\n%s", call->function, call->call->summary,
+                  arena_format(a, "%s: %s. Otherwise like %s.\n%s\n%s", call->function, call->call->summary,
                                family_function, example_args(a, call),
                                c_example_call(a, call->function, "&loader, stream, ", "")));
     text_add(out, "\n");
@@ -122,16 +122,16 @@ static void write_queries(arena *a, text *out, const bundle_family *f)
         const char *name, *what;
         bool is_there;
     } queries[] = {
-        {"pick", "Which kernel it would launch.", true},
+        {"pick", "Returns the kernel that it would launch.", true},
         {"candidates", "Why that one.", true},
         {"workspace",
          w ? arena_format(
                  a,
-                 "Bytes of %s and %s that the picked variant takes if there are as many; no pointer need be set.",
+                 "Bytes of %s and %s for the variant that is picked if both are large enough; pointers need not be set.",
                  w->arg, w->counters)
            : "",
          w != NULL},
-        {"workspace_max", "Bytes that are enough for any variant, at these and at all smaller sizes.",
+        {"workspace_max", "Bytes that are enough for every variant, at these and all smaller sizes.",
          w != NULL},
     };
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
@@ -144,7 +144,7 @@ static void write_queries(arena *a, text *out, const bundle_family *f)
 static void write_contiguous_declaration(arena *a, text *out, const bundle_family *f)
 {
     const char *function = arena_format(a, "%s_set_contiguous", f->function);
-    c_add_call_comment(out, "Sets the strides of arrays without gaps.", function, "", "");
+    c_add_call_comment(out, "Sets the strides of contiguous arrays.", function, "", "");
     text_printf(out, "void %s(%s *args);\n", function, f->args_struct);
 }
 
@@ -178,26 +178,24 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static const char how_functions_behave[] =
-    "\nA function checks its arguments, loads its kernel when it is used first, and launches it on the "
-    "stream; it does not wait for the kernel to end. `args` is read before it returns. Pointers are device "
-    "addresses, aligned to an element's size or to what a comment says; one to an array that has no elements in this call "
-    "may be null. The shape is that of an array without gaps where strides say how it lies. workspace and tile_counters are "
-    "left 0, or as large as ..._workspace says. What a kernel writes must not "
-    "overlap anything else that it is given. With any status but "
-    "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
-    "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
-    "kiln_last_error has the details. Several threads may call at once.\n"
-    "\nA family's function picks one of its kernels, for the arguments and the device, and launches that; NO_VARIANT "
-    "when the bundle has none. The function named ..._pick checks the same and tells which one, or the status that the "
-    "call would return, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any "
-    "status but KILN_OK. ..._candidates tells why: each variant that has what the arguments name, in the configuration's "
-    "order. The first `capacity` are written to the list, which may be null where that is 0; count gets how many there "
-    "are. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).\n"
-    "\nIn the function of a single variant 0 stands for the variant's own value of each parameter; another "
-    "value is NO_VARIANT.\n"
-    "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
-    "-fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function "
-    "carries all of the family, the index all of the bundle.";
+    "\nA function checks its arguments, loads its kernel on first use, and launches it on the stream; it does not wait for "
+    "the kernel to end. `args` is read before it returns. Pointers are device addresses, aligned to an element's size or as "
+    "a comment states; a pointer to an array without elements in this call may be null. Where arguments give strides, the "
+    "shape is that of a contiguous array. Leave workspace and tile_counters 0, or make them as large as ..._workspace "
+    "returns. Arrays that a kernel writes must not overlap its other arguments. With any status except KILN_OK nothing was "
+    "launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and "
+    "those of kiln_preload; kiln_last_error has the details. Several threads may call at once.\n"
+    "\nA family's function picks one of its kernels, for the arguments and the device, and launches it; NO_VARIANT if the "
+    "bundle has none. ..._pick makes the same checks and gives that kernel, or the status that the call would return; it "
+    "loads and launches nothing. `*kernel` is null if there is nothing to do, and with any status except KILN_OK. "
+    "..._candidates explains the pick: it lists each variant of the arguments' contract, in the configuration's order. It "
+    "writes the first `capacity` of them to the list, which may be null if that is 0, and their number to count. To force "
+    "another kernel, call its own function, or kernel->launch(loader, stream, &args).\n"
+    "\nIn the function of a single variant 0 means the variant's own value of each parameter; another value is "
+    "NO_VARIANT.\n"
+    "\nA program that calls only functions of single variants, and is compiled with -ffunction-sections -fdata-sections and "
+    "linked with -Wl,--gc-sections, contains only those kernels. A family's function links all kernels of the family, the "
+    "index all kernels of the bundle.";
 
 static const char *file_comment(arena *a, const bundle_model *m)
 {
@@ -228,7 +226,7 @@ static const char *file_comment(arena *a, const bundle_model *m)
     return out.data;
 }
 
-/* One row per function: the same text a hundred times is most of a header. */
+/* One macro row per function: the expanded text would be most of a header. */
 static void write_overloads(file_output *file, const bundle_model *m)
 {
     text *out = &file->text;

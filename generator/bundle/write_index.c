@@ -44,7 +44,7 @@ static void add_words(arena *a, index_tables *t, const bundle_family *f, const b
                     (unsigned)word_number(a, field->param, values[i]));
 }
 
-/* What a program that has the index alone calls: with the family's arguments behind a pointer of no type. */
+/* Entry points for programs that have only the index: they take the family's arguments as void *. */
 static void write_family_entries(text *out, const bundle_family *f)
 {
     const char *name = f->family->name;
@@ -94,7 +94,7 @@ static void write_families(arena *a, text *out, const bundle_model *m)
         write_family_entries(out, &m->families[i]);
         add_family(a, &t, m, &m->families[i]);
     }
-    text_add(out, "\n/* Families by name, and what numbers of argument structs stand for. */\n");
+    text_add(out, "\n/* Families by name, and the words of numbers in argument structs. */\n");
     text_add(out, "static const char texts[] =");
     unsigned count = 0;
     for (const char *s = t.texts.data; s < t.texts.data + t.texts.length; s += strlen(s) + 1)
@@ -130,7 +130,7 @@ void write_index(arena *a, text *out, const bundle_model *m, uint32_t manifest_c
     for (size_t i = 0; i < m->variant_count; i++)
         text_printf(out, "    &%s_kernel,\n", m->variants[i].function);
     text_add(out, "};\n");
-    text_add(out, "\n/* The place of a kernel, from 1, by key & mask; 0 is free. */\n");
+    text_add(out, "\n/* A kernel's index, from 1, by key & mask; 0 is free. */\n");
     text_add(out, "static const uint32_t table[] = {");
     write_numbers(out, m->table, (size_t)m->table_mask + 1);
     text_add(out, "\n};\n");

@@ -17,7 +17,7 @@ static void write_failure(text *out, const bundle_family *f, const char *conditi
                 f->family->name);
 }
 
-/* What a broken rule says; of a variant with the values that dispatch chose and the rule asks about. */
+/* A broken rule's message; for a variant, with the tuning values that the rule uses. */
 static const char *rule_detail(arena *a, const kiln_rule *rule, const expression *condition, const variant *v)
 {
     text out = text_new(a);
@@ -29,7 +29,7 @@ static const char *rule_detail(arena *a, const kiln_rule *rule, const expression
     return arena_format(a, "%s%s", rule->text, out.data);
 }
 
-/* The rules that ask for parameters, with those of v put in; v null: the rules that ask for none. */
+/* The rules that use parameters, with v's substituted; v null: the rules that use none. */
 static void write_rules(arena *a, text *out, const bundle_family *f, const variant *v)
 {
     const kiln_family *family = f->family;
@@ -56,7 +56,7 @@ static void write_bool_checks(arena *a, text *out, const bundle_family *f)
     }
 }
 
-/* unread_FAMILY: names a member that is set and that no variant of the bundle reads. False: it reads all. */
+/* unread_FAMILY: names a member that is set though no variant of the bundle reads it. False: all are read. */
 static bool write_unread_function(text *out, const bundle_family *f)
 {
     arena *a = out->arena;
@@ -72,7 +72,7 @@ static bool write_unread_function(text *out, const bundle_family *f)
     if (chain.length == 0)
         return false;
     text_printf(out,
-                "\n/* A member that is set and that no variant reads. */\n"
+                "\n/* The message about a set member that no variant reads, or null. */\n"
                 "static const char *unread_%s(const %s *a)\n{\n%s    return %sNULL;\n}\n",
                 f->family->name, f->args_struct, constants.data, chain.data);
     return true;
@@ -84,7 +84,7 @@ static void begin_check(text *out, const bundle_family *f, const char *check)
                   arena_format(out->arena, "kiln_loader *loader, const %s *a", f->args_struct), ")\n{\n");
 }
 
-/* A workspace's size is told before there are pointers, so its family has the rules in a function of their own. */
+/* A workspace's size is computed before pointers are known, so its family has the rules in a separate function. */
 void write_family_check(arena *a, text *out, const bundle_family *f)
 {
     const kiln_family *family = f->family;
@@ -92,7 +92,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
     const char *empty =
         family->empty ? c_expression(a, bind_text(a, family, family->empty, NULL), "a->") : NULL;
     const bool has_unread = write_unread_function(out, f);
-    text_add(out, "\n/* What every variant asks of its arguments. */\n");
+    text_add(out, "\n/* The checks that every variant makes. */\n");
     begin_check(out, f, has_two ? "rules" : "check");
     text_printf(out,
                 "    const kiln_status status = kiln_begin(loader, a, %s_name);\n"
@@ -144,7 +144,7 @@ static bool is_narrowed(const bundle_field *field, const variant *v)
            strcmp(variant_arg_type(v, field->arg), "f64") != 0;
 }
 
-/* A double that is finite stays so. */
+/* A finite double must stay finite. */
 static void write_narrowing(arena *a, text *out, const bundle_family *f, const bundle_field *field)
 {
     const char *name = field->name, *member = field->member;
@@ -154,7 +154,7 @@ static void write_narrowing(arena *a, text *out, const bundle_family *f, const b
         "KILN_ERROR_BAD_ARGUMENT", arena_format(a, "%s is beyond the range of f32", name));
 }
 
-/* What cuLaunchKernel takes: where each of the kernel's parameters lies. */
+/* cuLaunchKernel's params: the address of each of the kernel's parameters. */
 static void write_params(arena *a, text *out, const bundle_family *f, const variant *v)
 {
     text list = text_new(a);
@@ -177,7 +177,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
         c_add_wrapped(out, "    const void *const params[] = {", list.data, "};\n");
 }
 
-/* A block that the caller gives stands behind the grid. */
+/* The caller's block follows the grid. */
 static void write_grid(arena *a, text *out, const variant *v)
 {
     text list = text_new(a);
@@ -199,7 +199,7 @@ static bool takes_arguments(const variant *v)
     return false;
 }
 
-/* run_ENTRY: what only this variant asks, and the launch. The argument struct is checked as check_FAMILY does it. */
+/* run_ENTRY: the variant's own checks, and the launch. check_FAMILY has already checked the argument struct. */
 static void write_run_function(arena *a, text *out, const bundle_variant *bv)
 {
     const variant *v = bv->variant;
@@ -237,8 +237,8 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
 
 /* ---- the variant's function -------------------------------------------------------------------------------------- */
 
-/* call_FAMILY: checks, and runs one kernel, when nothing that the caller names is another variant's. 0 names nothing, of a
- * bool too: it cannot be told from one that was left out. */
+/* call_FAMILY: checks, and runs one kernel, unless the caller names values of another variant. 0 names nothing, for a
+ * bool too: false and unset are the same. */
 void write_call_function(arena *a, text *out, const bundle_family *f)
 {
     text values = text_new(a), other = text_new(a);
@@ -252,9 +252,7 @@ void write_call_function(arena *a, text *out, const bundle_family *f)
     }
     if (values.length == 0)
         return;
-    text_add(
-        out,
-        "\n/* What one variant's function does; the numbers and the text say what the variant has. */\n");
+    text_add(out, "\n/* Launches one variant; the numbers and the text are its contract. */\n");
     c_add_wrapped(out, arena_format(a, "static kiln_status call_%s(", f->family->name),
                   arena_format(a,
                                "kiln_loader *loader, CUstream stream, const %s *a, const kiln_kernel "
@@ -269,7 +267,7 @@ void write_call_function(arena *a, text *out, const bundle_family *f)
                 f->family->name);
 }
 
-/* What the variant's function does through call_FAMILY; false: the family has none. */
+/* Writes the variant's function through call_FAMILY; false: the family has none. */
 static bool write_call(arena *a, text *out, const bundle_variant *bv)
 {
     const bundle_family *f = bv->family;
@@ -293,7 +291,7 @@ static bool write_call(arena *a, text *out, const bundle_variant *bv)
     return true;
 }
 
-/* Its own function, and the same for who has no type of its arguments. */
+/* Its typed function, and an untyped one for programs without the type of its arguments. */
 void write_variant_function(arena *a, text *out, const bundle_variant *bv)
 {
     const variant *v = bv->variant;

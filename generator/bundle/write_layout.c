@@ -1,5 +1,5 @@
 /* Sizes and offsets of the structs that callers fill or read, for callers in other languages: in the manifest, and as
- * assertions in C, so that a machine or a compiler that lays them out otherwise does not compile the bundle. */
+ * assertions in C, so that the bundle does not compile where a machine or a compiler has another layout. */
 #include "write.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ void write_structs(json *j)
 
 /* ---- assertions -------------------------------------------------------------------------------------------------- */
 
-/* Ends the line first where the words have no room. */
+/* Starts a new line if the words do not fit. */
 static void add_words(text *out, size_t *line, const char *words)
 {
     if (out->length - *line + strlen(words) > C_COLUMNS) {
@@ -118,7 +118,7 @@ static void add_offset(text *out, size_t *line, const char *member, size_t offse
     add_words(out, line, arena_format(out->arena, " AT(%s, %u)", member, (unsigned)offset));
 }
 
-/* What is to be asserted of STRUCT begins here; gives where the line stands. */
+/* Begins the assertions about STRUCT; returns the column. */
 static size_t begin(text *out, const char *type, size_t bytes)
 {
     text_printf(out, "#define STRUCT %s\n", type);
@@ -130,7 +130,7 @@ static size_t begin(text *out, const char *type, size_t bytes)
 static void end(text *out, size_t line)
 {
     add_words(out, &line, ",");
-    add_words(out, &line, " \"not as the manifest says\");");
+    add_words(out, &line, " \"differs from the manifest\");");
     text_add(out, "\n#undef STRUCT\n");
 }
 

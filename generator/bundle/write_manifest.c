@@ -1,4 +1,4 @@
-/* NAME.json: the bundle as data, for tools and for whoever compares it with a rebuild. */
+/* NAME.json: the bundle as data, for tools and for comparison with a rebuild. */
 #include "write.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* An argument that the expression names and the variant lacks, or null. Variants of external PTX have all arguments, maybe more
- * than KILN_MAX_ARGS. */
+/* An argument that the expression names and the variant lacks, or null. Variants of external PTX have all arguments,
+ * possibly more than KILN_MAX_ARGS. */
 static const kiln_arg *missing_arg(const expression *e, const variant *v)
 {
     bool is_named[KILN_MAX_ARGS] = {false};
@@ -45,7 +45,7 @@ static const char *bound(arena *a, const kiln_family *family, const char *expres
     return out.data;
 }
 
-/* What stands for each word in argument structs. */
+/* The number of each word in argument structs. */
 static void add_numbers(arena *a, json *j, const kiln_param *param)
 {
     const char *words = param->words;
@@ -97,7 +97,7 @@ static void add_shape(arena *a, json *j, const kiln_family *family, const char *
     json_end(j);
 }
 
-/* v null: as the family declares it; else as the variant has it. */
+/* v null: the argument as the family declares it; otherwise as the variant has it. */
 static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_field *field, const variant *v)
 {
     const kiln_arg *arg = field->arg;
@@ -151,7 +151,7 @@ static void add_cost(arena *a, json *j, const kiln_family *family, const variant
     json_end(j);
 }
 
-/* Of functions that ask for less: what they take, and what the family's own is given for the rest. */
+/* Functions with fewer arguments: their arguments, and the values of the family's others. */
 static void add_calls(arena *a, json *j, const bundle_family *f)
 {
     json_key(j, "calls");
@@ -184,7 +184,7 @@ static void add_calls(arena *a, json *j, const bundle_family *f)
     json_end(j);
 }
 
-/* Strides of arrays without gaps: what NAME_FAMILY_set_contiguous fills, and with what. */
+/* Strides of contiguous arrays: those that NAME_FAMILY_set_contiguous fills, and their values. */
 static void add_dense(arena *a, json *j, const bundle_family *f)
 {
     json_key(j, "dense");
@@ -263,7 +263,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
 
-/* What its shape gives the family's expressions, such as those of its time. */
+/* The numbers that the shape sets for the family's expressions, such as its time. */
 static void add_shape_numbers(arena *a, json *j, const variant *v)
 {
     const char *cursor = v->family->numbers;
@@ -307,8 +307,8 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     add_shape_numbers(a, j, bv->variant);
 }
 
-/* Whether a rule is about arguments that the variant lacks. A rule without parameters may be: it is asked of every call before a
- * variant is chosen. */
+/* Whether a rule names arguments that the variant lacks. A rule without parameters may: it is checked in every call
+ * before a variant is chosen. */
 static bool is_of_others(arena *a, const kiln_rule *rule, const variant *v)
 {
     const expression *e = expression_parse(a, v->family, rule->condition);
@@ -358,7 +358,7 @@ static void add_image(arena *a, json *j, const image *i, bool is_compressed)
     json_end(j);
 }
 
-/* A number as a number, a word as a word. */
+/* Adds a number as a number, a word as a word. */
 static void add_param_value(json *j, const kiln_param *param, param_value value)
 {
     if (param->type == KILN_PARAM_INT)
@@ -369,8 +369,7 @@ static void add_param_value(json *j, const kiln_param *param, param_value value)
         json_string(j, value.text);
 }
 
-/* Of a kernel of external PTX: the kernel under whose name its images stand, their files, and what a tool lacks to launch
- * it. */
+/* A kernel of external PTX: the kernel that has its images, their files, and why a tool cannot launch it. */
 static void add_external(json *j, const bundle_variant *bv)
 {
     const external_module *module = bv->variant->module;
@@ -444,7 +443,7 @@ static const char *contract_text(arena *a, const request *asked)
     return out.data;
 }
 
-/* By family, contract and sizes: 0 where all are the same. */
+/* Orders by family, contract and sizes: 0 if all are equal. */
 static int compare_shapes(const void *x, const void *y)
 {
     const shape_row *a = x, *b = y;
@@ -484,7 +483,7 @@ static bool names_size(const call_shape *shape, size_t arg)
     return shape->sizes[arg] != SHAPE_ANY_SIZE || shape->expressions[arg];
 }
 
-/* What the shape names; and of what it does not name, the family's usual values. */
+/* The sizes that the shape names, and the family's usual values for the others. */
 static void add_sizes(json *j, const kiln_family *family, const call_shape *shape)
 {
     json_key(j, "sizes");
@@ -523,7 +522,7 @@ static void add_contract(json *j, const request *asked)
     json_end(j);
 }
 
-/* The shapes that the configuration names, whatever the order of its items. */
+/* The configuration's shapes, whatever the order of its items. */
 static void add_shapes(arena *a, json *j, const plan *p)
 {
     shape_row *rows;
@@ -566,7 +565,7 @@ static void add_tuned(arena *a, json *j, const plan *p)
     json_end(j);
 }
 
-/* A file by its name without the folder. */
+/* A file's name without its folder. */
 static void add_config(arena *a, json *j, const char *key, const char *path, const char *data, size_t bytes)
 {
     const char *slash = strrchr(path, '/');
@@ -576,7 +575,7 @@ static void add_config(arena *a, json *j, const char *key, const char *path, con
     json_end(j);
 }
 
-/* What the bundle was made of: files as they are named, with the hashes of their bytes. */
+/* The bundle's inputs: files as named, with the hashes of their bytes. */
 static void add_provenance(arena *a, json *j, const bundle_model *m)
 {
     const plan *p = m->plan;

@@ -1,7 +1,7 @@
-/* NAME.c: texts, kernels, typed functions, index; or the index there, and the families in shards.
+/* NAME.c: texts, kernels, typed functions, index; with shards only the index.
  *
- * Nothing here is an anonymous literal: a linker that collects sections never drops one, while it does drop a named
- * array that nothing refers to. So each text has a name, and only the index refers to all kernels. */
+ * No text is an anonymous literal: a linker that collects sections never drops one, but it drops an unreferenced named
+ * array. So each text has a name, and only the index refers to all kernels. */
 #include "write.h"
 
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static void write_images(arena *a, text *out, const bundle_variant *v, bool is_c
                 entry, entry, (unsigned)v->image_count, (unsigned)v->slot);
 }
 
-/* Of a struct's number; 0 goes without saying. */
+/* A number in a struct; 0 is omitted. */
 static void write_field(text *out, const char *name, uint32_t value)
 {
     if (value != 0)
@@ -103,7 +103,7 @@ static void write_section(text *out, const char *title)
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* What the pieces call of what the file has in front. A static function that nothing calls would be a warning. */
+/* What the pieces use from the file's head. An unused static function would be a warning. */
 typedef struct source {
     file_output *file;
     const plan *plan;
@@ -225,7 +225,7 @@ void write_source(file_output *f, const bundle_model *m, uint32_t manifest_crc)
     end_front(&s);
 }
 
-/* Never NAME.h, which changes with every family. */
+/* Includes its own declarations, not NAME.h, which changes with every family. */
 void write_shard(file_output *f, const bundle_model *m, uint32_t shard)
 {
     source s = {.file = f, .plan = m->plan, .is_compressed = m->plan->is_compressed};

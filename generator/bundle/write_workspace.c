@@ -1,15 +1,15 @@
-/* The functions that tell how large a workspace a family's call takes: for the variant that would be picked were it large
- * enough, and enough for every variant at every smaller size.
+/* Functions that return a call's workspace size: for the variant that would be picked with a large enough workspace,
+ * and enough for every variant at every smaller size.
  *
- * A variant that is the best of all with a workspace without end is so too with the one that it needs. What a variant
- * needs grows with the arguments alone (the family is checked for it), so the most at the largest sizes is enough. */
+ * A variant that is best with an unlimited workspace is also best with the size that it needs. Needs are monotonic in
+ * the arguments (the family is checked for it), so the maximum at the largest sizes is enough. */
 #include <string.h>
 
 #include "c_text.h"
 #include "family/family.h"
 #include "write.h"
 
-/* Of one variant that has a workspace. */
+/* The need of one variant with a workspace. */
 static void write_need(arena *a, text *out, const bundle_family *f, const bundle_variant *bv)
 {
     const kiln_workspace *w = f->workspace;
@@ -30,12 +30,12 @@ static void write_need(arena *a, text *out, const bundle_family *f, const bundle
                   c_expression(a, bind_text(a, v->family, counter_bytes, v), "a."), ");\n    }\n");
 }
 
-/* need_FAMILY: the kernel's, or when that is null the most of all that the caller's parameters name. */
+/* need_FAMILY: the kernel's need, or for a null kernel the largest of all with the contract. */
 static void write_need_function(arena *a, text *out, const bundle_family *f)
 {
     text_add(
         out,
-        "\n/* The bytes that this kernel takes; null: the most of any that has what the caller names. */\n");
+        "\n/* Raises the bytes to this kernel's need; null: to the largest need in the caller's contract. */\n");
     c_add_wrapped(
         out, arena_format(a, "static void need_%s(", f->family->name),
         arena_format(a,
@@ -58,7 +58,7 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
     text_add(out, "}\n");
 }
 
-/* The kernel that would be chosen with a workspace without end. */
+/* Begins a function that chooses a kernel with an unlimited workspace. */
 static void begin_function(arena *a, text *out, const bundle_family *f)
 {
     write_check_of_result(out, f, "!workspace_bytes || !counter_bytes",
@@ -75,7 +75,7 @@ static void begin_function(arena *a, text *out, const bundle_family *f)
                 f->args_struct, f->workspace->size, f->family->name);
 }
 
-/* Pointers may be missing yet; those that are there may decide by their alignment. */
+/* Pointers may still be null; the alignment of others may decide. */
 static void write_addresses(text *out, const bundle_family *f)
 {
     for (size_t i = 0; i < f->field_count; i++) {
@@ -87,7 +87,7 @@ static void write_addresses(text *out, const bundle_family *f)
     }
 }
 
-/* Of a launch that has enough: what it would fail with is what is told. */
+/* Reports the error that a launch with enough workspace would give. */
 static void write_function(arena *a, text *out, const bundle_family *f)
 {
     const kiln_workspace *w = f->workspace;

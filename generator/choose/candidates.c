@@ -164,7 +164,8 @@ static size_t broken_rules(const call_sizes *s, const call *asked, size_t arg)
     return broken;
 }
 
-/* The least value that breaks no rule, by doubling and bisection, as rules give lower bounds. 0 if there is none. */
+/* The smallest value that breaks no rule, by doubling and bisection, since rules give lower bounds. 0 if there is none.
+ * */
 static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *args, size_t arg)
 {
     uint64_t low = 0, high = 1;
@@ -206,7 +207,7 @@ static bool names(const call_shape *s, size_t arg)
     return s->sizes[arg] != SHAPE_ANY_SIZE || s->expressions[arg];
 }
 
-/* The shape's arguments. A size that it does not name gets its usual value or the least that the rules allow; optional pointers
+/* The shape's arguments. Omitted sizes get their usual value or the smallest that the rules allow; optional pointers
  * are null. Null: an expression cannot be evaluated. */
 static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, const kiln_device *device)
 {
@@ -245,7 +246,7 @@ static bool is_asked_for(const candidates *c, size_t arg)
     return false;
 }
 
-/* Whether each shape names every size that is asked for; a diagnostic for each missing size. */
+/* Whether each shape names every required size; a diagnostic for each missing size. */
 static bool are_complete(const candidates *c, diagnostics *d)
 {
     const kiln_family *family = c->item->request.family;
@@ -292,7 +293,7 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
     return NULL;
 }
 
-/* The rule that keeps every candidate from the call; null: some candidate keeps its rules. */
+/* A rule that the call breaks for every candidate; null: there is none. */
 static const kiln_rule *rule_against_all(const candidates *c, const call *asked)
 {
     const kiln_rule *first = NULL;
@@ -325,7 +326,7 @@ bool candidates_keep_rules(candidates *c, diagnostics *d)
     return ok;
 }
 
-/* Fills in the times of a point: measured near it, else estimated. Returns why no variant serves it; null: one does. */
+/* Fills in the times of a point: measured if near, else estimated. Returns why no variant serves it; null: one does. */
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
     const kiln_device *device = &c->devices[point / c->shape_count].device;
@@ -352,7 +353,7 @@ static const char *judge_point(candidates *c, const call_sizes *s, const tuned_c
     return is_served ? NULL : why;
 }
 
-/* The devices that some candidate runs on. False after diagnostics: the item names another one. */
+/* Finds the devices that some candidate runs on. False after diagnostics: the item names another one. */
 static bool find_devices(candidates *c, diagnostics *d)
 {
     bool ok = true;
@@ -372,7 +373,8 @@ static bool find_devices(candidates *c, diagnostics *d)
     return ok;
 }
 
-/* Whether the place has a diagnostic: a shape often fails on several devices, and so do others of its list or range. */
+/* Whether the place already has a diagnostic: a shape often fails on several devices, and so do others of its list or
+ * range. */
 static bool is_told(const place *told, size_t count, place at)
 {
     for (size_t i = 0; i < count; i++)
@@ -460,8 +462,8 @@ uint64_t candidate_workspace_bytes(candidates *c, size_t index)
 
 /* ---- coverage ----------------------------------------------------------------------------------------------------- */
 
-/* Bytes of shared memory that a thread block may have on every device of a target and on the newer ones: CUDA programming
- * guide, technical specifications per compute capability. */
+/* Shared memory per thread block on every device of a target and newer ones: CUDA programming guide, technical
+ * specifications per compute capability. */
 static uint32_t shared_bytes_everywhere(target t)
 {
     return t.sm < 80 ? 64 * 1024 : 99 * 1024;
@@ -476,8 +478,8 @@ static void add_demand(candidates *c, candidate *one, const expression *e)
                                          sizeof e) = e;
 }
 
-/* Finds the variant's conditions on a call, beyond those of every variant. A workspace that is given counts as large
- * enough, since the bundle tells its size. */
+/* Finds the variant's conditions on a call, beyond those of every variant. A given workspace counts as large enough,
+ * since the bundle returns its size. */
 static void find_demands(candidates *c, candidate *one)
 {
     const kiln_family *family = c->item->request.family;
@@ -515,7 +517,7 @@ static void find_demands(candidates *c, candidate *one)
                             one->variant));
 }
 
-/* Whether x serves every call that y serves, on targets that both run on. */
+/* Whether x serves every call that y serves, on targets that run both. */
 static bool covers(const candidate *x, const candidate *y)
 {
     for (size_t i = 0; i < x->demand_count; i++) {

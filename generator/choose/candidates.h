@@ -23,7 +23,7 @@ typedef struct candidates {
     size_t count, capacity;
     named_device *devices; /* of the item, those that some candidate runs on */
     size_t device_count;
-    const call_shape **shapes; /* of the item, without those of ranges that a rule forbids */
+    const call_shape **shapes; /* of the item, except inner sizes of ranges that a rule forbids */
     size_t shape_count;
     uint64_t *times; /* [candidate][point]; PICK_NEVER: it cannot be launched there */
     size_t point_count;
@@ -35,10 +35,10 @@ typedef struct candidates {
 /* Every legal variant of the item with the contract's values; its other parameters take the item's values. */
 candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract);
 
-/* Fills in times and needs. False after diagnostics: a shape names too little, or no variant serves it. */
+/* Fills in times and needs. False after diagnostics: a shape omits a size, or no variant serves it. */
 bool candidates_judge(candidates *c, diagnostics *d);
 
-/* The variants with the contract's values among these, which were chosen earlier. Only their rules are known. */
+/* The variants of the contract among earlier choices. Only their rules are known. */
 candidates candidates_among(arena *a, const plan *p, const shaped_item *item, const request *contract,
                             variant *const *variants, size_t count);
 

@@ -140,8 +140,8 @@ static uint64_t best_time(const contract *chosen, const bool *is_left_out, size_
     return best;
 }
 
-/* "; 1 of them serves only calls beside the shapes: only_these_shapes drops it, 68 KB": variants without which no shape would
- * be slower. */
+/* "; 1 of them serves only calls beside the shapes: only_these_shapes drops it, 68 KB": variants whose removal slows no
+ * shape. */
 static const char *spare_text(contract *chosen)
 {
     candidates *c = &chosen->candidates;
@@ -215,7 +215,7 @@ static void summarise(const chooser *ch, contract *chosen)
         workspace_text(chosen), p->is_partial ? "; not all sets were compared" : "");
 }
 
-/* The diagnostic for a choice that was not made. */
+/* The diagnostic for a failed choice. */
 static void report(const chooser *ch, const candidates *c, const picked *p)
 {
     const place at = c->item->request.at;
@@ -259,9 +259,9 @@ static int compare_standings(const void *x, const void *y)
     return a->candidate < b->candidate ? -1 : 1;
 }
 
-/* Keeps `count` candidates: first the fastest of each point, then the second of each point, and so on; within a rank, first the
- * candidates that have it at the most points. So if an estimate is a little wrong at a point, the variant that is really fastest
- * there is still measured. */
+/* Keeps `count` candidates: first the fastest of each point, then the second of each point, and so on; within a rank,
+ * first the candidates that have it at the most points. So even if an estimate is slightly wrong at a point, the
+ * variant that is really fastest there is measured. */
 static void keep_fastest(chooser *ch, const candidates *c, size_t count)
 {
     arena *a = c->arena;
@@ -284,7 +284,7 @@ static void keep_fastest(chooser *ch, const candidates *c, size_t count)
         keep(ch, c->items[standings[i].candidate].variant);
 }
 
-/* Chooses at the least ratio that max_variants allows, for an item without `within`. */
+/* Chooses at the smallest ratio that max_variants allows, for an item without `within`. */
 static void take_nearest(const chooser *ch, contract *chosen)
 {
     const candidates *c = &chosen->candidates;
@@ -371,7 +371,7 @@ static uint64_t plain_bytes(const plan *p, const kiln_family *family)
     return bytes;
 }
 
-/* Bytes of the chosen variants; a variant that several items chose counts once. */
+/* Bytes of the chosen variants, without duplicates. */
 static uint64_t chosen_bytes(const chooser *ch, const kiln_family *family)
 {
     arena *a = arena_new();
@@ -391,7 +391,7 @@ static uint64_t chosen_bytes(const chooser *ch, const kiln_family *family)
     return bytes;
 }
 
-/* Bytes that the contract saves with the set of the fewest bytes. */
+/* Bytes that the contract saves with its smallest set. */
 static uint64_t saved_bytes(contract *chosen, picked *least)
 {
     if (chosen->table.is_least_bytes)
@@ -402,7 +402,7 @@ static uint64_t saved_bytes(contract *chosen, picked *least)
     return least->status == PICK_MADE ? bytes_of(chosen, &chosen->picked) - bytes_of(chosen, least) : 0;
 }
 
-/* Takes smaller sets, first of the contracts that save most, until the images are within the budget. */
+/* Switches contracts to smaller sets, those that save most first, until the images are within the budget. */
 static void keep_within(chooser *ch, const budget *b)
 {
     const uint64_t plain = plain_bytes(ch->plan, b->family);
@@ -453,8 +453,8 @@ static const char *choose_arguments(arena *a, const plan *p)
                         lock_path(a, p) ? "" : " --output FILE");
 }
 
-/* Whether the lock or an item without shapes has a variant for each contract of the items with shapes, and one that keeps its
- * rules for each shape; else diagnostics. */
+/* Whether the lock or an item without shapes has a variant for each contract of the items with shapes, and one that
+ * meets the rules at each shape; else diagnostics. */
 static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
 {
     bool ok = true;
@@ -488,7 +488,7 @@ static bool is_asked_for(const plan *p, variant *v)
     return false;
 }
 
-/* Appends the variants, except those that the plan has from an item without shapes. */
+/* Appends the variants, except those that an item without shapes already has. */
 static void append(arena *a, plan *p, variant *const *variants, size_t count)
 {
     const size_t plain = p->variant_count;

@@ -1,6 +1,6 @@
-/* A depth-first search. A demand is a need, or a point at which some candidate of the set has to be within the ratio. Each level
- * branches on the unmet demand that the fewest candidates meet: it takes each of these candidates in turn. Later branches of the
- * level do not take the same candidate again, so each set is visited once. */
+/* A depth-first search. A demand is a need, or a point at which some candidate of the set must be within the ratio.
+ * Each level branches on the unmet demand that the fewest candidates meet: it tries each of these candidates in turn.
+ * Later branches of the level exclude the earlier candidates, so each set is visited once. */
 #include "pick.h"
 
 #include <stdlib.h>
@@ -31,16 +31,15 @@ typedef struct branch {
 typedef struct search {
     const pick_table *table;
     goal goal;
-    size_t *active; /* candidates that the goal may need, ascending */
+    size_t *active; /* candidates that can improve the goal, ascending */
     size_t active_count;
     size_t demands, words; /* demands that no other implies; words of a bit for each */
     uint32_t *ratio;       /* [candidate][point], rounded up */
     uint64_t *cost;        /* [candidate][point]: log2 of the ratio */
     uint64_t *met;         /* [candidate][word]: the demands that it meets */
     uint64_t *met_by;      /* [demand][word]: the candidates that meet it */
-    uint64_t
-        *open; /* bits of the candidates that may be taken, except those whose sets an earlier branch has */
-    size_t depth;            /* most candidates of a set */
+    uint64_t *open; /* bits of the candidates that may be taken, except those that an earlier branch covers */
+    size_t depth;   /* most candidates of a set */
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
     uint64_t *lowest;        /* [level][point]: the least cost of the taken candidates */

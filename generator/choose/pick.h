@@ -17,16 +17,16 @@ typedef struct pick_table {
     uint32_t within;       /* ratio to the best time of a point that the set must reach there */
     uint32_t most;         /* candidates in a set, at most PICK_MOST */
     bool is_least_bytes;   /* prefers the fewest bytes, then the order below */
-    /* Bytes of a candidate, asked for only where sets are otherwise equal. */
+    /* Bytes of a candidate, called only to break ties. */
     uint64_t (*bytes_of)(void *context, size_t candidate);
     void *context;
 } pick_table;
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW, /* no set of at most `most` is within the ratio; the set is a smallest one at the least ratio reached */
+    PICK_TOO_SLOW, /* no set of at most `most` is within the ratio; items: a smallest set at the best ratio */
     PICK_UNCOVERED, /* no set of at most `most` meets the needs; `count` is the least size */
-    PICK_UNDECIDED  /* too many sets to compare before one is found */
+    PICK_UNDECIDED  /* gave up: too many sets to compare */
 } pick_status;
 
 typedef struct picked {

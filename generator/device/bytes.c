@@ -1,5 +1,5 @@
-/* A word that begins s bytes behind a multiple of 4 is s bytes short of one aligned word, and has the rest in the next: one prmt
- * of both with selector 0x3210 + 0x1111 * s, s up to 4. Consecutive words share the aligned ones. */
+/* A word that begins s bytes after a multiple of 4 spans two aligned words: one prmt of both with selector 0x3210 + 0x1111 *
+ * s, s up to 4, extracts it. Consecutive words share the aligned ones. */
 #include "bytes.h"
 
 enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
@@ -29,7 +29,7 @@ ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment)
     return ptx_pointer(f, (ptx_space)pointer.space, PTX_U32, rounded);
 }
 
-/* Words that one load takes: 4, 2 or 1. */
+/* Words per load: 4, 2 or 1. */
 static uint32_t load_width(uint32_t alignment, uint32_t byte, uint32_t left)
 {
     uint32_t words = 4;

@@ -1,30 +1,30 @@
-/* Words from any byte of memory on: GGUF's quantised blocks begin wherever the one before ends. */
+/* Loads words at any byte address: GGUF's quantised blocks need no alignment. */
 #ifndef DEVICE_BYTES_H
 #define DEVICE_BYTES_H
 
 #include <kiln/author/ptx.h>
 
-/* How words are read from addresses that are alike modulo 4. */
+/* How words are read from addresses with equal remainders modulo 4. */
 typedef struct byte_order {
-    uint32_t alignment;  /* that the addresses are known to be multiples of */
+    uint32_t alignment;  /* known alignment of the addresses */
     uint32_t phase;      /* words begin at bytes that are 0, or this, modulo 4 */
-    ptx_val selector[2]; /* prmt's for the one and the other; poison where words are aligned */
+    ptx_val selector[2]; /* prmt selectors for the two phases; poison where words are aligned */
 } byte_order;
 
-/* The order for addresses like this pointer's, in global or shared memory. `alignment` is 1, 2 or a multiple of 4. */
+/* The order for addresses that equal this pointer's modulo 4, in global or shared memory. `alignment` is 1, 2 or a multiple of 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
-/* The pointer rounded down to a multiple of 4, as what the functions below take for it. */
+/* Rounds a pointer down to a multiple of 4, for the functions below. */
 ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment);
 
-/* `count` U32 from byte `byte` behind a rounded pointer, which is a multiple of `alignment` where words are aligned: then
- * with as few loads as that allows. Else count + 1 words are loaded: up to three bytes before the first byte, and behind the
+/* Loads `count` U32 from `byte` after a rounded pointer. If words are aligned, `byte` is a multiple of `alignment`, and loads
+ * are as wide as that allows. Otherwise count + 1 words are loaded: up to three bytes before the first byte, and after the
  * last, must be readable. */
 void bytes_load(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t alignment, uint32_t byte,
                 uint32_t count, ptx_val words[]);
 
-/* The one or two bytes at `byte`, a multiple of 4, which do not cross a multiple of 4: the low ones of a U32 whose others may
- * be any. */
+/* Loads the one or two bytes at `byte`, a multiple of 4, which do not cross a multiple of 4: the low ones of a U32; its other
+ * bytes are undefined. */
 ptx_val bytes_load_low(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t byte);
 
 #endif

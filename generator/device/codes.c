@@ -12,8 +12,8 @@ enum { LOWEST_BYTES = 0x0040, HIGHEST_BYTES = 0x0073 };
 const small_float small_float_e2m1 = {.fraction_bits = 1, .least_exponent = 0, .largest = 6};
 const small_float small_float_e4m3 = {.fraction_bits = 3, .least_exponent = -6, .largest = 448};
 
-/* A power of two that is larger by so much that the last bit of a sum with it is the last that is kept: adding it rounds, and
- * only once. The power is that of x, or the least of normal numbers, below which all have the same last bit. */
+/* Adds a power of two so large that the sum's last bit is the last that is kept: the addition rounds, once. It derives from
+ * x's exponent, or from the smallest normal number's, below which all numbers have the same last bit. */
 ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x)
 {
     const float raise = ldexpf(1, 23 - (int)to->fraction_bits);
@@ -25,7 +25,7 @@ ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x)
     return ptx_fma(f, power, -raise, sum);
 }
 
-/* Multiplied so that its least normal number is that of f32, a number has its code in the highest bits of f32's. */
+/* Scaled so that its smallest normal number becomes f32's, a number has its code in the highest bits of the f32. */
 ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded)
 {
     ptx_val moved = ptx_mul(f, rounded, ldexpf(1, -126 - of->least_exponent));
@@ -34,7 +34,7 @@ ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded)
 
 /* ---- codes of values ---------------------------------------------------------------------------------------------------- */
 
-/* One byte of each of four words, which prmt finds in two of them by `selector`. */
+/* One byte of each of four words; `selector` picks it from a pair of words. */
 static ptx_val pick(ptx_fn *f, const ptx_val words[CODES], uint32_t selector)
 {
     ptx_val low = ptx_prmt(f, words[0], words[1], selector);
@@ -52,7 +52,7 @@ ptx_val codes_sign(ptx_fn *f, ptx_val x, uint32_t mask, ptx_val code)
     return ptx_lop3(f, x, mask, code, 0xEA); /* (a & b) | c */
 }
 
-/* In the highest byte. small_float's code is 20 bits up, below a bit for the sign that it does not have. */
+/* In the highest byte. small_float's code is shifted left by 20, below a free bit for the sign. */
 static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
     ptx_val rounded = small_float_round(f, &small_float_e4m3, x);
@@ -101,19 +101,19 @@ static ptx_val both(ptx_fn *f, ptx_type type, uint32_t bits)
 static ptx_val times(ptx_fn *f, ptx_type type, ptx_val x, uint32_t bits)
 {
     enum { MINUS_0 = 0x8000 };
-    if (type == PTX_BF16) /* from sm_80 on; a product alone from sm_90 on */
+    if (type == PTX_BF16) /* from sm_80 on; the multiplication from sm_90 on */
         return ptx_fma(f, x, both(f, type, bits), both(f, type, MINUS_0));
     return ptx_mul(f, x, both(f, type, bits));
 }
 
-/* One byte of each half: the upper one is of `above`, the lower one a code. */
+/* One byte per half: the upper byte is from `above`, the lower one is a code. */
 static ptx_val spread(ptx_fn *f, ptx_val word, uint32_t above, bool apart, int i)
 {
     static const uint32_t selectors[2][2] = {{0x4140, 0x4342}, {0x4240, 0x4341}};
     return ptx_prmt(f, word, above * 0x01010101U, selectors[apart][i]);
 }
 
-/* F16: below 2^(10 - down) a code is in the last bits of a number. BF16 has room for seven bits; the eighth is worth -128. */
+/* F16: below 2^(10 - down) a code fits the last bits of a number. BF16 has room for seven bits; the eighth is worth -128. */
 static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
 {
     enum { LAST_BIT_IS_1 = 0x64, LOG2 = 4, BF16_LAST_BIT_IS_1 = 0x43, MINUS_1 = 0xbf80 };
@@ -128,8 +128,8 @@ static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool a
     return ptx_fma(f, sign, both(f, PTX_BF16, MINUS_1), low);
 }
 
-/* F16 has one more bit of exponent, BF16 four, and a bias greater by 8 and 120. So a magnitude that leaves these bits 0 is that
- * of a number too small by a power of two, for subnormal ones too. */
+/* F16 has one more exponent bit, BF16 four, and a bias greater by 8 and 120. So shifting a magnitude under zero bits gives a
+ * number too small by a power of two, for subnormal numbers too. */
 ptx_val codes_small_e4m3(ptx_fn *f, ptx_type type, ptx_val word, uint32_t selector, ptx_val *magnitudes)
 {
     const bool is_bf16 = type == PTX_BF16;
@@ -139,7 +139,7 @@ ptx_val codes_small_e4m3(ptx_fn *f, ptx_type type, ptx_val word, uint32_t select
     return to_pair(f, type, codes_sign(f, high, 0x80008000, *magnitudes));
 }
 
-/* With a factor that only the NaN's 480 overflows, and then 0, it becomes a NaN, and others 0. */
+/* A factor that overflows only the NaN's 480, then times 0, gives NaN for it and 0 for others. */
 static ptx_val e4m3_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
 {
     static const uint32_t above[2][2] = {{CODES_FIRST_TWO, 0x3424}, {0x2404, 0x3414}};

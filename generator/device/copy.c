@@ -44,7 +44,7 @@ void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left)
         copy_unit(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
     PTX_ELSE (f) {
-        /* Fewer than 16 bytes, and zeros behind them. */
+        /* Fewer than 16 bytes, then zeros. */
         ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
         ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
         PTX_FOR (f, i, 0, left, 1) {

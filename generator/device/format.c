@@ -1,4 +1,4 @@
-/* GGUF's weight formats: a decoder for formats of one structure, the table of formats, and where a lane finds its words. */
+/* GGUF's weight formats: a decoder per structure, the table of formats, and the addresses of a lane's words. */
 #include "format.h"
 #include "narrow.h"
 #include "nf4_pairs.h"
@@ -7,13 +7,13 @@
 #include <string.h>
 
 enum {
-    DECODE_RAISED = 0x4B000000, /* 2^23: with a byte in its low bits, that number more */
+    DECODE_RAISED = 0x4B000000, /* 2^23: a byte in its low bits adds its value */
     RAISED_EIGHT = 0x47000000,
     NIBBLES = 0x0f0f0f0f,
     PAIRS = 0x03030303
 };
 
-/* The words of a unit, one of each run. */
+/* The words of a unit, one from each run. */
 typedef struct format_unit {
     uint32_t number; /* in the group */
     ptx_val word[FORMAT_RUNS];
@@ -24,7 +24,7 @@ typedef struct format_scales {
 } format_scales;
 
 struct format_decoder {
-    /* Sets select, shift, turn, first, last as the functions below use them; null: they use none. */
+    /* Sets select, shift, turn, first, last for the functions below; null: unused. */
     void (*init)(ptx_fn *f, format_lane *lane);
     void (*split)(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[]);
     void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of);
@@ -33,11 +33,11 @@ struct format_decoder {
 /* ---- words and numbers -------------------------------------------------------------------------------------------- */
 
 /* NUMBERS FROM BYTES need no conversion: 2^23 + byte is a float whose low bits are the byte, so one prmt puts the byte under
- * 0x4B000000, and one subtraction takes 2^23 and the offset away. A product with a factor is one fma instead, as long as the
- * factor times what is taken away is exact: with the byte under 0x47, eight bits up, that is 2^15 + bias, at most 9 bits
- * times the 11 of a factor. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
+ * 0x4B000000, and one subtraction removes 2^23 and the offset. Multiplying by a factor takes one fma instead, if the factor
+ * times the subtrahend is exact: with the byte under 0x47, shifted by eight bits, the subtrahend is 2^15 + bias, at most 9
+ * bits times the factor's 11. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
 
-/* Words that are no run of a word per unit: `count` from byte `byte` behind run `run`'s. */
+/* Loads words outside the per-unit runs: `count` from `byte` after run `run`'s. */
 static void decode_load(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
                         uint32_t byte, uint32_t count, ptx_val words[])
 {
@@ -45,7 +45,7 @@ static void decode_load(ptx_fn *f, const format_lane *lane, const format_place *
                count, words);
 }
 
-/* The two F16 of a word as F32. */
+/* Widens the two F16 of a word to F32. */
 static void decode_halves(ptx_fn *f, ptx_val word, ptx_val x[2])
 {
     ptx_val halves[2];
@@ -61,7 +61,7 @@ static ptx_val decode_low_half(ptx_fn *f, ptx_val word)
     return ptx_cvt(f, PTX_F32, halves[0]);
 }
 
-/* By how many bits the codes of quad q are up; with FORMAT_RAISED its scale is as much down. */
+/* The left shift of quad q's codes; with FORMAT_RAISED its scale is divided by the same power. */
 static uint32_t decode_raise(const format_lane *lane, uint32_t q)
 {
     return lane->rule == FORMAT_RAISED   ? lane->format->raise * q
@@ -69,8 +69,8 @@ static uint32_t decode_raise(const format_lane *lane, uint32_t q)
                                          : 0;
 }
 
-/* factor * (byte - bias) * 2^-down for each part's byte, from the word's byte `first` on, F32, exactly; down is that of quads where
- * `is_scale`. */
+/* factor * (byte - bias) * 2^-down for each part's byte, from the word's byte `first` on, F32, exactly; `down` is the quads'
+ * if `is_scale`. */
 static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
                             uint32_t bias, bool is_scale, ptx_val products[])
 {
@@ -93,7 +93,7 @@ static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, 
     }
 }
 
-/* word >> shift, a left shift where it is negative. */
+/* word >> shift, or a left shift if it is negative. */
 static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
 {
     if (shift == 0)
@@ -103,7 +103,7 @@ static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
 
 /* ---- blocks of 32 ------------------------------------------------------------------------------------------------- */
 
-/* GGUF's blocks of 32 elements: d, f16, in the first two bytes, m, where there is a minimum, in the next two, then codes.
+/* GGUF's blocks of 32 elements: d, f16, in the first two bytes, the minimum m, if any, in the next two, then codes.
  *
  *     Q4_0 Q4_1   16 bytes: element i is the low nibble of byte i, element 16 + i the high one
  *     Q5_0 Q5_1   a word whose bit i is bit 4 of element i, then the same
@@ -130,8 +130,8 @@ static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit 
     quads[1] = ptx_and(f, high, is_up ? (uint32_t)NIBBLES << 4 : NIBBLES);
 }
 
-/* Four neighbouring bits to bit 4 of each byte. They are at `at`, 0 or 4: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; no
- * two of the products of bits and terms meet. */
+/* Moves four neighbouring bits, at `at` (0 or 4), to bit 4 of each byte: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; the
+ * products of bits and terms do not overlap. */
 static ptx_val spread(ptx_fn *f, ptx_val bits, uint32_t at)
 {
     ptx_val four = ptx_and(f, bits, 0xfu << at);
@@ -171,9 +171,9 @@ static const format_decoder decode_bytes = {NULL, split_bytes, numbers_before};
 
 /* ---- super-blocks of 256 ------------------------------------------------------------------------------------------ */
 
-/* GGUF's super-blocks of 256 elements. A group g of Q4_K and Q5_K is 64 neighbouring elements: sub-blocks 2g and 2g + 1, of 32.
- * One of the others is every second sub-block of 16 of a half, four of them: h = g / 2 is the half, o = g % 2 its first one.
- * Words w of a group's codes are its units' (w = 4o + u in a half where groups are two of a run of 32 bytes).
+/* GGUF's super-blocks of 256 elements. A group g of Q4_K and Q5_K is 64 neighbouring elements: sub-blocks 2g and 2g + 1, of
+ * 32. In the other formats it is four sub-blocks of 16, every second one of a half: h = g / 2 is the half, o = g % 2 its
+ * first one. Words w of a group's codes are its units' (w = 4o + u in a half if two groups share a run of 32 bytes).
  *
  *     Q4_K  d, dmin; 12 bytes s of scales and minima; codes: word w of 8 of a group has sub-block 2g in its low nibbles and
  *           2g + 1 in its high ones. Sub-block j < 4: scale s[j] & 63, minimum s[j + 4] & 63; j >= 4: low four bits in
@@ -187,7 +187,7 @@ static const format_decoder decode_bytes = {NULL, split_bytes, numbers_before};
  *     TQ2_0 codes as Q2_K's; d, the scale of all
  */
 
-/* Fields of `bits` bits, the lowest first; left where they are as far as the lane's rule says. */
+/* Fields of `bits` bits, the lowest first; left shifted if the lane's rule allows it. */
 static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_t mask, uint32_t bits,
                        uint32_t count, ptx_val quads[])
 {
@@ -198,8 +198,8 @@ static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_
     }
 }
 
-/* select: the bytes of this lane's two sub-blocks in two words; shift, down to the bits of these bytes that are used, `first`;
- * `last`: those of the nibbles. */
+/* select: the bytes of this lane's two sub-blocks in two words; shift: right, to the bits of these bytes that are used;
+ * `first`; `last`: those of the nibbles. */
 static void init_q4k(ptx_fn *f, format_lane *lane)
 {
     ptx_val odd_bit = ptx_and(f, lane->group, 1);
@@ -211,7 +211,7 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* And turn: left, from bit 2g to bit 4 of each byte. */
+/* Also sets turn: left, from bit 2g to bit 4 of each byte. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
@@ -255,7 +255,7 @@ static void init_sixteens(ptx_fn *f, format_lane *lane)
     lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
 }
 
-/* A byte of each of the group's four sub-blocks, out of the eight of its half. */
+/* A byte of each of the group's four sub-blocks, from its half's eight. */
 static ptx_val load_four_scales(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run)
 {
     ptx_val words[2];
@@ -321,7 +321,7 @@ static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
         quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x04040404, quads[q], 0xEA);
 }
 
-/* Sub-blocks o, o + 2 of a half have their high bits in bytes o and o + 2 of the last word, o + 4 and o + 6 two bits above. */
+/* Sub-blocks o and o + 2 of a half have their high bits in bytes o and o + 2 of the last word, o + 4 and o + 6 two bits higher. */
 static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     ptx_val word[3];
@@ -344,7 +344,7 @@ static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
 
 /* ---- codes that are indices --------------------------------------------------------------------------------------- */
 
-/* GGUF's formats whose codes are nibbles that pick one of sixteen numbers, in Q4_0's order of elements.
+/* GGUF's formats whose nibbles index sixteen numbers, in Q4_0's order of elements.
  *
  *     IQ4_NL  d, f16; 16 bytes of codes
  *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is 32 more
@@ -352,10 +352,10 @@ static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
  *     MXFP4   e, a byte; 16 bytes of codes: e2m1 numbers, here times 2, so that the scale is 2^(e - 128)
  */
 
-/* As four words. */
+/* Packed into four words. */
 static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
 static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
-                                        0x00040608}; /* 12 more than they are */
+                                        0x00040608}; /* magnitudes, minus 12 */
 
 /* Loads the words of a table: ptxas would move constants into registers at each use. */
 static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
@@ -375,14 +375,14 @@ static void init_mxfp4(ptx_fn *f, format_lane *lane)
     load_values(f, e2m1_values, lane->value);
 }
 
-/* Bytes of a word's nibbles 0 to 3 and 4 to 7: those of both quads in turn. */
+/* Separates a word's nibbles 0 to 3 and 4 to 7, alternating quads, into bytes. */
 static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
 {
     quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);
     quads[1] = ptx_prmt(f, four[0], four[1], 0x7531);
 }
 
-/* prmt picks one of eight bytes by three bits of a nibble; another one picks by the fourth between two of these. */
+/* Two prmt pick one of eight bytes each by a nibble's low three bits; a third picks between them by the fourth. */
 static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     ptx_val in_eight = ptx_and(f, u->word[0], 0x77777777);
@@ -399,8 +399,8 @@ static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, 
     sort_quads(f, four, quads);
 }
 
-/* Where the fourth bit is set prmt gives the sign of the byte eight times: 0 of all these. So the other eight, picked with that
- * bit inverted, need only be joined. */
+/* With the fourth bit set prmt replicates the byte's sign: 0 for these bytes. So the other eight, picked with that bit
+ * inverted, only need to be combined. */
 static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     ptx_val inverted = ptx_xor(f, u->word[0], 0x88888888), four[2];
@@ -414,7 +414,7 @@ static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u
     sort_quads(f, four, quads);
 }
 
-/* And shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
+/* Also sets shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
     init_iq4(f, lane);
@@ -433,7 +433,7 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, of->scale);
 }
 
-/* 2^(e - 128) by its bits: of e 0 and 1 they are a denormal number's. */
+/* 2^(e - 128) by its bits: for e 0 and 1 a denormal number's. */
 static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     (void)lane;
@@ -451,7 +451,7 @@ static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxf
 
 /* ---- int4 --------------------------------------------------------------------------------------------------------- */
 
-/* Two neighbours' codes in a byte, so 16 bytes have 32 elements, and four units of eight. */
+/* A byte has two neighbours' codes, so 16 bytes have 32 elements, and four units of eight. */
 static void split_pairs(ptx_fn *f, const format_unit *u, bool is_high_first, ptx_val quads[])
 {
     ptx_val low = ptx_and(f, u->word[0], NIBBLES), high = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES);
@@ -472,7 +472,7 @@ static void split_high_first(ptx_fn *f, const format_lane *lane, const format_un
     split_pairs(f, u, true, quads);
 }
 
-/* An infinity becomes a NaN, as other formats' do. */
+/* An infinity becomes a NaN, as in other formats. */
 static ptx_val finite_or_nan(ptx_fn *f, ptx_val number)
 {
     return ptx_fma(f, number, 0, number);
@@ -497,7 +497,7 @@ static const format_decoder decode_high_first = {NULL, split_high_first, numbers
 
 /* ---- nf4 ---------------------------------------------------------------------------------------------------------- */
 
-/* Byte `byte` of the sixteen values as numbers of a type, in four words. */
+/* Byte `byte` of the sixteen values in a type, packed into four words. */
 static void value_bytes(ptx_type type, uint32_t byte, uint64_t words[4])
 {
     for (uint32_t i = 0; i < 16; i++) {
@@ -511,8 +511,8 @@ static uint32_t bytes_of(ptx_type type)
     return type == PTX_F32 ? 4 : 2;
 }
 
-/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks between
- * the two, as in split_iq4. */
+/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks
+ * between the two, as in split_iq4. */
 static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
 {
     ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
@@ -527,7 +527,7 @@ static void join_bytes(ptx_fn *f, const ptx_val bytes[2], ptx_val pairs[2])
     pairs[1] = ptx_prmt(f, bytes[0], bytes[1], 0x7362);
 }
 
-/* The values of a quad's codes as pairs of 16 bits. An F32 is two such numbers: pairs[0] has the lower halves, pairs[1] the upper. */
+/* Values of a quad's codes as pairs of 16 bits. An F32 is two such numbers: pairs[0] has the lower halves, pairs[1] the upper. */
 static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[][2])
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
@@ -549,7 +549,7 @@ static void value_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_v
             ptx_as(f, PTX_F32, ptx_prmt(f, pairs[0][i / 2], pairs[1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632));
 }
 
-/* Codes stay where they are: a quad's are in its lower half. */
+/* Codes stay in place: a quad's are in its lower half. */
 static void split_values(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     (void)lane;
@@ -686,7 +686,7 @@ uint32_t format_row_element(const weight_format *w, uint32_t group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
-/* The alignment of what is some steps behind an address of that alignment. */
+/* The alignment after adding a step to an address of that alignment. */
 static uint32_t lower(uint32_t alignment, uint32_t step)
 {
     while (step % alignment != 0)
@@ -772,7 +772,7 @@ static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block)
 {
     uint32_t alignment = format_alignment(lane->format);
-    /* The phase of the words: all runs but those at multiples of 4 have the first one's. */
+    /* The phase of the words: runs at multiples of 4 have phase 0, all others the first one's. */
     format_place p = {.order = bytes_order(f, block, alignment, lane->format->runs[0].byte % 4)};
     p.block = bytes_round(f, block, alignment);
     find_runs(f, lane, &p);
@@ -786,7 +786,7 @@ format_place format_move(ptx_fn *f, const format_lane *lane, const format_place 
     return p;
 }
 
-/* Blocks that begin at the same byte modulo 4 are found once, and moved. */
+/* Blocks with equal addresses modulo 4 are found once, then moved. */
 format_place format_find_group(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group)
 {
     const weight_format *w = lane->format;
@@ -837,15 +837,15 @@ void format_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4
 
 enum { F16_1024 = 0x64, BF16_128 = 0x43 };
 
-/* The byte of each code under the upper byte of a power of two, which the ulp of that number is 1 of. */
+/* Puts the byte of each code under the upper byte of a power of two with ulp 1. */
 static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper, ptx_val raised[2])
 {
     for (uint32_t i = 0; i < 2; i++)
         raised[i] = ptx_as(f, pair, ptx_prmt(f, bytes, upper, 0x4140 + 0x202 * i));
 }
 
-/* 1024 of F16 has ten bits for the code, and 128 of BF16 seven. A signed byte is its low seven bits less its high one, 128: that
- * bit of 128 itself makes 256. */
+/* F16's 1024 has ten bits for the code, BF16's 128 seven. A signed byte is its low seven bits minus its high one, 128: that
+ * bit makes 256 of 128 itself. */
 void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;
@@ -876,13 +876,13 @@ void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val qua
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
 }
 
-/* Whether 128 + offset times a scale is exact. Scales of MXFP4 are too large for that, and F32 scales have too many bits. */
+/* Whether 128 + offset times a scale is exact. MXFP4's scales are too large for that, and F32 scales have too many bits. */
 static bool has_short_scales(const weight_format *w)
 {
     return w->decoder != &decode_mxfp4 && w->scale_elements == 0;
 }
 
-/* scale * (code - offset): with the code under 128 one fma makes it, where scales are short. */
+/* scale * (code - offset): with the code under 128 a single fma, if scales are short. */
 static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
 {
     enum { RAISED_128 = 0x43 };

@@ -1,4 +1,4 @@
-/* Where a lane's values of a product on tensor cores lie: the table of kiln/author/ptx_matrix.h, for shapes of 16 rows. */
+/* Positions of a lane's values in a product on tensor cores: the table of kiln/author/ptx_matrix.h, for shapes of 16 rows. */
 #ifndef DEVICE_FRAGMENT_H
 #define DEVICE_FRAGMENT_H
 
@@ -19,7 +19,7 @@ static inline fragment_lane fragment_find_lane(ptx_fn *f, ptx_val lane)
     return of;
 }
 
-/* The register of A that has row g, or g + 8, and the low or the high half of the elements along the sum. */
+/* The register of A with row g, or g + 8, and the low or the high half of the elements along k. */
 static inline uint32_t fragment_a(uint32_t is_lower_row, uint32_t is_high_half)
 {
     return is_lower_row + 2 * is_high_half;

@@ -1,7 +1,7 @@
 /* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
-/* For targets without a conversion, to the upper half of a U32: adds half an ulp less one, plus one where the lowest kept bit
+/* For targets without a conversion, into the upper half of a U32: adds half an ulp minus one, plus one if the lowest kept bit
  * is set, so that ties go to even. A NaN becomes 0x7fff. */
 static ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {

@@ -18,24 +18,24 @@ typedef struct nf4_nested {
     ptx_fn *f;
     ptx_val index, code, absmax; /* pointers: to U8, F32 [256], F32 */
     ptx_val offset;              /* F32 */
-    ptx_val table;               /* address of a copy of `code` in shared memory; poison: there is none */
+    ptx_val table;               /* address of a copy of `code` in shared memory; poison: none */
 } nf4_nested;
 
-/* Declares the kernel's arguments scale_index, nested_code and nested_absmax; and nested_offset, which stands behind others. */
+/* Declares the kernel's arguments scale_index, nested_code and nested_absmax; and nested_offset, which comes later. */
 nf4_nested nf4_nested_pointers(ptx_fn *f);
 void nf4_nested_offset(nf4_nested *s);
 
-/* From here on lookups go to shared memory from `table` on. All threads of the thread block fill it, and wait at
- * a barrier. */
+/* Copies `code` to `table` in shared memory, where later lookups go. All threads of the thread block fill it, and wait at a
+ * barrier. */
 void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid);
 
-/* The scales of `count` quantised blocks, at most NF4_NESTED_AT_ONCE, by their numbers in the tensor, U64. Where in_bounds does not hold,
- * nothing is read and the scale is 0; null: all are in bounds. */
+/* Loads the scales of `count` quantised blocks, at most NF4_NESTED_AT_ONCE, by their numbers in the tensor, U64. Out of
+ * bounds nothing is read and the scale is 0; null: all are in bounds. */
 void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[], const ptx_val in_bounds[],
                      ptx_val out[]);
 
-/* `lanes` lanes, of which this is `lane`, put scales into shared memory at `to`, F32: `most` from the quantised block `first`
- * on, of which `count` are in bounds. */
+/* Copies scales into shared memory at `to`, F32, by `lanes` lanes, of which this is `lane`: `most` from the quantised block
+ * `first` on, of which `count` are in bounds. */
 void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val count, uint32_t lanes,
                      ptx_val lane, ptx_val to);
 

@@ -1,9 +1,9 @@
 /* A table with the two values of each byte. Each entry has 128 bytes of copies side by side, so that no two lanes hit the
- * same bank. Shuffles out of a register would take a shift and a shuffle for each weight, and a shuffle takes as much of
- * the memory pipe as the load of a pair.
+ * same bank. Shuffles from a register would take a shift and a shuffle per weight, and a shuffle uses as much of the memory
+ * pipe as the load of a pair.
  *
- * Where entries are 128 bytes apart, an address takes a prmt for the byte and a mad. In a table of 64 KB at a multiple of
- * 64 KB they are 256 bytes apart, and one prmt puts the byte into the address.
+ * If entries are 128 bytes apart, an address takes a prmt for the byte and a mad. In a table of 64 KB at a multiple of 64 KB
+ * they are 256 bytes apart, and one prmt inserts the byte into the address.
  */
 #include "nf4_pairs.h"
 #include "shared.h"

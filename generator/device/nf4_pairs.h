@@ -11,8 +11,8 @@
 extern const double nf4_values[16];
 
 enum {
-    NF4_PAIRS_BYTES = 32768,        /* of the table, at a multiple of 16 */
-    NF4_PAIRS_ALIGNED_BYTES = 65536 /* aligned, at a multiple of as much; half of each 256 is free */
+    NF4_PAIRS_BYTES = 32768,        /* of the table, 16-byte aligned */
+    NF4_PAIRS_ALIGNED_BYTES = 65536 /* aligned table, aligned to its size; half of each 256 bytes is free */
 };
 
 /* The user sets the members down to `reserved`. */
@@ -22,25 +22,25 @@ typedef struct nf4_pairs {
     bool is_high_first;
     bool is_aligned; /* one instruction per address, not two */
     uint32_t
-        reserved; /* a multiple of 16: the most bytes of shared memory before an aligned table; 1 KB is the system's */
+        reserved; /* a multiple of 16: most bytes of shared memory before an aligned table; 1 KB is the system's */
     ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
     ptx_val mine;  /* this lane's copy of the first entry */
 } nf4_pairs;
 
-/* Bytes of dynamic shared memory, with what is skipped. */
+/* Bytes of dynamic shared memory, including skipped ones. */
 uint32_t nf4_pairs_bytes(const nf4_pairs *p);
 
-/* Sets `start`: the table lies in dynamic shared memory from `shared` on. An aligned one starts `reserved` bytes after the
- * multiple of 64 KB nearest to `shared`, which is 0 as long as no more than that comes before. Returns nf4_pairs_bytes. */
+/* Sets `start`: the table is in dynamic shared memory from `shared` on. An aligned one starts `reserved` bytes after the
+ * multiple of 64 KB nearest to `shared`, which is 0 if no more than that comes before. Returns nf4_pairs_bytes. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
-/* Sets where this lane reads, once the table is laid out. */
+/* Sets this lane's read address, after the layout. */
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane);
 
-/* All threads of the thread block fill it, eight an entry; a barrier must follow. */
+/* Fills the table by all threads of the thread block, eight per entry; a barrier must follow. */
 void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid);
 
-/* The two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
+/* Decodes the two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);
 
 #endif

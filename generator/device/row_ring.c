@@ -3,9 +3,9 @@
 #include "copy.h"
 #include "lanes.h"
 
-/* A row takes an odd number of pieces, so that eight rows are in different banks where they begin at the same byte of a sector. But
- * then both halves of a sector go to one 32 bytes in every second row only, and the L2 cache is asked 1.5 times for W
- * (device/README.md). The padding behind eight rows halves the conflicts of lanes that load numbers of rows eight apart. */
+/* A row takes an odd number of pieces, so that eight rows are in different banks if they begin at the same byte of a sector.
+ * But then both halves of a sector go to one 32 bytes only in every second row, and L2 requests for W grow by 1.5
+ * (device/README.md). Padding after eight rows halves the conflicts of lanes that load numbers of rows eight apart. */
 row_ring_shape row_ring_stage(uint32_t bytes)
 {
     row_ring_shape s = {.bytes = bytes,

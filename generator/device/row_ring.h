@@ -1,17 +1,17 @@
-/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. Pieces of 16 bytes lie
- * there as they do in global memory, from the sector on that a row's first byte in the stage is in; a row's tail is zeros. */
+/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. Pieces of 16 bytes
+ * keep their global layout, from the sector on that contains a row's first byte in the stage; a row's tail is zeros. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H
 
 #include "shared.h"
 
 enum {
-    ROW_RING_LANES = 4 /* that copy a row together, unless said */,
+    ROW_RING_LANES = 4 /* that copy a row together, by default */,
     ROW_RING_MOST_PASSES = 8,
     ROW_RING_SECTOR = 32
 };
 
-/* What a stage has of each row. */
+/* A stage's part of each row. */
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
     layout rows;            /* in shared memory */
@@ -24,15 +24,15 @@ typedef struct row_ring {
     ptx_fn *f;
     row_ring_shape of;
     uint32_t lanes;                     /* that copy a row together; 0: ROW_RING_LANES */
-    bool is_lean;                       /* a loop copies the rows' last stage: less code */
-    bool finds_starts;                  /* of rows anew in each stage, also where all begin alike */
+    bool is_lean;                       /* copies the rows' last stage in a loop: less code */
+    bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
     uint32_t threads, passes;           /* passes of the threads over the rows */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
-    ptx_val piece, to;                  /* bytes to its first piece; where that goes in the first stage */
-    ptx_val left;                       /* bytes of the rows that are left, S32 */
+    ptx_val piece, to;                  /* bytes to its first piece; where it goes in the first stage */
+    ptx_val left;                       /* remaining bytes of the rows, S32 */
 } row_ring;
 
-/* Rows of a pass; and which of them is this thread's. */
+/* Rows per pass; and this thread's row of a pass. */
 uint32_t row_ring_pass(const row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 
@@ -42,22 +42,22 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes);
 /* Whether there is a next stage. */
 ptx_val row_ring_has_next(const row_ring *r);
 
-/* Starts to copy the next stage to the one at `offset`; and counts it. */
+/* Starts to copy the next stage to the one at `offset`, and counts it. */
 void row_ring_copy(row_ring *r, ptx_val offset);
 void row_ring_step(row_ring *r);
 
 /* A row that a lane reads. */
 typedef struct row_ring_row {
-    ptx_val at; /* where it begins in the first stage, less `behind` */
-    /* A variable: its low bits are the row's offset in a sector in the next stage. Poison: it is the same in all stages, and part of
-     * `at`. */
+    ptx_val at; /* its start in the first stage, minus `behind` */
+    /* A variable: its low bits are the row's offset in a sector in the next stage. Poison: constant, and part of `at`.
+     * */
     ptx_val behind;
 } row_ring_row;
 
-/* The row at `address`, U64, of which the first stage is at `at`. */
+/* Finds the row at `address`, U64, whose first stage is at `at`. */
 row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address);
 
-/* Where the row begins in the stage at `offset`; the next time, in the next stage. */
+/* The row's start in the stage at `offset`; the next call is for the next stage. */
 ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset);
 
 #endif

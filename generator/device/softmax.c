@@ -1,7 +1,7 @@
 /* The running softmax.
  *
  * All exponents of a row subtract its largest score, times the factor and rounded. That rounded number is kept, so its
- * rounding cancels between the weights and their sum, also from tile to tile.
+ * rounding cancels between the weights and their sum, also across tiles.
  */
 #include "softmax.h"
 
@@ -11,8 +11,8 @@ static const double ln_2 = 0x1.62e42fefa39efp-1;
 
 /* ---- exponentials and logarithms ---------------------------------------------------------------------------------- */
 
-/* x = n + r with |r| <= 1/2: adding 1.5 * 2^52 leaves n in the low bits. 2^r is the Taylor series of e^(r ln 2); the terms
- * left out are below 2^-57. */
+/* x = n + r with |r| <= 1/2: adding 1.5 * 2^52 leaves n in the low bits. 2^r is the Taylor series of e^(r ln 2); the omitted
+ * terms are below 2^-57. */
 static ptx_val exp2_f64(ptx_fn *f, ptx_val x)
 {
     const double magic = 0x1.8p52;
@@ -66,7 +66,7 @@ ptx_val softmax_log(ptx_fn *f, ptx_type type, ptx_val x, ptx_val top)
     ptx_val both = ptx_fma(f, top, ln_2, log);
     ptx_val is_none = ptx_eq(f, x, 0);
     ptx_val seen = ptx_select(f, is_none, top, both);
-    ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN would give a logarithm too */
+    ptx_val is_number = ptx_eq(f, x, x); /* else the bits of a NaN would give a logarithm */
     return ptx_select(f, is_number, seen, x);
 }
 

@@ -1,4 +1,4 @@
-/* Softmax: its exponentials, and a row that is made tile by tile. `type` is that of scores and sums, F32 or F64. */
+/* Softmax: exponentials, and a row's running softmax over tiles. `type` is that of scores and sums, F32 or F64. */
 #ifndef DEVICE_SOFTMAX_H
 #define DEVICE_SOFTMAX_H
 
@@ -15,20 +15,20 @@ ptx_val softmax_log(ptx_fn *f, ptx_type type, ptx_val x, ptx_val top);
 
 /* A row's running softmax, in powers of two: the sum is over 2^(score * factor - shift). */
 typedef struct softmax_row {
-    ptx_val shift; /* some tile's largest score so far, times the factor; -inf when there was none */
+    ptx_val shift; /* the largest score of a tile so far, times the factor; -inf if none */
     ptx_val sum;
 } softmax_row;
 
 void softmax_init_row(ptx_fn *f, ptx_type type, softmax_row *row);
 
-/* Raises the shift to a tile's. Multiply what was summed before by the result. */
+/* Raises the shift to a tile's. Multiply earlier sums by the result. */
 ptx_val softmax_raise(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val shift);
 
-/* Add it to score * factor. */
+/* The term to add to score * factor. */
 ptx_val softmax_minus(ptx_fn *f, ptx_type type, const softmax_row *row);
 
-/* Adds a score that weighs nothing but itself, in powers of two, to the sum; -inf is none. What is weighed has to be
- * multiplied by the result, beside the share. */
+/* Adds an attention sink's score, in powers of two, to the sum; -inf is none. Multiply the weighted sum by the result, in
+ * addition to the share. */
 ptx_val softmax_add_sink(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val score);
 
 /* 1 / sum, or 0 for a row without keys. */

@@ -1,4 +1,4 @@
-/* The partial sums of a part lie together, so that neighbouring threads write and read neighbouring vectors.
+/* A part's partial sums are contiguous, so that neighbouring threads write and read neighbouring vectors.
  *
  * ORDER. The stores of a part's threads come before a barrier, the barrier before the first thread's atom.acq_rel. That
  * comes before the atom.acq_rel of the last part to arrive, and this, with another barrier, before the loads of that
@@ -41,7 +41,7 @@ ptx_val split_arrive(const split *s)
     return split_arrive_at(s->f, s->tid, s->tile_counters, s->tile, ptx_u32(s->parts - 1));
 }
 
-/* Vectors of a record, `apart` numbers from one to the next: the first record's numbers become the sums, others are added. */
+/* Adds vectors of a record, `apart` numbers from one to the next: the first record sets the sums, others are added. */
 static void add_record(const split *s, ptx_val from, uint32_t apart, bool is_first, ptx_val sums[],
                        uint32_t count, uint32_t vector)
 {
@@ -106,8 +106,8 @@ split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length)
     return of;
 }
 
-/* This thread's first vector of a record. Two are a thread block's: one of a tile that begins before its stretch, one of a tile
- * that begins in it. */
+/* This thread's first vector of a record. A thread block has two records: one for a tile that begins before its stretch, one
+ * for a tile that begins in it. */
 static ptx_val record_at(const split *s, ptx_val record, uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;

@@ -2,7 +2,7 @@
 #include "sums.h"
 #include "shared.h"
 
-enum { PAD = 4 /* numbers behind a row */ };
+enum { PAD = 4 /* numbers of padding after a row */ };
 
 void sums_clear(ptx_fn *f, warp_sums *s)
 {

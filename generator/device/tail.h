@@ -4,10 +4,10 @@
 
 #include <kiln/author/ptx.h>
 
-/* The index, or that of the last row or column: what is out of bounds is calculated, but not stored. */
+/* Clamps an index to the last row or column: out-of-bounds results are computed, but not stored. */
 ptx_val tail_clamp(ptx_fn *f, ptx_val index, ptx_val count);
 
-/* Loads `count` neighbouring elements of a type, or zeros where they are out of bounds. A null `in_bounds` is always true. */
+/* Loads `count` neighbouring elements of a type, or zeros if out of bounds. A null `in_bounds` means true. */
 void tail_load(ptx_fn *f, ptx_type type, uint32_t count, ptx_val out[], ptx_val from,
                const ptx_val *in_bounds, int hints);
 

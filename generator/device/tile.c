@@ -10,7 +10,7 @@
 
 enum { ELEMENT_BYTES = 2, UNIT = UNIT_BYTES / ELEMENT_BYTES, A_ROWS = 16, B_COLUMNS = 8 };
 
-/* Where a call of an author stands. */
+/* An author's source line. */
 typedef struct place {
     const char *file;
     int line;
@@ -38,7 +38,7 @@ static layout layout_of(uint32_t depth)
     return layout_of_matrices(depth / UNIT);
 }
 
-/* Rows of a pass of the thread block, and of so many that `rows` are among them. */
+/* Rows of a thread block's pass, and of the passes that cover `rows`. */
 static uint32_t rows_at_once(uint32_t depth, uint32_t threads)
 {
     return threads / (depth / UNIT);
@@ -142,7 +142,7 @@ static void copy_slot(tile_pipeline *p, tile_slot *s, ptx_val offset)
     ptx_sub_to(f, s->left, p->depth);
 }
 
-/* Behind the last stage it copies zeros. */
+/* After the last stage it copies zeros. */
 static void fill(tile_pipeline *p, ptx_val offset)
 {
     for (uint32_t i = 0; i < p->slot_count; i++)
@@ -182,8 +182,8 @@ void tile_pipeline_end(tile_pipeline *p)
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-/* Lane 8 * i + j points to row j of matrix i of ldmatrix. Of rows these are rows 0 to 7 and 8 to 15 of the first unit, then of the
- * second; of columns both units of rows 0 to 7, then of rows 8 to 15. */
+/* Lane 8 * i + j points to row j of ldmatrix's matrix i: for rows these are rows 0 to 7 and 8 to 15 of the first unit, then
+ * of the second; for columns both units of rows 0 to 7, then of rows 8 to 15. */
 tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,
                              const char *file, int line)
 {
@@ -266,7 +266,7 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
 
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
-/* Of a row of two column tiles a lane has columns 2t and 2t + 1 of each. */
+/* In a row of two column tiles a lane has columns 2t and 2t + 1 of each. */
 typedef struct sink {
     ptx_fn *f;
     const tile_matrix *y;
@@ -275,7 +275,7 @@ typedef struct sink {
     ptx_val is_odd; /* t */
 } sink;
 
-/* A pair of neighbouring sums as elements of y, U32; 0 where they are not in y. */
+/* A pair of neighbouring sums as elements of y, U32; 0 if out of bounds. */
 static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx_val column, ptx_val in_rows)
 {
     ptx_fn *f = s->f;
@@ -288,7 +288,7 @@ static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx
     return word;
 }
 
-/* Even lanes take four neighbours of the first tile, odd ones of the second: so the four lanes of a row store 32 bytes. */
+/* Even lanes take four neighbours of the first tile, odd ones of the second: so a row's four lanes store 32 bytes. */
 static void exchange(const sink *s, ptx_val words[2])
 {
     ptx_fn *f = s->f;

@@ -11,7 +11,7 @@ layout x_ring_layout(bool is_woven)
 {
     layout l = {.row_bytes = X_RING_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
     if (is_woven)
-        return l; /* bit 0 turns bit 0 */
+        return l; /* bit 0 flips bit 0 */
     l.turn_count = 2;
     l.turns[0] = (layout_turn){.row_bit = 0, .unit_bit = 2};
     l.turns[1] = (layout_turn){.row_bit = 1, .unit_bit = 1};
@@ -98,15 +98,15 @@ static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out
         out[i / 2][i % 2] = ptx_as(f, PTX_B32, words[i]);
 }
 
-/* Where this lane's elements of the half's runs are. */
+/* Finds this lane's elements of the half's runs. */
 static void find_runs(x_ring *x, ptx_val offset, uint32_t half, ptx_val at[2])
 {
     for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
         at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
 }
 
-/* Of `count` times eight rows of x, whose sums are from row tile `to` on. Products of a few tiles take turns, so that none waits for
- * the one before it. */
+/* Multiplies `count` times eight rows of x into sums from row tile `to` on. Interleaves products of a few tiles, so that none
+ * waits for the previous one. */
 static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32_t count,
                           ptx_val w[X_RING_TILES][2][4], warp_sums *sums, uint32_t to)
 {

@@ -1,4 +1,4 @@
-/* States in numbers what a call has to meet for a condition to hold. */
+/* Prints what a call lacks to meet a condition, in numbers. */
 #include <string.h>
 
 #include "node.h"
@@ -20,7 +20,7 @@ static bool is_arg(const expression *e)
     return e->operation == OPERATION_NAME && e->kind == NAME_ARG;
 }
 
-/* "k at least 64", "n a multiple of 8": the argument on the left of a comparison, and the value on its right. */
+/* "k at least 64", "n a multiple of 8": the left argument of a comparison, and the value on its right. */
 static const char *comparison(const asked *q, const expression *e)
 {
     static const char *const words[OPERATION_COUNT] = {
@@ -40,7 +40,8 @@ static const char *comparison(const asked *q, const expression *e)
                         e->operation == OPERATION_ALIGNED ? " bytes" : "");
 }
 
-/* For &&, the first operand that does not hold, since the rest may rely on it; for ||, the operands that use arguments. */
+/* For &&, the first operand that does not hold, since later ones may rely on it; for ||, the operands that use
+ * arguments. */
 static const char *demand(const asked *q, const expression *e)
 {
     if (e->operation == OPERATION_AND)

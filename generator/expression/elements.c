@@ -1,5 +1,5 @@
-/* When an array has elements: a pointer to one that has none may be null. The condition is taken from the array's shape,
- * factor by factor, so that a product that would pass 64 bits counts for what it means. */
+/* The condition that an array has elements: a pointer to an empty array may be null. Derived from the array's shape,
+ * factor by factor, so that a product above 64 bits still counts as nonzero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static bool is_same(arena *a, const expression *x, const expression *y)
     return strcmp(of_x.data, of_y.data) == 0;
 }
 
-/* The operation that is true where this one is false; itself where there is none. */
+/* The operation with the negated result; itself if there is none. */
 static operation opposite(operation o)
 {
     static const operation pairs[][2] = {
@@ -46,7 +46,7 @@ static operation opposite(operation o)
     return o;
 }
 
-/* When a condition is `wanted`, without a ! before anything that can be said without one. */
+/* Condition under which e is `wanted`, with ! only where it cannot be avoided. */
 static const expression *when(arena *a, const expression *e, bool wanted)
 {
     uint64_t zero = 1;
@@ -67,7 +67,7 @@ static const expression *when(arena *a, const expression *e, bool wanted)
     return other->operation == e->operation ? node(a, e, OPERATION_NOT, e, NULL) : other;
 }
 
-/* Both or either, as short as what is known of the two makes it: compilers warn of n == 0 || n != 0. */
+/* Joins two conditions by && or ||, simplified: compilers warn of n == 0 || n != 0. */
 static const expression *join(arena *a, bool both, const expression *x, const expression *y)
 {
     uint64_t value;
@@ -84,7 +84,7 @@ static const expression *join(arena *a, bool both, const expression *x, const ex
 
 /* ---- a number that is 0 ------------------------------------------------------------------------------------------ */
 
-/* Of a parameter that has a value that is 0, the variant has to say. */
+/* Whether e can never be 0. For a parameter that may be 0, only the variant knows. */
 static bool is_never_zero(const expression *e)
 {
     if (e->operation != OPERATION_NAME || e->kind != NAME_PARAM)
@@ -109,7 +109,7 @@ static const expression *when_chosen(arena *a, const expression *e, bool wanted)
                 join(a, true, when(a, e->operands[0], false), no));
 }
 
-/* When a number is not 0; wanted false: when it is. */
+/* Condition under which a number is not 0; wanted false: under which it is. */
 static const expression *when_nonzero(arena *a, const expression *e, bool wanted)
 {
     uint64_t value;
@@ -141,7 +141,7 @@ static const expression *when_nonzero(arena *a, const expression *e, bool wanted
 
 /* ---- an array ----------------------------------------------------------------------------------------------------- */
 
-/* `condition` without what `known` says already; both are joined by && where they have parts. */
+/* `condition` without the parts that `known` implies; both may be joined by &&. */
 static const expression *without(arena *a, const expression *condition, const expression *known)
 {
     if (condition->operation == OPERATION_AND)

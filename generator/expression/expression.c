@@ -1,4 +1,4 @@
-/* Parsing: text -> tree. One function per level of grammar, tightest last; names are resolved as they are met. */
+/* Parses text into a tree. One function per level of grammar, tightest last; names are resolved during the parse. */
 #include "expression.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void expect(parser *p, const char *token)
         MISTAKE(p, "expected '%s' at \"%s\"", token, p->at);
 }
 
-/* A run of letters, digits and underscores: a name, a number or a word. Null when none is here. */
+/* Takes a run of letters, digits and underscores: a name, a number or a word. Null if there is none here. */
 static const char *take_run(parser *p)
 {
     skip_spaces(p);
@@ -121,8 +121,8 @@ static const struct {
     {"sm", NAME_DEVICE},
     {"threads", NAME_SHAPE},
     {"shared_bytes", NAME_SHAPE},
-    {"image_blocks", NAME_SHAPE},  /* what blocks_per_multiprocessor is made of, */
-    {"image_threads", NAME_SHAPE}, /* under names that no parameter has */
+    {"image_blocks", NAME_SHAPE},  /* operands of blocks_per_multiprocessor, */
+    {"image_threads", NAME_SHAPE}, /* under names that parameters cannot have */
 };
 
 static bool find_arg(const kiln_family *family, const char *name, size_t *index)
@@ -136,8 +136,8 @@ static bool find_arg(const kiln_family *family, const char *name, size_t *index)
     return false;
 }
 
-/* Thread blocks that the image leaves registers for and the device has room for; 1 KB of the shared memory of each is the
- * system's. */
+/* Thread blocks that fit, by the image's registers and by the device; the system reserves 1 KB of shared memory per
+ * block. */
 static const expression *blocks_per_multiprocessor(parser *p)
 {
     parser inner = *p;
@@ -163,7 +163,7 @@ static const expression *name(parser *p, const char *run)
         const kiln_arg *arg = &family->args[e->index];
         if (arg->kind != KILN_ARG_VALUE)
             MISTAKE(p, "'%s' is a pointer; only aligned() and given() take one", run);
-        const bool is_external = !family->emit; /* what makes one adds the rule that it is not negative */
+        const bool is_external = !family->emit; /* its parser adds the rule that it is not negative */
         if (!words_contain("u8 u16 u32 u64", arg->type) &&
             !(is_external && words_contain("s8 s16 s32 s64", arg->type)))
             MISTAKE(p, "'%s' is of type %s; expressions take %s", run, arg->type,
@@ -198,7 +198,7 @@ static const expression *pointer(parser *p, operation op)
     return e;
 }
 
-/* The operand of negative() and finite(), which stands nowhere else: the second takes floats alone. */
+/* The operand of negative() and finite(), which is valid nowhere else; finite() takes only floats. */
 static const expression *real(parser *p, operation op)
 {
     const char *illegal =
@@ -271,8 +271,8 @@ static const expression *parse_unary(parser *p)
     return result;
 }
 
-/* The operator of this precedence that stands here, taken; OPERATION_COUNT when none does. Rows that begin with the
- * same character have the longer text first. */
+/* Takes the operator of this precedence; OPERATION_COUNT if there is none. Among rows that begin with the same
+ * character the longer text comes first. */
 static operation take_operator(parser *p, int precedence)
 {
     for (operation o = OPERATION_MULTIPLY; o <= OPERATION_OR; o++) {
@@ -340,7 +340,7 @@ static const expression *parse_binary(parser *p, int precedence)
 
 /* ---- entry points ----------------------------------------------------------------------------------------------- */
 
-/* A parameter whose words are not all numbers can stand alone only where a comparison with a word decides before. */
+/* Rejects a parameter with words that are not numbers, unless a comparison with a word guards it. */
 static void check_words(parser *p, const expression *e)
 {
     const kiln_param *param = param_of(e);
@@ -391,7 +391,7 @@ size_t expression_parse_list(arena *a, const kiln_family *family, const char *so
     return count;
 }
 
-/* Whether some divisor is not a number: nothing says that it is not zero. */
+/* Whether a divisor is not a literal, so that it may be zero. */
 static bool divides_by_name(const expression *e)
 {
     const bool divides = e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER ||
@@ -404,7 +404,7 @@ static bool divides_by_name(const expression *e)
     return false;
 }
 
-/* Whether some aligned() asks for what no pointer is a multiple of. */
+/* Whether an aligned() requires an alignment that no pointer can have. */
 static bool aligns_oddly(const expression *e)
 {
     const uint64_t bytes = e->operation == OPERATION_ALIGNED ? e->operands[1]->value : 1;
@@ -431,7 +431,7 @@ static void try_all(parser *p, const variant *v, bool is_list)
         MISTAKE(p, "unexpected \"%s\"", p->at);
 }
 
-/* A long chain of operators nests deeply without a bracket, so what is tried is not long either. */
+/* Rejects long text: a long chain of operators nests deeply even without brackets. */
 const char *expression_try(arena *a, const variant *v, const char *source_text, bool is_list)
 {
     if (strlen(source_text) > LONGEST_TRIED)

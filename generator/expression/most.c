@@ -1,4 +1,4 @@
-/* Upper bounds, in double: a value above 64 bits has a bound too, and rounding does not matter. */
+/* Upper bounds, in double: values above 64 bits need a bound too, and rounding does not matter. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ double expression_most(const expression *e, const double *most_of_args)
 
 /* ---- of arguments -------------------------------------------------------------------------------------------------- */
 
-/* 2^bits - 1 of an integer. A signed one counts as unsigned, unless a rule says that it is not negative. */
+/* 2^bits - 1 of an integer. A signed one counts as unsigned, unless a rule excludes negative values. */
 static double most_of_type(const kiln_arg *arg, bool is_negative_too)
 {
     const char *digits = arg->type + strcspn(arg->type, "0123456789");
@@ -69,7 +69,7 @@ static double most_of_type(const kiln_arg *arg, bool is_negative_too)
     return most < no_bound ? most - 1 : most;
 }
 
-/* Collects the conditions, all of which hold, that limit an argument by a number. */
+/* Collects conditions of a conjunction that limit an argument by a number. */
 static void narrow(const expression *e, double *most)
 {
     if (e->operation == OPERATION_AND) {

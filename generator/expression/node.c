@@ -1,4 +1,4 @@
-/* The table of operations, and what every mistake ends in. */
+/* The table of operations, and the handling of mistakes. */
 #include "node.h"
 
 #include "family/family.h"

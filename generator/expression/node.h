@@ -1,4 +1,4 @@
-/* The inside of an expression, for the files that parse, evaluate and print it. */
+/* The internals of an expression, for the files that parse, evaluate and print it. */
 #ifndef EXPRESSION_NODE_H
 #define EXPRESSION_NODE_H
 
@@ -7,7 +7,7 @@
 #include "expression.h"
 
 /* clang-format off */
-/* Precedence as in C, higher binds tighter. A truth is 0 or 1. Text is what stands between two operands, before one, or
+/* Precedence as in C, higher binds tighter. A truth value is 0 or 1. Text is the infix or prefix operator, or the name
  * before "(".
  *
  *  operation      text            operands  precedence  truth */
@@ -57,13 +57,13 @@ typedef struct operation_row {
 
 extern const operation_row expression_operations[OPERATION_COUNT];
 
-/* Where a mistake leads that is not the program's own: to whoever asked for the expression to be tried. */
+/* Where a user's mistake jumps to: the caller of expression_try. */
 typedef struct expression_trap {
     jmp_buf back;
     const char *why;
 } expression_trap;
 
-/* Where it was written, for mistakes: family_error when there is no trap. */
+/* The source text, for error messages: family_error if there is no trap. */
 typedef struct expression_source {
     const kiln_family *family;
     const char *text;
@@ -77,7 +77,7 @@ struct expression {
     const expression_source *source;
     const expression *operands[3];
     uint64_t value;   /* LITERAL */
-    const char *name; /* NAME, IS_WORD, IS_NOT_WORD: of the parameter, argument or fact */
+    const char *name; /* NAME, IS_WORD, IS_NOT_WORD: of the parameter, argument or property */
     const char *word; /* IS_WORD, IS_NOT_WORD */
     name_kind kind;   /* NAME */
     size_t index;     /* of the parameter or argument in its family's list */

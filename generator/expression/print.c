@@ -1,4 +1,4 @@
-/* Printing: in the language itself, and as C. */
+/* Prints the expression language itself, and C. */
 #include <inttypes.h>
 
 #include "family/family.h"
@@ -45,7 +45,7 @@ static void print_bare(text *out, const expression *e)
     }
 }
 
-/* In parentheses when it binds less tightly than its place asks. */
+/* Prints parentheses if e binds less tightly than its context requires. */
 static void print(text *out, const expression *e, int precedence)
 {
     bool parentheses = row(e)->precedence < precedence;
@@ -61,18 +61,18 @@ void expression_print(text *out, const expression *e)
 
 /* ---- C ---------------------------------------------------------------------------------------------------------- */
 
-/* What the place of a value asks for. */
+/* The type that a context requires. */
 typedef enum c_place {
-    C_ANY,    /* a number or a truth */
-    C_NUMBER, /* a uint64_t: truths and narrow arguments are cast, literals get a suffix */
-    C_BESIDE, /* the same beside a uint64_t, which widens a plain literal */
+    C_ANY,    /* a number or a truth value */
+    C_NUMBER, /* a uint64_t: truth values and narrow arguments are cast, literals get a suffix */
+    C_BESIDE, /* the other operand is a uint64_t, which widens a plain literal */
     C_TRUTH   /* a condition */
 } c_place;
 
 typedef struct c_printer {
     text *out;
     const char *prefix, *device;
-    bool is_double; /* numbers are doubles, quotients no less than integer quotients */
+    bool is_double; /* numbers are doubles, quotients at least the integer quotients */
 } c_printer;
 
 static void print_c(const c_printer *p, const expression *e, c_place where, int precedence);
@@ -115,7 +115,7 @@ static void print_c_literal(const c_printer *p, uint64_t value, c_place where)
         text_printf(p->out, plain ? "%" PRIu64 : "UINT64_C(%" PRIu64 ")", value);
 }
 
-/* A divisor that is not a number may be 0 where a family is wrong, which must not end the application: then 0 comes of it. */
+/* Whether a divisor may be 0 through a family's mistake, which must not end the application: the result is then 0. */
 static bool may_divide_by_zero(const expression *e)
 {
     return (e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER) &&
@@ -181,7 +181,7 @@ static void print_c_binary(const c_printer *p, const expression *e)
     }
 }
 
-/* "a / b + 1.0"; where b is 0 it is infinite, or a NaN. */
+/* "a / b + 1.0"; infinite or a NaN if b is 0. */
 static void print_c_ceil_div(const c_printer *p, const expression *e)
 {
     text_add(p->out, "(");

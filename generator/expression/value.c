@@ -1,7 +1,8 @@
-/* Evaluating and binding are one thing: put in what is known, then fold. Evaluation demands that all is known.
+/* Evaluating and binding are one operation: substitute the known values, then fold. Evaluation requires that all are
+ * known.
  *
- * What a decided select, && or || does not reach is not looked at, so a family may write
- * select(group == any, group_size, group). */
+ * A decided select, && or || skips its other operands, so a family may write select(group == any, group_size, group).
+ * */
 #include <string.h>
 
 #include "node.h"
@@ -35,13 +36,13 @@ static uint64_t number_of_one(const expression *e, const variant *v)
     return value->number;
 }
 
-/* The first of the variants that v stands for, or v. */
+/* The first of the variants that v stands for, or v itself. */
 static const variant *first_of(const variant *v)
 {
     return v->alike && v->alike[0] ? v->alike[0] : v;
 }
 
-/* False when the variants that v stands for differ. */
+/* False if the variants that v stands for differ. */
 static bool param_number(const expression *e, const variant *v, uint64_t *value)
 {
     for (const variant *const *one = v->alike; one && *one; one++)
@@ -51,7 +52,7 @@ static bool param_number(const expression *e, const variant *v, uint64_t *value)
     return true;
 }
 
-/* That a body leaves registers for: as its family knows of ptxas, or asks of it, or does neither, as a usual one does. */
+/* Thread blocks by registers: from the family's register count, its .minnctapersm, or the usual figure. */
 static uint64_t blocks_in_registers(const variant *v, uint32_t blocks)
 {
     enum { USUAL_REGISTERS = 64, ALL_REGISTERS = 65536 };
@@ -71,7 +72,7 @@ static uint64_t shape_number(const expression *e, const variant *v)
     return blocks_in_registers(v, s->blocks_per_multiprocessor);
 }
 
-/* select(sm >= 80, 2, 1): an image's, where images leave room for different numbers. */
+/* select(sm >= 80, 2, 1): by image, if images allow different numbers. */
 static const expression *blocks_of_image(arena *a, const expression *e, const variant *v)
 {
     const expression *result = expression_literal(a, e, blocks_in_registers(v, v->blocks[0].blocks));
@@ -93,7 +94,7 @@ static const expression *blocks_of_image(arena *a, const expression *e, const va
     return result;
 }
 
-/* False when the variants that v stands for differ. */
+/* False if the variants that v stands for differ. */
 static bool given_number(const expression *e, const variant *v, uint64_t *value)
 {
     *value = first_of(v)->shape.numbers[e->index];
@@ -103,7 +104,7 @@ static bool given_number(const expression *e, const variant *v, uint64_t *value)
     return true;
 }
 
-/* False when v does not say: arguments and device facts are known at a launch only. */
+/* False if v does not determine it: arguments and device properties are known only at launch. */
 static bool name_value(const expression *e, const variant *v, uint64_t *value)
 {
     if (v && e->kind == NAME_NUMBER)
@@ -123,7 +124,7 @@ static bool is_word_of_one(const expression *e, const variant *v)
     return equal == (e->operation == OPERATION_IS_WORD);
 }
 
-/* False when v is null or stands for variants that differ. */
+/* False if v is null or stands for variants that differ. */
 static bool word_value(const expression *e, const variant *v, bool *value)
 {
     for (const variant *const *one = v ? v->alike : NULL; one && *one; one++)
@@ -181,8 +182,8 @@ static uint64_t apply(const expression *e, uint64_t x, uint64_t y)
     }
 }
 
-/* Operations that one known operand settles: {operation, which operand is known, its value, result}. Comparisons with
- * zero are among them because compilers warn of those that an unsigned number decides. */
+/* Operations that one known operand decides: {operation, which operand is known, its value, result}. Comparisons with
+ * zero are included because compilers warn of those that an unsigned number decides. */
 typedef enum settled { SETTLED_ZERO, SETTLED_ONE, SETTLED_OTHER_OPERAND } settled;
 static const struct {
     operation operation;
@@ -211,7 +212,7 @@ static const struct {
     {OPERATION_ALIGNED, 1, 1, SETTLED_ONE},
 };
 
-/* The largest value of an unsigned argument that is narrower than an expression; else all there are. */
+/* The largest value of an argument narrower than 64 bits; otherwise UINT64_MAX. */
 static uint64_t largest(const expression *e)
 {
     if (e->operation != OPERATION_NAME || e->kind != NAME_ARG)
@@ -223,7 +224,7 @@ static uint64_t largest(const expression *e)
                                       : UINT64_MAX;
 }
 
-/* Comparisons that no value of an argument can change: compilers warn of them. */
+/* Folds comparisons that no value of an argument can change: compilers warn of them. */
 static const expression *settle_comparison(arena *a, const expression *e)
 {
     uint64_t limit;
@@ -254,7 +255,7 @@ static const expression *settle(arena *a, const expression *e)
     return settle_comparison(a, e);
 }
 
-/* An operation with bound operands. */
+/* An operation with bound operands, folded. */
 static const expression *fold(arena *a, const expression *e)
 {
     int operands = expression_operations[e->operation].operands;
@@ -286,7 +287,7 @@ static const expression *with_operand(arena *a, const expression *e, int i, cons
     return copy;
 }
 
-/* && and ||: the left operand may decide; a right operand that is known decides or drops out. */
+/* && and ||: a known left operand may decide; a known right operand decides or is dropped. */
 static const expression *bind_logical(arena *a, const expression *e, const variant *v)
 {
     uint64_t deciding = e->operation == OPERATION_OR, value;
@@ -346,7 +347,7 @@ const expression *expression_bind(arena *a, const expression *e, const variant *
 
 /* ---- evaluating ------------------------------------------------------------------------------------------------- */
 
-/* What names stand for: a variant's parameters and shape, or a call's arguments and device facts. */
+/* The values of names: a variant's parameters and shape, or a call's arguments and device properties. */
 typedef struct scope {
     const variant *variant;
     number_of_name *number;

@@ -1,4 +1,4 @@
-/* What the parts of a family of external PTX are made with. */
+/* Helpers for building a family of external PTX. */
 #include "build.h"
 
 #include <string.h>

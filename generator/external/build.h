@@ -1,4 +1,4 @@
-/* Kernels of external PTX while their family is made: external.c has names and arguments, values.c the variants' values,
+/* State while a family of external PTX is built: external.c has names and arguments, values.c the variants' values,
  * launch.c the launch. */
 #ifndef EXTERNAL_BUILD_H
 #define EXTERNAL_BUILD_H
@@ -13,12 +13,12 @@ enum {
 typedef struct external_build {
     arena *arena;
     const external_request *q;
-    const ptx_file_entry *entry; /* the first variant's, for what all have */
+    const ptx_file_entry *entry; /* the first variant's, for properties that all share */
     diagnostics *d;
     const char *name;
     kiln_family *family;
     kiln_arg *args;
-    size_t arg_count, param_count; /* of the arguments, those that are the kernel's parameters */
+    size_t arg_count, param_count; /* of the arguments; of those that are the kernel's parameters */
     kiln_rule *rules;
     size_t rule_count;
     kiln_alignment *alignments;
@@ -29,34 +29,33 @@ typedef struct external_build {
 
 /* ---- build.c */
 
-/* Whether C and expressions leave a name free for an argument, a parameter or a function. */
+/* Whether C and expressions allow a name for an argument, a parameter or a function. */
 bool external_is_free_name(const char *name);
 
-/* Whether an expression has it, as a whole name: grid_x is not in "my_grid_x". */
+/* Whether an expression contains the name as a whole word: grid_x is not in "my_grid_x". */
 bool external_has_name(const char *source, const char *name);
 
 kiln_arg *external_add_arg(external_build *m, const char *name, const char *type, const char *summary);
 void external_add_rule(external_build *m, const char *condition, const char *words);
 
-/* The first reason stays. */
+/* Records why a tool cannot launch it; the first reason stays. */
 void external_cannot_launch(external_build *m, const char *why);
 
 /* ---- values.c */
 
-/* The family's parameters, and each variant's value of each. */
+/* Sets the family's parameters, and each variant's value of each. */
 void external_take_values(external_build *m);
 
-/* One expression over the parameters that comes to each variant's text; the text itself where all have the same. */
+/* One expression over the parameters that gives each variant its text; the text itself if all are equal. */
 const char *external_by_variant(external_build *m, const char *const *texts);
 
-/* "block != 64 || stages != 3 || ": what a rule of this variant alone begins with. */
+/* "block != 64 || stages != 3 || ": the prefix of a rule for this variant only. */
 const char *external_unless(external_build *m, size_t i);
 
-/* ", with block=64": the variant's values that an expression asks about, for diagnostics; empty: it asks about none. */
+/* ", with block=64": the variant's values that an expression uses, for diagnostics; empty: it uses none. */
 const char *external_with(external_build *m, size_t i, const char *source);
 
-/* Whether a text of the configuration is a number for a variant, whatever the arguments are; false too where it is none or
- * wrong. */
+/* Whether a configuration's text is a constant for a variant; also false if it is missing or wrong. */
 bool external_is_number(const external_build *m, size_t i, const char *source, uint64_t *number);
 
 /* ---- launch.c: each adds the arguments that the caller gives, behind the kernel's own. */

@@ -1,5 +1,5 @@
-/* A kernel of external PTX and its variants become a family of their own: its parameters are the arguments, and what the PTX
- * and the configuration leave open of the launch follows them, for the caller to give. */
+/* Makes a family of a kernel of external PTX and its variants: its parameters are the arguments, followed by the launch
+ * geometry that neither the PTX nor the configuration gives, for the caller to give. */
 #include "build.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static bool take_name(external_build *m, family_list families)
     const external_request *q = m->q;
     m->name = q->name.text ? q->name.text : plain_name(m->arena, m->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
-    if (!external_is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
+    if (!external_is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* the type kiln_module exists */
         diagnose(m->d, at, message_entry_name, quote_text(m->arena, m->name));
     else if (family_find(families, m->name))
         diagnose(m->d, at, message_entry_family, m->name);
@@ -30,7 +30,7 @@ static bool take_name(external_build *m, family_list families)
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-/* The types that a struct's field can have, with the bytes of each. */
+/* The bytes of a type that a struct's field can have. */
 static uint32_t value_bytes(const char *type)
 {
     static const struct {
@@ -43,7 +43,7 @@ static uint32_t value_bytes(const char *type)
     return 0;
 }
 
-/* b32 -> u32, f16 -> u16: what C has a type for. */
+/* b32 -> u32, f16 -> u16: a type that C has. */
 static const char *value_type(arena *a, const ptx_file_param *p)
 {
     if (value_bytes(p->type))
@@ -60,7 +60,7 @@ static const char *default_arg_name(external_build *m, size_t i)
     return external_is_free_name(own) ? own : arena_format(m->arena, "param_%u", (unsigned)i);
 }
 
-/* As the PTX has it. */
+/* Adds it as the PTX declares it. */
 static void add_plain(external_build *m, const char *name, const ptx_file_param *p)
 {
     const bool is_open = p->bytes == 8 && p->type[0] != 'f' && !p->is_array && !m->q->has_descriptions;
@@ -80,14 +80,14 @@ static void add_plain(external_build *m, const char *name, const ptx_file_param 
                                       : "the configuration gives no args");
 }
 
-/* What pointers may point at. */
+/* Types of pointer elements. */
 #define ELEMENT_TYPES "u8 s8 b8 u16 s16 b16 f16 bf16 u32 s32 b32 f32 u64 s64 b64 f64"
 
 typedef struct description {
-    const char *direction, *type, *shape, *alignment; /* null: not said */
+    const char *direction, *type, *shape, *alignment; /* null: not given */
 } description;
 
-/* "in f32[n, k] aligned 16" or "u32" in its parts; false when it is neither. */
+/* Parses "in f32[n, k] aligned 16" or "u32"; false if it is neither. */
 static bool read_description(arena *a, const char *about, description *out)
 {
     const char *bracket = strchr(about, '['), *end = strrchr(about, ']');
@@ -133,7 +133,7 @@ static const char *expected_description(const ptx_file_param *p)
            ")";
 }
 
-/* What the configuration says, or what .ptr promises in the PTX of each variant where that is more. */
+/* Takes the configuration's alignment, or the largest that .ptr promises in every variant's PTX. */
 static void take_arg_alignment(external_build *m, kiln_arg *arg, size_t param, uint32_t said)
 {
     const char *texts[EXTERNAL_VARIANTS_MOST];
@@ -222,7 +222,7 @@ static void check_names(external_build *m)
     }
 }
 
-/* Variants are called in the same way. */
+/* Checks that all variants have the same signature. */
 static void check_alike(external_build *m)
 {
     for (size_t i = 1; i < m->q->variant_count; i++) {
@@ -235,7 +235,7 @@ static void check_alike(external_build *m)
     }
 }
 
-/* A list in brackets ends an element at its comma, be that within ceil_div(n, 256). */
+/* A list in brackets splits an element at its comma, even within ceil_div(n, 256). */
 static bool is_torn(const char *source)
 {
     int depth = 0;
@@ -253,7 +253,7 @@ static void check_expression(external_build *m, size_t i, const char *source, pl
                                  : external_with(m, i, source));
 }
 
-/* What the user wrote. All of it is tried, in the scope of the arguments and of a variant's values. */
+/* Checks the user's expressions, in the scope of the arguments and of a variant's values. */
 static void check_expressions(external_build *m, size_t v)
 {
     const external_request *q = m->q;
@@ -303,8 +303,8 @@ static const bool *counted_args(external_build *m)
     return args;
 }
 
-/* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. A
- * variant's own condition is a rule that the others keep whatever it says. */
+/* Expressions are unsigned: first a rule rejects negative values of the signed arguments that they calculate with. A
+ * variant's own condition is a rule that the other variants always meet. */
 static void take_rules(external_build *m)
 {
     const external_request *q = m->q;
@@ -323,7 +323,7 @@ static void take_rules(external_build *m)
     }
 }
 
-/* Whether a variant's grid has no thread blocks, as a condition over arguments; empty: it always has some. */
+/* A condition over arguments under which a variant's grid has no thread blocks; empty: never. */
 static const char *empty_grid(external_build *m, size_t v)
 {
     text empty = text_new(m->arena);
@@ -339,7 +339,7 @@ static const char *empty_grid(external_build *m, size_t v)
     return empty.data;
 }
 
-/* A grid without thread blocks is nothing to do, where every variant's is. */
+/* A launch is empty if every variant's grid is. */
 static void take_empty(external_build *m)
 {
     text empty = text_new(m->arena), printed = text_new(m->arena);
@@ -356,7 +356,7 @@ static void take_empty(external_build *m)
     m->family->empty = printed.data;
 }
 
-/* A variant of several may be for some targets alone. */
+/* One of several variants may be for some targets only. */
 static void take_targets(external_build *m, variant *v, const external_module *module, const target *targets,
                          size_t count)
 {
@@ -368,7 +368,8 @@ static void take_targets(external_build *m, variant *v, const external_module *m
                  arena_format(m->arena, "is for %s", target_text(m->arena, module->files[0]->made_for)));
 }
 
-/* Whether a variant runs wherever another one does: on all of its targets, with no newer driver and the same shared memory. */
+/* Whether a variant runs wherever another one does: on all of its targets, without a newer driver, in the same shared
+ * memory. */
 static bool runs_wherever(const external_build *m, size_t v, size_t other, const target *targets)
 {
     const external_variant *a = &m->q->variants[v], *b = &m->q->variants[other];
@@ -382,7 +383,7 @@ static bool runs_wherever(const external_build *m, size_t v, size_t other, const
     return !shared || (of_other && strcmp(shared, of_other) == 0);
 }
 
-/* A variant without a condition takes every call, so that none after it is dispatched to. */
+/* Rejects variants after one without a condition, which takes every call. */
 static void check_reached(const external_build *m, size_t v, const target *targets)
 {
     for (size_t i = 0; i < v && m->variants[v].runs_on; i++)

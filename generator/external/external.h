@@ -26,12 +26,12 @@ typedef struct external_arg {
     external_text about; /* "in f32[n]", "u32" */
 } external_arg;
 
-/* Expressions over arguments and the variant's values; of the block and the maximum over the values alone. */
+/* Expressions over arguments and the variant's values; block and maximum over the values only. */
 typedef struct external_launch {
     external_text grid[3];  /* none: the caller gives it */
-    external_text block[3]; /* none: what the PTX or the caller says */
+    external_text block[3]; /* none: the PTX or the caller gives it */
     place block_at;
-    external_text shared_bytes; /* none: the caller gives it, where the kernel takes any */
+    external_text shared_bytes; /* none: the caller gives it, if the kernel takes any */
     external_text max_shared_bytes;
 } external_launch;
 
@@ -39,38 +39,38 @@ typedef struct external_variant {
     const external_module *module;
     const ptx_file_entry *entry;
     place at;
-    external_text *values; /* beside the request's params */
-    external_text when;    /* condition that a call has to meet; none: any does */
+    external_text *values; /* in the order of the request's params */
+    external_text when;    /* condition that a call must meet; none: every call does */
     external_launch launch;
 } external_variant;
 
 enum { EXTERNAL_VARIANTS_MOST = 64, EXTERNAL_POINTERS_MOST = 32 /* bits of kiln_check_pointers */ };
 
-/* What the configuration says about a kernel and its variants: one, or several, which differ in their values. */
+/* The configuration of a kernel and its variants, which differ in their values. */
 typedef struct external_request {
     place at;
     external_text name;
     external_arg *args;
     size_t arg_count, arg_capacity;
     bool has_args;
-    bool has_descriptions; /* a mapping, in which an argument with nothing said is as the PTX has it */
+    bool has_descriptions; /* a mapping; arguments without a description are as the PTX declares them */
     place args_at;
     external_text *rules; /* conditions that hold at every launch, over arguments and values */
     size_t rule_count, rule_capacity;
     external_text params[KILN_MAX_PARAMS]; /* the names of the values */
     size_t param_count;
-    external_variant *variants; /* in the order in which dispatch asks them */
+    external_variant *variants; /* in the order in which dispatch tries them */
     size_t variant_count, variant_capacity;
 } external_request;
 
-/* Every file of a module has its entries, with the same parameters and directives. */
+/* Checks that every file of a module has the same entries, with equal parameters and directives. */
 bool external_check_module(arena *a, const external_module *m, place at, diagnostics *d);
 
-/* Some module serves each target. */
+/* Checks that some module serves each target. */
 bool external_check_targets(arena *a, const external_module *const *modules, size_t module_count,
                             const target *targets, size_t target_count, place at, diagnostics *d);
 
-/* What differs between the parameters of two entries; null: nothing that the caller would see. */
+/* A difference between the parameters of two entries; null: none that callers see. */
 const char *external_param_difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y);
 
 /* Makes the family, of another name than `families` have, and its variants, beside those of the request. Its first arguments
@@ -78,10 +78,10 @@ const char *external_param_difference(arena *a, const ptx_file_entry *x, const p
 variant *external_make(arena *a, const external_request *q, family_list families, const target *targets,
                        size_t target_count, diagnostics *d);
 
-/* The SPDX expression of its files: NOASSERTION where nothing is said. */
+/* The SPDX expression of its files: NOASSERTION if not given. */
 const char *external_license(const external_module *m);
 
-/* The file whose text a target takes; null: none. */
+/* The file that a target runs; null: none. */
 const ptx_file *external_file_for(const external_module *m, target t);
 
 #endif

@@ -1,4 +1,4 @@
-/* Grid, block and shared memory of a kernel of external PTX: what its PTX says, else the configuration, else the caller. */
+/* Grid, block and shared memory of a kernel of external PTX: from its PTX, else the configuration, else the caller. */
 #include "build.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "target/target.h"
 
 enum {
-    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: more is asked for per kernel ... */
-    MOST_SHARED_BYTES = 227 * 1024          /* ... up to this on 9.0 and 10.x, the most of any */
+    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: a kernel opts in to more ... */
+    MOST_SHARED_BYTES = 227 * 1024          /* ... up to this on 9.0 and 10.x, the largest of all */
 };
 
 /* ---- grid, block, shared memory ---------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ static bool is_in_shapes(const external_build *m, const char *name)
     return false;
 }
 
-/* The caller gives it: the dimensions that shapes name, which say what the kernel does with them; else all three. */
+/* Leaves the grid to the caller: the dimensions that shapes name, which define their meaning; otherwise all three. */
 static void leave_grid(external_build *m)
 {
     static const char *const names[] = {"grid_x", "grid_y", "grid_z"};
@@ -32,7 +32,7 @@ static void leave_grid(external_build *m)
     for (int i = 0; i < 3; i++) {
         if (are_named && !is_in_shapes(m, names[i]))
             continue;
-        const bool is_needed = i == 0 || are_named; /* a shape has no room for what 0 would stand for */
+        const bool is_needed = i == 0 || are_named; /* a shape cannot hold the value that 0 means */
         external_add_arg(m, names[i], "u32", is_needed ? "thread blocks" : "thread blocks; 0 is 1");
         m->family->grid[i] = is_needed ? names[i] : arena_format(m->arena, "max(%s, 1)", names[i]);
         if (is_needed)
@@ -43,7 +43,8 @@ static void leave_grid(external_build *m)
         external_cannot_launch(m, "the configuration gives no grid, and no shape has grid_x");
 }
 
-/* What a variant's own launch leaves open. Null: the caller gives it, who knows one variant, but not which of several runs. */
+/* A variant's launch text, or null: the caller gives it. A caller cannot if there are several variants, since it does
+ * not know which one runs. */
 static const char *said(external_build *m, size_t i, external_text t, const char *key)
 {
     if (!t.text && m->q->variant_count > 1)
@@ -72,7 +73,7 @@ void external_take_grid(external_build *m)
     }
 }
 
-/* The caller gives it; a block of 0 is the most that the PTX allows, where it says so. */
+/* Leaves the block to the caller; 0 means the largest that the PTX allows, if it has a limit. */
 static void leave_block(external_build *m, const uint32_t *most)
 {
     arena *a = m->arena;
@@ -102,7 +103,7 @@ static void leave_block(external_build *m, const uint32_t *most)
     external_cannot_launch(m, "the configuration gives no block");
 }
 
-/* A number of the configuration; 0: none was said, or one that is wrong, after a diagnostic. */
+/* A number from the configuration; 0: not given, or wrong, after a diagnostic. */
 static uint32_t count_of(external_build *m, size_t i, external_text t, const char *key)
 {
     enum { LARGEST_COUNT = 999999 };
@@ -153,7 +154,7 @@ static void take_block(external_build *m, size_t i)
         leave_block(m, most);
 }
 
-/* A number of bytes is its own maximum; else the configuration's, else what every launch may use. */
+/* A constant is its own maximum; else the configuration's, else the limit of every launch. */
 static uint32_t most_shared_bytes(external_build *m, size_t i)
 {
     const external_launch *own = &m->q->variants[i].launch;
@@ -172,7 +173,7 @@ static uint32_t most_shared_bytes(external_build *m, size_t i)
     return is_number ? (uint32_t)bytes : SHARED_BYTES_WITHOUT_OPTIN;
 }
 
-/* The expression of a variant's bytes. */
+/* The expression for a variant's bytes. */
 static const char *take_shared(external_build *m, size_t i)
 {
     const external_variant *own = &m->q->variants[i];
@@ -196,7 +197,7 @@ static const char *take_shared(external_build *m, size_t i)
     return "shared_bytes";
 }
 
-/* What the configuration says for all is wrong in each variant: the first that is wrong says so. */
+/* A mistake that all variants share is reported for the first. */
 void external_take_block(external_build *m)
 {
     const int before = m->d->count;

@@ -5,7 +5,7 @@
 static const char blanks[] = " \t\r\n";
 static const char name_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.%";
 
-/* Behind a comment, a string or a name, or behind one character. */
+/* Skips a comment, a string, a name, or one character. */
 static const char *skip_token(const char *s)
 {
     const char *end = NULL;
@@ -21,7 +21,7 @@ static const char *skip_token(const char *s)
     return s + (length ? length : 1);
 }
 
-/* The token behind blanks and comments; at the text's end an empty one. */
+/* The token after blanks and comments; empty at the end of the text. */
 static const char *next_token(const char *s)
 {
     for (;;) {
@@ -63,12 +63,12 @@ static const char *skip_attributes(const char *s)
     return s;
 }
 
-/* Behind a statement of line information that begins here (PTX ISA, debugging directives); null: none does. */
+/* Skips a statement of line information that begins here (PTX ISA, debugging directives); null: there is none. */
 static const char *skip_statement(const char *s)
 {
     if (is(s, ".loc"))
         return skip_attributes(skip_numbers(skip_token(s)));
-    if (is(s, ".file")) { /* a number, the path, and perhaps ", time, size" */
+    if (is(s, ".file")) { /* a number, the path, and possibly ", time, size" */
         s = skip_token(next_token(skip_numbers(skip_token(s))));
         for (const char *t = next_token(s); *t == ','; t = next_token(s))
             s = skip_numbers(t + 1);

@@ -1,5 +1,6 @@
-/* As much of the Itanium C++ ABI's mangling ("<encoding>", "<name>", "<type>", "<template-args>") as leads to the name of a
- * function. Of expressions in template arguments it knows addresses and names; a symbol with others stays as it is. */
+/* The part of the Itanium C++ ABI's mangling ("<encoding>", "<name>", "<type>", "<template-args>") that leads to the
+ * name of a function. Among expressions in template arguments it knows addresses and names; a symbol with others is not
+ * demangled. */
 #include "mangled.h"
 
 #include <stdbool.h>
@@ -31,7 +32,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* <source-name>: a length and as many characters; ABI tags may follow. Null when none is here. */
+/* <source-name>: a length and that many characters; ABI tags may follow. Null if there is none here. */
 static const char *take_source_name(reader *r)
 {
     size_t length = 0;
@@ -48,7 +49,7 @@ static const char *take_source_name(reader *r)
     return name;
 }
 
-/* A number of a sequence and its end: "_", "0_", "1A_". */
+/* A sequence number and its end: "_", "0_", "1A_". */
 static bool skip_sequence(reader *r)
 {
     while (is_digit(*r->at) || (*r->at >= 'A' && *r->at <= 'Z'))
@@ -56,7 +57,7 @@ static bool skip_sequence(reader *r)
     return accept(r, "_");
 }
 
-/* <substitution>, behind its S: std's abbreviations, what was there before. */
+/* <substitution>, after its S: std's abbreviations, and earlier components. */
 static bool skip_substitution(reader *r)
 {
     if (*r->at && strchr("tabsiod", *r->at)) {
@@ -66,7 +67,7 @@ static bool skip_substitution(reader *r)
     return skip_sequence(r);
 }
 
-/* Of closures, behind "Ul", and of types without a name, behind "Ut". */
+/* Closures, after "Ul", and unnamed types, after "Ut". */
 static bool skip_unnamed(reader *r, bool is_closure)
 {
     while (is_closure && !accept(r, "E"))
@@ -77,7 +78,7 @@ static bool skip_unnamed(reader *r, bool is_closure)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Behind N, up to its E. The last name is the function's or type's own; a substitution may stand for it. */
+/* After N, up to its E. The last name is the function's or type's own; a substitution may replace it. */
 static bool skip_nested(reader *r, const char **name)
 {
     r->at += strspn(r->at, "rVKRO");
@@ -100,7 +101,7 @@ static bool skip_nested(reader *r, const char **name)
     return true;
 }
 
-/* A function or variable, and the types of a function's parameters, up to an E that is left. */
+/* A function or variable, and the types of a function's parameters, up to but not including an E. */
 static bool skip_encoding(reader *r)
 {
     const char *name;
@@ -118,7 +119,7 @@ static bool skip_encoding(reader *r)
     return true;
 }
 
-/* Behind Z: what lies within a function. */
+/* After Z: an entity within a function. */
 static bool skip_local(reader *r)
 {
     const char *name;
@@ -137,12 +138,12 @@ static bool skip_local(reader *r)
 
 /* ---- types and template arguments --------------------------------------------------------------------------------- */
 
-/* Behind D. */
+/* After D. */
 static bool skip_long_type(reader *r)
 {
     if (accept(r, "p"))
         return skip_type(r);
-    if (accept(r, "v") || accept(r, "F")) { /* a vector of so many; a float of so many bits */
+    if (accept(r, "v") || accept(r, "F")) { /* a vector and its length; a float and its bits */
         const bool is_vector = r->at[-1] == 'v';
         return skip_sequence(r) && (!is_vector || skip_type(r));
     }
@@ -151,7 +152,7 @@ static bool skip_long_type(reader *r)
     return *r->at && strchr("defhisuacn", *r->at++);
 }
 
-static bool skip_types(reader *r) /* up to E and behind it */
+static bool skip_types(reader *r) /* up to and including E */
 {
     while (!accept(r, "E"))
         if (!skip_type(r))
@@ -204,7 +205,7 @@ static bool skip_type(reader *r)
     return is_skipped;
 }
 
-/* Behind L: a type and its digits, or what is named, and E. */
+/* After L: a type and its digits, or a name, and E. */
 static bool skip_literal(reader *r)
 {
     if (accept(r, "_Z"))
@@ -215,7 +216,7 @@ static bool skip_literal(reader *r)
     return accept(r, "E");
 }
 
-/* Behind X: the address of something, something, or a parameter. */
+/* After X: the address of an entity, an entity, or a parameter. */
 static bool skip_expression(reader *r)
 {
     accept(r, "ad");
@@ -230,12 +231,12 @@ static bool skip_argument(reader *r)
         return skip_literal(r);
     if (accept(r, "X"))
         return skip_expression(r);
-    if (accept(r, "J") || accept(r, "I")) /* a pack, of older compilers too */
+    if (accept(r, "J") || accept(r, "I")) /* a pack, also in older compilers' form */
         return skip_template(r);
     return skip_type(r);
 }
 
-/* <template-args>, behind their I. */
+/* <template-args>, after their I. */
 static bool skip_template(reader *r)
 {
     if (++r->depth > DEEPEST)

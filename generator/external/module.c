@@ -1,4 +1,4 @@
-/* The files of a module together: what they have in common, and which of them a target takes. */
+/* The files of a module: their common properties, and the one that a target runs. */
 #include "external.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool same_threads(const uint32_t *x, const uint32_t *y)
     return memcmp(x, y, 3 * sizeof *x) == 0;
 }
 
-/* Compilers write b32 where others write u32 or f32. */
+/* Some compilers write b32 where others write u32 or f32. */
 static bool is_alike(const ptx_file_param *x, const ptx_file_param *y)
 {
     const bool may_be_both = x->type[0] == 'b' || y->type[0] == 'b';
@@ -44,7 +44,7 @@ const char *external_param_difference(arena *a, const ptx_file_entry *x, const p
     return NULL;
 }
 
-/* What differs between two files' entries of one name; null: nothing that the caller would see. */
+/* A difference between two files' entries of one name; null: none that callers see. */
 static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y)
 {
     const char *differs = external_param_difference(a, x, y);
@@ -53,7 +53,7 @@ static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_
     return differs;
 }
 
-/* What any of the files wants is asked of the caller. */
+/* The caller must meet every file's needs. */
 static void add_needs(ptx_file_entry *e, const ptx_file_entry *other)
 {
     e->has_dynamic_shared |= other->has_dynamic_shared;

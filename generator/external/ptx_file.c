@@ -1,4 +1,4 @@
-/* A scan of PTX text (PTX ISA, "Syntax" and "Directives"): what stands outside of bodies is read, bodies are passed over. */
+/* Scans PTX text (PTX ISA, "Syntax" and "Directives"): reads the text outside of bodies, and skips bodies. */
 #include "ptx_file.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@ enum {
     LARGEST_PTX_BYTES = 64 * 1024 * 1024,
     OLDEST_SM = 10,
     NEWEST_VERSION = 91,
-    LARGEST_PARAM_BYTES = 32764, /* of all of a kernel's together */
+    LARGEST_PARAM_BYTES = 32764, /* all parameters of a kernel together */
     LARGEST_ALIGNMENT = 16384
 };
 
-/* What the driver itself defines for modules that declare it. */
+/* Functions that the driver itself defines. */
 static const char driver_functions[] = "vprintf malloc free __assertfail";
 
 typedef struct scanner {
@@ -67,7 +67,7 @@ static void skip_blanks(scanner *s)
         } else if (strncmp(s->at, "//", 2) == 0) {
             skip_until(s, "\n");
         } else if (strncmp(s->at, "/*", 2) == 0) {
-            s->at += 2; /* the star that opens does not close as well */
+            s->at += 2; /* the opening star cannot close the comment */
             skip_until(s, "*/");
             s->at += *s->at ? 2 : 0;
         } else {
@@ -76,7 +76,7 @@ static void skip_blanks(scanner *s)
     }
 }
 
-/* Strings are passed over: no name is in one, and no backslash keeps one open. */
+/* Skips strings: they contain no names, and a backslash does not escape the quote. */
 static void skip_strings(scanner *s)
 {
     for (skip_blanks(s); *s->at == '"'; skip_blanks(s)) {
@@ -87,7 +87,7 @@ static void skip_strings(scanner *s)
     }
 }
 
-/* A dot begins a directive, with or without a blank before it, and is within numbers only. */
+/* A dot begins a directive, also after a blank, or is within a number. */
 static size_t token_length(const char *token)
 {
     const bool has_dots = token[0] >= '0' && token[0] <= '9';
@@ -118,7 +118,7 @@ static bool is_number(const scanner *s)
     return s->length > 0 && s->token[0] >= '0' && s->token[0] <= '9';
 }
 
-/* A name of the file's own, not a directive or a number. */
+/* A name that the file defines, not a directive or a number. */
 static bool is_name(const scanner *s)
 {
     return s->length > 0 && is_word_character(s->token[0]) && !is_number(s);
@@ -205,7 +205,7 @@ static void read_version(scanner *s)
     }
     s->has_version = true;
     s->file->version = (uint16_t)version;
-    /* a version before those that the builder prints is taken by every driver that knows sm_75 */
+    /* every driver that supports sm_75 accepts versions older than the builder's */
     s->file->min_driver = ptx_min_driver(version < 63 ? 63 : (uint16_t)version);
     if (s->file->min_driver == 0)
         fail(s, "a .version that there is");
@@ -223,10 +223,10 @@ static void read_target(scanner *s)
         return;
     }
     const target found = {(uint16_t)sm, !*end ? TARGET_BASE : *end == 'a' ? TARGET_ARCH : TARGET_FAMILY};
-    if (!s->has_target || target_compare(s->file->says, found) < 0) /* of several the highest counts */
+    if (!s->has_target || target_compare(s->file->says, found) < 0) /* the highest of several counts */
         s->file->says = s->file->made_for = found;
     if (s->file->says.sm == 101)
-        s->file->made_for.sm = 110; /* as it has been called since CUDA 13 */
+        s->file->made_for.sm = 110; /* its name since CUDA 13 */
     s->has_target = true;
     for (next(s); accept(s, ","); next(s)) /* texmode_unified, debug, ... */
         if (is(s, "debug"))
@@ -247,7 +247,8 @@ static bool is_dynamic(const scanner *s)
     return names_find(&s->dynamic, s->token, s->length) != NAME_NONE;
 }
 
-/* From one opening bracket behind its closing one. Whether an array of dynamic shared memory is named within. */
+/* Skips from an opening bracket past its closing one. Returns whether an array of dynamic shared memory is named
+ * inside. */
 static bool skip_block(scanner *s)
 {
     bool has_dynamic = false, was_extern = false;
@@ -275,7 +276,7 @@ static void declare_extern(scanner *s, bool is_shared)
     }
 }
 
-/* Variables, or a function, whose result, parameters and attributes stand in brackets. */
+/* Variables, or a function, whose result, parameters and attributes are in brackets. */
 static void read_extern(scanner *s)
 {
     bool is_shared = false;
@@ -357,7 +358,7 @@ static void read_threads(scanner *s, uint32_t threads[3])
     }
 }
 
-/* A limit beyond what every device has is none. */
+/* Ignores a limit that every device already has. */
 static void read_most_threads(scanner *s, uint32_t threads[3])
 {
     read_threads(s, threads);
@@ -373,8 +374,8 @@ static void skip_statement(scanner *s)
     next(s);
 }
 
-/* .entry name (params) directives { body }; one that ends with a semicolon only announces another, unless the semicolon is
- * a .pragma's. */
+/* .entry name (params) directives { body }; one that ends with a semicolon only declares another, unless the semicolon
+ * is a .pragma's. */
 static void read_entry(scanner *s)
 {
     ptx_file_entry e = {.at = s->token_at};
@@ -456,7 +457,7 @@ static void check_whole(scanner *s)
     s->failed = true;
 }
 
-/* ptxas takes nothing else, not even in comments. */
+/* ptxas accepts only ASCII, even in comments. */
 static bool is_ascii(const ptx_file *file, size_t bytes, diagnostics *d)
 {
     place at = {file->path, 1, 1};
@@ -476,7 +477,7 @@ ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, cons
                              diagnostics *d)
 {
     ptx_file *file = arena_alloc(a, sizeof *file);
-    const size_t length = strlen(data); /* NVRTC's has a NUL behind it */
+    const size_t length = strlen(data); /* NVRTC's PTX ends with a NUL */
     *file = (ptx_file){
         .path = path, .asked = asked, .source = data, .source_bytes = bytes, .ptx = data, .bytes = length};
     if (!is_ascii(file, bytes, d))
@@ -497,7 +498,7 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
     const char *why;
     if (file_read(a, path, LARGEST_PTX_BYTES, &data, &why))
         return ptx_file_read_text(a, path, asked, data.data, data.length, d);
-    const bool is_name = !strpbrk(asked, "./"); /* as --ptx and kiln_add_ptx give them */
+    const bool is_name = !strpbrk(asked, "./"); /* in the form of --ptx and kiln_add_ptx */
     diagnose(d, at, message_ptx_unreadable, quote_text(a, path), why,
              is_name ? "; a name is given its files by --ptx" : "");
     return NULL;

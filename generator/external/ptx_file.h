@@ -1,4 +1,4 @@
-/* What an external PTX file says about its kernels: targets, entries and their parameters, read from its text alone. */
+/* The contents of an external PTX file: targets, entries and their parameters, read from its text. */
 #ifndef EXTERNAL_PTX_FILE_H
 #define EXTERNAL_PTX_FILE_H
 
@@ -10,12 +10,11 @@
 /* One parameter of an .entry. */
 typedef struct ptx_file_param {
     const char *name;
-    const char *type; /* of one element, without the dot: "u32", "b8" */
-    uint32_t bytes;   /* of all of it */
-    uint32_t
-        alignment;   /* of it; of a pointer, what .ptr promises of the address: 0 when it promises nothing */
-    bool is_array;   /* a struct by value: .b8 p[24] */
-    bool is_pointer; /* .ptr says so; without it a .u64 may be one too */
+    const char *type;   /* of one element, without the dot: "u32", "b8" */
+    uint32_t bytes;     /* of all of it */
+    uint32_t alignment; /* of it; for a pointer, the alignment that .ptr promises: 0 if none */
+    bool is_array;      /* a struct by value: .b8 p[24] */
+    bool is_pointer;    /* .ptr is present; without it a .u64 may be one too */
 } ptx_file_param;
 
 typedef struct ptx_file_entry {
@@ -23,31 +22,31 @@ typedef struct ptx_file_entry {
     place at;
     ptx_file_param *params;
     size_t param_count, param_capacity;
-    uint32_t reqntid[3], maxntid[3]; /* threads; all 0 where there is no such directive */
-    bool has_dynamic_shared;         /* it, or a function of the file, uses an array of .extern .shared */
+    uint32_t reqntid[3], maxntid[3]; /* threads; all 0 without the directive */
+    bool has_dynamic_shared;         /* it, or a function of the file, uses a .extern .shared array */
 } ptx_file_entry;
 
 typedef struct ptx_file {
-    const char *path;   /* as places name it */
-    const char *asked;  /* as the configuration names it */
-    const char *source; /* the file */
+    const char *path;   /* in diagnostics */
+    const char *asked;  /* in the configuration */
+    const char *source; /* of the file */
     size_t source_bytes;
-    const char *ptx; /* what is embedded: without a NUL behind it, or line information */
+    const char *ptx; /* to embed: without a trailing NUL or line information */
     size_t bytes;
-    target says, made_for; /* .target, and the same by its present name */
+    target says, made_for; /* .target, and its current name */
     uint16_t version;      /* 78 is .version 7.8 */
     uint32_t min_driver;
-    place debug_at; /* of "debug" behind .target; line 0: it is not there */
+    place debug_at; /* of "debug" after .target; line 0: absent */
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;
     name_table entry_names; /* indices into entries */
 } ptx_file;
 
-/* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version
- * that is not known, for 32-bit addresses, it has no .entry, or it needs a symbol that no driver has. */
+/* Reads a file; `asked` and `at` are its name and place in the configuration. Null after diagnostics: it cannot be
+ * read, is not PTX, has an unknown version or 32-bit addresses, has no .entry, or needs a symbol that no driver has. */
 ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at, diagnostics *d);
 
-/* The same for a text already in memory, with a NUL behind its bytes. */
+/* Reads a text in memory, with a NUL after its bytes. */
 ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data, size_t bytes,
                              diagnostics *d);
 

@@ -1,4 +1,5 @@
-/* What tells the variants of a kernel apart: values of parameters, which dispatch chooses by conditions of each. */
+/* The values that distinguish the variants of a kernel: parameters, which dispatch chooses by each variant's condition.
+ * */
 #include <string.h>
 
 #include "build.h"
@@ -23,7 +24,7 @@ static bool is_value(const char *word)
            word[length - 1] != '_';
 }
 
-/* Numbers where all are, booleans where all are, else words. */
+/* Numbers if all are, booleans if all are, else words. */
 static kiln_param_type type_of_values(const external_build *m, size_t param)
 {
     bool are_numbers = true, are_booleans = true;
@@ -79,7 +80,7 @@ void external_take_values(external_build *m)
 
 /* ---- what depends on them ---------------------------------------------------------------------------------------- */
 
-/* The variant's values, each compared, and the comparisons joined. */
+/* Comparisons with each of the variant's values, joined. */
 static const char *compared(const external_build *m, size_t i, const char *comparison, const char *join)
 {
     text out = text_new(m->arena);
@@ -102,7 +103,7 @@ static bool are_same(const char *const *texts, size_t from, size_t to)
     return true;
 }
 
-/* Of the variants from..to - 1: in halves, as expressions nest only so deep. */
+/* An expression that selects among the variants from..to - 1: by bisection, since expressions have a depth limit. */
 static void add_choice(external_build *m, text *out, const char *const *texts, size_t from, size_t to)
 {
     if (are_same(texts, from, to)) {

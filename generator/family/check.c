@@ -1,4 +1,4 @@
-/* Checks of the descriptors at startup, so that a mistake in one shows before any configuration is read. */
+/* Checks descriptors at startup, so that mistakes show before any configuration is read. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 #include "support/words.h"
 #include "word_number.h"
 
-/* Types of what pointers point at, of scalars, and of scalars whose type a parameter names, which are doubles in C. */
+/* Types of pointer elements, of scalars, and of scalars whose type a parameter names, which are doubles in C. */
 static const char pointer_types[] =
     "u8 i8 u16 i16 u32 i32 u64 i64 s8 s16 s32 s64 b8 b16 b32 b64 f16 bf16 f32 f64";
 static const char scalar_types[] = "u16 i16 u32 i32 u64 i64 s16 s32 s64 f32 f64";
 static const char chosen_scalar_types[] = "f32 f64";
 
-/* Words that YAML, or a reader of YAML 1.1, takes for something else. */
+/* Words that YAML, or a YAML 1.1 reader, gives another type. */
 static const char ambiguous_words[] = "yes no on off y n true false null";
 
-/* Names that mean something else in expressions and configurations. */
+/* Names with another meaning in expressions and configurations. */
 static const char reserved_names[] = "multiprocessors max_shared_bytes sm ceil_div min max "
                                      "select aligned given negative finite family ptx combinations";
 
@@ -58,7 +58,7 @@ bool family_reserves(const char *name)
     return words_contain(reserved_names, name) || c_headers_take(name);
 }
 
-/* A name that may stand for a parameter or argument, in expressions and in generated C. */
+/* Whether a name is free for a parameter or argument, in expressions and in generated C. */
 static bool is_free_name(const char *name)
 {
     return is_name(name) && !family_reserves(name) && !words_contain(c_keywords, name);
@@ -103,7 +103,7 @@ static void check_words(arena *a, const kiln_family *family, const kiln_param *p
     }
 }
 
-/* Of a parameter that the caller names. */
+/* Checks the numbers of a contract parameter's words. */
 static void check_numbers(arena *a, const kiln_family *family, const kiln_param *param)
 {
     const size_t wanted = words_of_own_number(a, param);
@@ -229,7 +229,7 @@ static void check_type_word(const kiln_family *family, const kiln_arg *arg, cons
           is_chosen ? "f32 and f64, as of \"$name:f64:f32\"" : scalar_types);
 }
 
-/* "$name" and "$name:word:other" name a word parameter whose words all stand for types. */
+/* "$name" and "$name:word:other" must name a word parameter whose words are all types. */
 static void check_type(arena *a, const kiln_family *family, const kiln_arg *arg)
 {
     CHECK(family, arg->type && *arg->type, "argument '%s' has no type", arg->name);
@@ -402,7 +402,7 @@ static void check_call_values(arena *a, const kiln_family *family, const kiln_ca
     }
 }
 
-/* An argument that the family has must be the same here; the others are scalars, for values alone. */
+/* Checks a call's arguments: those of the family must be identical; all others must be scalars, used only in values. */
 static void check_call(arena *a, const kiln_family *family, const kiln_call *call)
 {
     size_t count = 0, index;

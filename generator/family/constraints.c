@@ -1,4 +1,4 @@
-/* What combinations have to meet, and how it is said that one does not. */
+/* Constraints on combinations, and their diagnostics. */
 #include "constraints.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "support/messages.h"
 #include "support/words.h"
 
-enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request for which advice is sought */ };
+enum { SHOWN = 3, MOST_TRIED = 1000 /* combinations of a request that the search for advice tries */ };
 
 void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sentence)
 {
@@ -74,11 +74,12 @@ bool constraints_break(arena *a, constraints *c, const variant *v)
 
 /* ---- legal combinations ------------------------------------------------------------------------------------------- */
 
-/* Parameters get their values in order; a constraint is known when the last of those that it depends on has one. */
+/* Parameters get their values in order; a constraint is decided once the last parameter that it depends on has a value.
+ * */
 typedef struct legal_walk {
     const request *request;
     arena *scratch;
-    size_t count;       /* of parameters */
+    size_t count;       /* number of parameters */
     const size_t *last; /* by constraint: the index of its last parameter */
     size_t constraint_count;
     visit_variant *visit;
@@ -94,7 +95,7 @@ static size_t last_param(const kiln_family *family, const char *params)
     return last;
 }
 
-/* Whether no constraint is broken of those that parameter `index` decides, whatever the later ones are. */
+/* Whether the constraints that parameter `index` decides hold, whatever the later parameters are. */
 static bool is_legal_so_far(const legal_walk *w, const variant *v, size_t index)
 {
     bool is_legal = true;
@@ -143,7 +144,7 @@ void constraints_visit_legal(arena *a, const request *r, visit_variant *visit, v
 
 /* ---- values of variants that break one --------------------------------------------------------------------------- */
 
-/* "rows=4 (default), batch=3": the values that the constraint asks about. */
+/* "rows=4 (default), batch=3": the values of the constraint's parameters. */
 static const char *values_text(arena *a, const constraint *r, const request *q, const variant *v)
 {
     text out = text_new(a);
@@ -154,7 +155,7 @@ static const char *values_text(arena *a, const constraint *r, const request *q, 
     return out.data;
 }
 
-/* The first few that differ, and how many variants of how many have such. */
+/* The first few different values, and the number of variants that have them. */
 static const char *quote_values(arena *a, const constraint *r, const request *q, size_t variants)
 {
     const char *shown[SHOWN];
@@ -181,7 +182,7 @@ static const char *quote_values(arena *a, const constraint *r, const request *q,
 
 /* ---- what to write instead --------------------------------------------------------------------------------------- */
 
-/* Values in place of a request's defaults. */
+/* New values for some of a request's defaults. */
 typedef struct change {
     size_t param;
     const char *value;
@@ -202,7 +203,7 @@ static bool serves(arena *a, const constraints *r, const request *q, size_t vari
     return true;
 }
 
-/* The values of a default's parameter, or none: of a value that was asked for, of a range. */
+/* The values to try for a parameter left at its default; none for a requested value or a range. */
 static const char *choices(arena *a, const request *q, size_t param)
 {
     const kiln_param *p = &q->family->params[param];
@@ -210,7 +211,7 @@ static const char *choices(arena *a, const request *q, size_t param)
     return q->values[param].is_default && !is_range ? param_values_text(a, p) : "";
 }
 
-/* "write 'tile: 64' (or 128)": of one parameter every value that serves. */
+/* "write 'tile: 64' (or 128)": all values of one parameter that make the request legal. */
 static const char *advise_one(arena *a, const constraints *r, const request *q, size_t variants, size_t param)
 {
     text out = text_new(a);
@@ -229,7 +230,7 @@ static const char *advise_one(arena *a, const constraints *r, const request *q, 
     return out.data;
 }
 
-/* Of two parameters the first values that serve. */
+/* The first values of two parameters that make the request legal. */
 static const char *advise_two(arena *a, const constraints *r, const request *q, size_t variants, size_t first,
                               size_t second)
 {
@@ -266,7 +267,7 @@ static const char *advice(arena *a, const constraints *r, const constraint *brok
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
-/* States the constraint; for shared memory also the bytes that the first variant would take. */
+/* States the constraint; for shared memory also the bytes that the first variant needs. */
 static const char *broken_text(arena *a, const constraints *r, size_t i)
 {
     const constraint *broken = &r->items[i];

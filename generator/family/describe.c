@@ -1,4 +1,4 @@
-/* What `kiln families` prints for people. */
+/* Text for people that `kiln families` prints. */
 #include "describe.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@ enum { WIDEST_COLUMN = 36 };
 
 enum { MOST_COLUMNS = 5 };
 
-/* Rows of cells, printed with every column but the last as wide as its widest cell; a wider one than WIDEST_COLUMN has
- * what follows it on the next line. */
+/* Rows of cells: columns, except the last, are as wide as their widest cell. A cell wider than WIDEST_COLUMN moves the
+ * rest of its row to the next line. */
 typedef struct table {
     arena *arena;
     const char *(*rows)[MOST_COLUMNS];
     size_t count, capacity, columns;
-    unsigned expressions; /* a bit for each column of them; the others hold prose */
+    unsigned expressions; /* bit i: column i holds expressions; the others hold prose */
 } table;
 
 static const char **add_row(table *t)
@@ -123,7 +123,7 @@ static void describe_args(text *out, const kiln_family *family)
     }
     text_add(
         out,
-        "\narguments: direction, alignment in bytes (an element's size when that is more), type[elements]\n");
+        "\narguments: direction, alignment in bytes (an element's size if that is larger), type[elements]\n");
     print_table(out, &t);
 }
 
@@ -139,11 +139,11 @@ static void describe_calls(text *out, const kiln_family *family)
         row[1] = names.data;
         row[2] = call->summary;
     }
-    text_add(out, t.count > 0 ? "\nfunctions that ask for less\n" : "");
+    text_add(out, t.count > 0 ? "\nfunctions with fewer arguments\n" : "");
     print_table(out, &t);
 }
 
-/* What they say; in full with the expressions that are checked. */
+/* The rules' texts; in full with the checked expressions. */
 static void describe_rules(text *out, const char *title, const kiln_family *family, const kiln_rule *rules,
                            bool in_full)
 {
@@ -217,7 +217,7 @@ static void describe_constraints(text *out, const kiln_family *family)
     print_table(out, &t);
 }
 
-/* What null says nothing of. */
+/* Prints a text under a title, unless it is null. */
 static void describe_prose(text *out, const char *title, const char *what)
 {
     wrapper w = {.out = out};

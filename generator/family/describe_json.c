@@ -7,7 +7,7 @@
 #include "family.h"
 #include "support/json.h"
 
-/* An expression in its canonical form; null as null. */
+/* Adds an expression in its canonical form; null as null. */
 static void add_expression(json *j, const kiln_family *family, const char *key, const char *source)
 {
     json_key(j, key);

@@ -1,9 +1,9 @@
-/* The combinations of a request, by number. */
+/* A request's combinations, by number. */
 #include "request.h"
 
 #include "family.h"
 
-/* MOST_VARIANTS + 1 for all that are more. */
+/* Returns MOST_VARIANTS + 1 for any larger number. */
 size_t request_count(const request *r)
 {
     size_t result = 1, params = family_param_count(r->family);

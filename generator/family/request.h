@@ -1,4 +1,4 @@
-/* What a configuration asks for of a family: every combination of some values of its parameters. */
+/* A request for variants of a family: every combination of some values of its parameters. */
 #ifndef FAMILY_REQUEST_H
 #define FAMILY_REQUEST_H
 
@@ -6,20 +6,21 @@
 
 enum { MOST_VARIANTS = 100000 };
 
-/* A kernels: item: the values asked for, per parameter. None: the default. */
+/* A kernels: item: the requested values, per parameter. None: the default. */
 typedef struct request {
     const kiln_family *family;
     place at;
-    bool is_legal_only;  /* combinations that break a constraint are left out */
-    bool takes_stranded; /* those that run on no target are no mistake */
+    bool is_legal_only;  /* skip combinations that break a constraint */
+    bool takes_stranded; /* variants that run on no target are allowed */
     struct {
         param_value *items;
         size_t count, capacity;
-        bool is_default; /* none was asked for; set by request_expand */
+        bool is_default; /* no value was requested; set by request_expand */
     } values[KILN_MAX_PARAMS];
 } request;
 
-/* How many combinations a request with its defaults has, and the values of one: the last parameter changes fastest. */
+/* The number of combinations of a request including its defaults, and the values of one: the last parameter changes
+ * fastest. */
 size_t request_count(const request *r);
 void request_values(const request *r, size_t number, variant *v);
 

@@ -1,4 +1,4 @@
-/* What a rule says to people. */
+/* Prints rules for people. */
 #include "rule_text.h"
 
 #include "expression/node.h"
@@ -32,7 +32,7 @@ static void print_negated(text *out, const expression *e)
     expression_print(out, &negated);
 }
 
-/* What a condition joins with an or, of parameters alone, takes the rule from those that it holds for. */
+/* Moves alternatives over parameters alone into a "where": the rule applies only if they are false. */
 static void add_where(text *out, const expression *e, const variant *common)
 {
     uint64_t value;

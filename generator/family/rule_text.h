@@ -1,4 +1,4 @@
-/* What a rule says to people. */
+/* Prints rules for people. */
 #ifndef FAMILY_RULE_TEXT_H
 #define FAMILY_RULE_TEXT_H
 
@@ -6,9 +6,9 @@
 
 #include "variant.h"
 
-/* The rule's own text, and for which values of the parameters it counts: "k must be a multiple of 512 (where strategy !=
- * simt)" of the condition "strategy == simt || k % 512 == 0". Conditions on which
- * all variants that `common` stands for agree are left out; null: none is. */
+/* The rule's own text, and the parameter values for which it applies: "k must be a multiple of 512 (where strategy !=
+ * simt)" for the condition "strategy == simt || k % 512 == 0". Conditions on which all variants of `common` agree are
+ * omitted; null: none are. */
 const char *rule_text(arena *a, const kiln_family *family, const kiln_rule *rule, const variant *common);
 
 #endif

@@ -1,4 +1,4 @@
-/* The names of variants, and what a family's shape and emit ask of theirs. */
+/* Names of variants, and the functions that a family's shape and emit call. */
 #include "variant.h"
 
 #include <string.h>

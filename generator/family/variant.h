@@ -1,4 +1,4 @@
-/* A variant: a family's parameters with their values, and what follows from these. */
+/* A variant: a family's parameters with their values, and its derived properties. */
 #ifndef FAMILY_VARIANT_H
 #define FAMILY_VARIANT_H
 
@@ -22,7 +22,7 @@ typedef enum variant_kind {
     VARIANT_EXTERNAL /* the files of its module have it */
 } variant_kind;
 
-/* Of the images for targets from this one on. */
+/* blocks per multiprocessor of images for targets from this one on. */
 typedef struct blocks_step {
     uint32_t from_sm, blocks;
 } blocks_step;
@@ -31,14 +31,15 @@ typedef struct blocks_step {
 typedef struct variant {
     variant_kind kind;
     const kiln_family *family;
-    const struct variant *const *alike;  /* not null: it stands for these, up to a null, and has no values */
+    const struct variant *const
+        *alike; /* not null: stands for these variants, null-terminated, and has no values */
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
-    const char *id;                      /* "family/param=value,...", but for later ones at their default */
-    uint64_t key;                        /* XXH3, 64 bit, of id */
-    const char *entry;                   /* a PTX and C identifier: family_value_value... */
-    const char *symbol;                  /* of the .entry in its images; but for external PTX it is `entry` */
-    place at;                            /* of the kernels: item that asked for it */
-    kiln_shape shape;                    /* for all listed targets together */
+    const char *id;            /* "family/param=value,...", without later parameters at their default */
+    uint64_t key;              /* XXH3, 64 bit, of id */
+    const char *entry;         /* a PTX and C identifier: family_value_value... */
+    const char *symbol;        /* name of the .entry in its images; same as `entry` except for external PTX */
+    place at;                  /* of the kernels: item that requested it */
+    kiln_shape shape;          /* for all listed targets together */
     const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
     size_t blocks_count;
     uint32_t runs_on;              /* bit i: the variant is emitted for the plan's targets[i] */
@@ -48,16 +49,16 @@ typedef struct variant {
     const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
 } variant;
 
-/* What a family's shape and emit see: a variant, and the target that they make it for. */
+/* The variant and the target for which a family's shape or emit is called. */
 struct kiln_variant {
     const variant *variant;
     target target;
-    target_range *alike; /* narrowed by what they ask of the target; may be null */
+    target_range *alike; /* narrowed by its queries of the target; may be null */
 };
 
 /* Gives a variant with values its id, key and entry.
  *
- * The entry is the family and its values joined by '_'; a boolean is its parameter's name, with "no" before it when
+ * The entry is the family and its values joined by '_'; a boolean is its parameter's name, with "no" before it if
  * false: attention_f16_128_nocausal. */
 void variant_name(arena *a, variant *v);
 

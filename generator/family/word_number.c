@@ -1,5 +1,5 @@
-/* The numbers that stand for words of parameters in argument structs. They are part of what a bundle's callers compile
- * in, so each is written down: a word that is added, or moved, renumbers no other. */
+/* The numbers of parameter words in argument structs. A bundle's callers compile them in, so each is written down: a
+ * new word, or another order, changes no existing number. */
 #include "word_number.h"
 
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 
 #include "support/words.h"
 
-/* Words that mean the same wherever they stand. Rows are added, never changed. */
+/* Words with one meaning in all families. Rows are added, never changed. */
 static const struct {
     const char *word;
     uint32_t number;
 } common[] = {
     {"f16", 1}, {"bf16", 2}, {"f32", 3}, {"f64", 4}, /* types */
     {"low", 1}, {"high", 2},                         /* nibbles */
-    {"any", 1},                                      /* beside numbers */
+    {"any", 1},                                      /* among numbers */
 };
 
 static bool is_itself(const char *word)
@@ -30,7 +30,7 @@ static uint32_t common_number(const char *word)
     return 0;
 }
 
-/* The n-th of a list, from 0; 0 where it has no more. */
+/* The n-th number of a list, from 0; 0 if the list is shorter. */
 static uint32_t nth_number(const char *numbers, size_t n)
 {
     const char *number = "";
@@ -40,7 +40,7 @@ static uint32_t nth_number(const char *numbers, size_t n)
     return number ? (uint32_t)strtoul(number, NULL, 10) : 0;
 }
 
-/* Those before `end`, or all when it is null. */
+/* Counts words with their own number before `end`, or all if it is null. */
 static size_t count_own(arena *a, const kiln_param *param, const char *end)
 {
     const char *words = param->words;

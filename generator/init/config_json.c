@@ -12,9 +12,9 @@
 
 enum { MOST_BYTES = 1 << 20, MOST_DIGITS = 9, MOST_LISTED = 6 };
 
-/* What the model classes of the package transformers compute beside what config.json says. */
+/* What the model classes of the package transformers compute in addition to config.json. */
 enum {
-    IS_PERMUTED = 1 << 0, /* llama.cpp's GGUF files have other rows of Q and K first */
+    IS_PERMUTED = 1 << 0, /* llama.cpp's GGUF files have the rows of Q and K permuted */
     IS_NEIGHBOURS = 1 << 1,
     IS_PARALLEL = 1 << 2, /* attention and the hidden layer read the same norm's output */
     HAS_QKV_BIAS = 1 << 3,
@@ -28,9 +28,9 @@ enum {
     HAS_JOINED_QKV = 1 << 11,
     HAS_JOINED_GATE = 1 << 12,
     HAS_NO_GATE = 1 << 13,
-    HAS_GELU = 1 << 14, /* the tanh form, whatever hidden_act says */
+    HAS_GELU = 1 << 14, /* the tanh form, regardless of hidden_act */
     HAS_SCALED_EMBEDDING = 1 << 15,
-    HAS_SHIFTED_NORMS = 1 << 16, /* a norm's weight is 1 + what the file has */
+    HAS_SHIFTED_NORMS = 1 << 16, /* a norm's weight is 1 + the file's value */
     HAS_SINKS = 1 << 17,
 };
 
@@ -39,7 +39,7 @@ enum { IS_GEMMA = HAS_GELU | HAS_SCALED_EMBEDDING | HAS_SHIFTED_NORMS };
 typedef struct model_type {
     const char *name;
     unsigned traits;
-    uint32_t head_dim; /* where the file has none; 0: hidden_size / num_attention_heads */
+    uint32_t head_dim; /* if the file has none; 0: hidden_size / num_attention_heads */
 } model_type;
 
 static const model_type types[] = {
@@ -80,13 +80,13 @@ typedef struct reader {
     model_facts *m;
     diagnostics *d;
     model_type type;
-    const yaml_node **read; /* members of root that something depends on, or may repeat */
+    const yaml_node **read; /* members of root that were read, or that only repeat */
     size_t read_count, read_capacity;
 } reader;
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
 
-/* Null where there is none, or it is null. */
+/* Null if there is none, or it is null. */
 static const yaml_node *member(reader *r, const char *key)
 {
     const yaml_node *node = yaml_member(r->root, key);
@@ -180,10 +180,10 @@ static const char *value_text(arena *a, const yaml_node *node)
 
 /* ---- formats ------------------------------------------------------------------------------------------------------ */
 
-/* Formats that families other than linear multiply by. */
+/* Formats of products in families other than linear. */
 static const char own_formats[] = "nf4 nvfp4";
 
-/* GGUF's formats that linear has, and those. */
+/* GGUF's formats in linear, and those. */
 const char *model_formats(arena *a, family_list families)
 {
     text formats = text_new(a);
@@ -227,7 +227,7 @@ static const char *method_text(const reader *r, const yaml_node *q)
     return t.data;
 }
 
-/* What quantization_config names: a format; or null, with a note or a diagnostic. */
+/* quantization_config's format; or null, with a note or a diagnostic. */
 static const char *format_of(reader *r, family_list families, const yaml_node *q)
 {
     const char *formats = list_text(r->arena, model_formats(r->arena, families));
@@ -289,7 +289,7 @@ enum {
     HIDDEN_ROLES = 1 << MODEL_GATE | 1 << MODEL_UP | 1 << MODEL_DOWN,
 };
 
-/* The first one that occurs in a module's name. NO_ROLE: matrices without an item anyhow. */
+/* The first one that occurs in a module's name. NO_ROLE: matrices that get no item. */
 static const struct module {
     const char *part;
     unsigned roles;
@@ -456,7 +456,7 @@ static bool read_numbers(reader *r, sizes *s)
     return ok;
 }
 
-/* Rope's base and how it is scaled: rope_theta and rope_scaling, or rope_parameters, which may differ by type of layer. */
+/* Rope's base and scaling: rope_theta and rope_scaling, or rope_parameters, which may depend on the type of layer. */
 static bool read_rope(reader *r, sizes *s)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
@@ -489,7 +489,7 @@ static bool read_rope(reader *r, sizes *s)
     return true;
 }
 
-/* "full_attention" and "sliding_attention" of each layer. */
+/* "full_attention" and "sliding_attention" per layer. */
 static void read_windows(reader *r)
 {
     const yaml_node *kinds = member(r, "layer_types"), *uses = member(r, "use_sliding_window");
@@ -557,7 +557,7 @@ static void set_hidden(reader *r, model_layer *layer, const char *format, uint64
         w[MODEL_GATE] = w[MODEL_UP];
 }
 
-/* The products of latent attention are in a note, except for the output's. */
+/* Latent attention's products, except the output's, only get a note. */
 static void set_latent(reader *r, const sizes *s, const char *format, model_layer *layer)
 {
     model_facts *m = r->m;
@@ -598,7 +598,7 @@ static void set_attention(reader *r, const char *format, model_layer *layer)
     w[MODEL_OUTPUT] = (model_matrix){format, m->width, q, is_biased && !has_trait(r, HAS_NO_OUTPUT_BIAS)};
 }
 
-/* All keys are read whether or not there is a format, so that none of them is unknown. */
+/* Reads all keys even without a format, so that none of them counts as unknown. */
 static void set_matrices(reader *r, const sizes *s, const char *format, bool has_expert_format)
 {
     model_facts *m = r->m;
@@ -648,7 +648,7 @@ static bool read_experts(reader *r, sizes *s)
     return true;
 }
 
-/* A note, where the value is another than the usual one. */
+/* Adds a note if the value is not the usual one. */
 static const struct need {
     const char *key, *usual, *note;
 } needs[] = {
@@ -673,7 +673,7 @@ static const struct need {
     {"sliding_window_pattern", "", "each layer whose number is a multiple of it has no window"},
 };
 
-/* Keys that change none of the kernels; or the choice of experts, whose products are missing anyhow. */
+/* Keys that change no kernel; or the choice of experts, whose products have a note. */
 static const char harmless_keys[] =
     "architectures transformers_version torch_dtype dtype _name_or_path auto_map bos_token_id eos_token_id "
     "pad_token_id unk_token_id sep_token_id cls_token_id mask_token_id decoder_start_token_id image_token_id "
@@ -730,7 +730,7 @@ static void note_traits(reader *r, const char *format)
             "rope: Q and K are in the order of Hugging Face; a GGUF file of llama.cpp needs 'pairs: neighbours'.");
 }
 
-/* Members that nothing has read: each may change the model. */
+/* Members that were not read: each may change the model. */
 static void note_unknown(reader *r)
 {
     for (const yaml_node *n = r->root->first; n; n = n->next) {
@@ -743,7 +743,7 @@ static void note_unknown(reader *r)
                        quote_text(r->arena, n->key), value_text(r->arena, n));
     }
     if (r->top != r->root)
-        model_note(r->arena, r->m, "These kernels are for the language model, text_config, alone.");
+        model_note(r->arena, r->m, "These kernels are only for the language model, text_config.");
 }
 
 static void note_bfloat16(reader *r, const yaml_node *q)
@@ -820,7 +820,7 @@ static bool read_model(reader *r, family_list families, const char *asked)
     if (r->d->count > before)
         return false;
     m->layers = arena_alloc(r->arena, m->layer_count * sizeof *m->layers);
-    /* Where the file says MXFP4, only experts have it; other weights with --format are the user's own. */
+    /* With MXFP4 in the file only experts have that format; for other weights the user passes --format. */
     const bool has_expert_format = !asked && format && strcmp(format, "mxfp4") == 0;
     set_matrices(r, &s, format, has_expert_format);
     if (has_expert_format)

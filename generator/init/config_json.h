@@ -1,11 +1,11 @@
-/* A Hugging Face model's config.json -> facts. */
+/* Reads facts from a Hugging Face model's config.json. */
 #ifndef INIT_CONFIG_JSON_H
 #define INIT_CONFIG_JSON_H
 
 #include "family/family.h"
 #include "model/facts.h"
 
-/* `format`: of the weights; null: what the file's quantization_config says. False after a diagnostic. */
+/* `format`: of the weights; null: as in the file's quantization_config. False after a diagnostic. */
 bool model_read_json(arena *a, family_list families, const char *path, const char *format, model_facts *m,
                      diagnostics *d);
 

@@ -20,7 +20,7 @@
 
 static const char default_name[] = "appkernels", default_targets[] = "sm_80,sm_87,sm_90,sm_120";
 static const char config_name[] = "kernels.yaml";
-/* Targets of the project, of its kiln and of CMake. */
+/* Names of targets in the project, in its kiln and in CMake. */
 static const char other_targets[] =
     "app emulate verify emulator all clean help install test package edit_cache rebuild_cache m";
 
@@ -35,7 +35,7 @@ typedef struct project {
     const plan *plan;
 } project;
 
-/* Reads the configuration and chooses variants. Returns null, with the diagnostics in *why, if it has errors. */
+/* Reads the configuration and chooses variants. Null, with the diagnostics in *why, if it has errors. */
 static const plan *try_read(const project *p, const char *config, const config_options *options,
                             const char **why)
 {
@@ -52,7 +52,7 @@ static const plan *try_read(const project *p, const char *config, const config_o
     return d.count == 0 ? made : NULL;
 }
 
-/* "kernels.yaml:4:8: error: expected ...": what follows the first "error: ", to the end of the line. */
+/* "kernels.yaml:4:8: error: expected ...": the text after the first "error: ", to the end of the line. */
 static const char *first_error(arena *a, const char *said)
 {
     static const char mark[] = "error: ";
@@ -129,7 +129,7 @@ static bool read_model(project *p)
 
 /* ---- the configuration -------------------------------------------------------------------------------------------- */
 
-/* Whether kiln refuses the item, for a reason that no item before it has. */
+/* Whether kiln rejects the item for a reason that no earlier item has. */
 static bool is_first_refusal(const project *p, size_t i)
 {
     const init_item *items = p->items.items;
@@ -139,7 +139,8 @@ static bool is_first_refusal(const project *p, size_t i)
     return items[i].refusal != NULL;
 }
 
-/* "# - blk.0.attn_output; blk.0.ffn_down: linear: expected ...": the item, and the others that are refused for its reason. */
+/* "# - blk.0.attn_output; blk.0.ffn_down: linear: expected ...": the item, and the others that are rejected for the
+ * same reason. */
 static void add_refusal(const project *p, size_t i, text *out)
 {
     const init_item *items = p->items.items;
@@ -192,7 +193,7 @@ static const plan *try_config(const project *p, const char *config, const char *
     return try_read(p, config, &options, why);
 }
 
-/* Null, or why kiln refuses an item. */
+/* Null, or why kiln rejects an item. */
 static const char *refusal_of(const project *p, const init_item *item)
 {
     const char *why;
@@ -202,7 +203,7 @@ static const char *refusal_of(const project *p, const init_item *item)
     return try_config(p, alone.data, &why) ? NULL : first_error(p->arena, why);
 }
 
-/* Leaves an item the calls that kiln takes; each of the others becomes an item of its own, refused. */
+/* Keeps an item's accepted calls; each of the others becomes a rejected item of its own. */
 static void split_refused(project *p, size_t i)
 {
     const init_item whole = p->items.items[i];
@@ -225,11 +226,11 @@ static void split_refused(project *p, size_t i)
     }
     if (taken.call_count > 0 && taken.call_count < whole.call_count)
         p->items.items[i] = taken;
-    else /* all are refused, or each is taken alone: the item's reason stays */
+    else /* all are rejected, or each is accepted alone: the item's reason stays */
         p->items.count -= whole.call_count - taken.call_count;
 }
 
-/* Items that kiln refuses become comments. */
+/* Turns items that kiln rejects into comments. */
 static bool choose(project *p)
 {
     const char *why;
@@ -285,7 +286,7 @@ static const char *file_path(arena *a, const init_options *options, int file)
     return options->folder ? arena_format(a, "%s/%s", options->folder, names[file]) : names[file];
 }
 
-/* Whether there is anything at the path, even a link to nowhere. */
+/* Whether there is anything at the path, even a dangling link. */
 static bool is_there(const char *path)
 {
     struct stat s;
@@ -298,7 +299,7 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* Whether the folder is there, or can be made in one that is. */
+/* Whether the folder exists, or its parent does. */
 static bool check_folder(arena *a, const init_options *options, diagnostics *d)
 {
     if (!options->folder)
@@ -331,7 +332,7 @@ static bool are_new(arena *a, const init_options *options, diagnostics *d)
     return d->count == before;
 }
 
-/* Never true: a file that was created after the check for existing files is not replaced either. */
+/* Always false: files created after the check for existing files are not replaced either. */
 static bool is_replaceable(const char *front, const char *mark)
 {
     (void)front, (void)mark;
@@ -365,7 +366,7 @@ static bool write_files(arena *a, const init_options *options, const init_texts 
 
 static const char from_sources[] = "-DKILN_SOURCE_DIR=KILN";
 
-/* "-DCMAKE_PREFIX_PATH=PREFIX" of the kiln that runs, where it is installed. */
+/* "-DCMAKE_PREFIX_PATH=PREFIX" of the running kiln, if it is installed. */
 static const char *where_kiln_is(arena *a)
 {
     char path[PATH_MAX];

@@ -9,28 +9,28 @@
 
 /* A null member: not given. */
 typedef struct init_options {
-    const char *folder;  /* made where it is missing; null: the current one */
+    const char *folder;  /* created if missing; null: the current one */
     const char *name;    /* of the bundle */
     const char *targets; /* words joined by commas */
     const char *model;   /* a GGUF file, or a config.json */
-    const char *format;  /* of its weights: a config.json without quantization_config does not say it */
+    const char *format;  /* of its weights, for a config.json without quantization_config */
     bool is_cxx;
 } init_options;
 
 enum { INIT_CONFIG, INIT_LOCK, INIT_CMAKE, INIT_PROGRAM, INIT_FILES };
 
-/* What init_project writes, in memory. */
+/* The files of init_project, in memory. */
 typedef struct init_texts {
     text files[INIT_FILES];
     size_t variant_count;
-    size_t lacking_count; /* lines on what the model needs besides */
+    size_t lacking_count; /* lines on further needs of the model */
 } init_texts;
 
 /* False after diagnostics. */
 bool init_make(arena *a, family_list families, const init_options *options, init_texts *made, diagnostics *d);
 
-/* All files are written, or none, after diagnostics; a file that is there is never replaced. Says what to do next on `out`,
- * unless that is null. */
+/* Writes all files, or none, after diagnostics; never replaces a file. Prints the next steps on `out`, unless that is
+ * null. */
 bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d);
 
 #endif

@@ -8,7 +8,7 @@ typedef struct maker {
     arena *arena;
     model_facts *m;
     init_items *items;
-    uint64_t prompt; /* tokens of a prompt that are read at once; 0: the context is too short for prompts */
+    uint64_t prompt; /* tokens per chunk of a prompt; 0: the context is too short for prompts */
 } maker;
 
 /* ---- items and calls ---------------------------------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void add_roles(const maker *k, uint32_t layer, const model_role *roles, s
     }
 }
 
-/* Gate and up, with the activation where one launch has both. */
+/* Gate and up, with the activation if one launch has both. */
 static void add_hidden(const maker *k, uint32_t layer)
 {
     const model_matrix *all = k->m->layers[layer].matrices, *gate = &all[MODEL_GATE], *up = &all[MODEL_UP],
@@ -281,7 +281,7 @@ static void add_hidden(const maker *k, uint32_t layer)
     add_roles(k, layer, (model_role[]){MODEL_GATE, MODEL_UP}, 2, &like);
 }
 
-/* A product whose result joins the state, if nothing changes it before. */
+/* A product whose result is added to the state, if nothing changes it before. */
 static void add_last(const maker *k, uint32_t layer, model_role role, bool is_changed)
 {
     const product like = {.y = "f32",

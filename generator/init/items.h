@@ -1,4 +1,4 @@
-/* A model's facts -> the items of a configuration, and the calls of a program that tries them. */
+/* Makes a configuration's items from a model's facts, and the calls of a program that tries them. */
 #ifndef INIT_ITEMS_H
 #define INIT_ITEMS_H
 
@@ -24,7 +24,7 @@ typedef struct init_item {
     init_word params[INIT_MOST_WORDS];
     init_call *calls;
     size_t call_count, call_capacity;
-    const char *refusal; /* why kiln does not take it; null: it does */
+    const char *refusal; /* why kiln rejects it; null: accepted */
 } init_item;
 
 typedef struct init_items {
@@ -32,7 +32,7 @@ typedef struct init_items {
     size_t count, capacity;
 } init_items;
 
-/* The items of a model; kiln may refuse some. May add notes. */
+/* Makes a model's items; kiln may reject some. May add notes. */
 void items_of_model(arena *a, model_facts *m, init_items *items);
 
 /* The items of a project without a model. */

@@ -17,7 +17,7 @@ static const char *upper_case(arena *a, const char *name)
     return copy;
 }
 
-/* Adds the lines; `rows` is what @ROWS@ stands for. */
+/* Adds the lines; `rows` replaces @ROWS@. */
 static void add_lines(text *out, const char *const *lines, const program_options *options, const char *rows)
 {
     const struct {
@@ -80,7 +80,7 @@ static const char *constant(const writer *w, const char *family, const char *par
                       arena_format(w->arena, "%s_%s_%s_%s", w->options->name, family, param, value));
 }
 
-/* A number of the model, as C has it. */
+/* A number of the model as a C literal. */
 static const char *real_text(const writer *w, double value)
 {
     char number[40];
@@ -112,7 +112,7 @@ static const char *reads_text(const writer *w, const init_item *item)
                         strstr(epilogue, "glu") ? "g" : "");
 }
 
-/* What stands between `times` and the arguments. */
+/* The text between `times` and the arguments. */
 static const char *linear_text(const writer *w, const init_item *item)
 {
     return arena_format(w->arena, "%s%s'%c', '%c', ", block_text(w, item), reads_text(w, item),
@@ -183,7 +183,7 @@ static void add_row(const writer *w, text *rows, const struct section *s, const 
     text_add(rows, "}},\n");
 }
 
-/* The rows of a family's calls; empty where kiln takes none of its items. */
+/* The rows of a family's calls; empty if kiln accepts none of its items. */
 static const char *rows_of(const writer *w, const struct section *s, const init_items *items)
 {
     text rows = text_new(w->arena);

@@ -1,4 +1,4 @@
-/* Items -> the program that tries them. */
+/* Makes a program that tries the items. */
 #ifndef INIT_PROGRAM_H
 #define INIT_PROGRAM_H
 
@@ -9,7 +9,7 @@ typedef struct program_options {
     bool is_cxx;
 } program_options;
 
-/* m null: the example's program. */
+/* m null: prints the example's program. */
 void program_print(text *out, const init_items *items, const model_facts *m, const program_options *options);
 void program_print_cmake(text *out, const program_options *options);
 

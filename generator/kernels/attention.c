@@ -23,7 +23,7 @@ static const kiln_param params[] = {
     PARAM(BOOL, TUNING, "pack_gqa", NULL, "false",
           "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"),
     PARAM(WORD, CONTRACT, "score", "plain softcap alibi mask", "plain",
-          "what becomes of the scores\ns = scale * q * k becomes s; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
+          "shaping of the scores\ns = scale * q * k becomes s; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
     PARAM(WORD, CONTRACT, "layout", "dense ragged paged", "dense",
           "how sequences lie\ndense: batch strides, one length; ragged: sequences' rows one after the other, with offsets and lengths on the device; paged: the same for Q and O, K and V in pages", .numbers = "1 2 3", .is_later = true),
     PARAM(INT, CONTRACT, "head_dim_v", NULL, "0",
@@ -39,7 +39,7 @@ static const kiln_param params[] = {
     "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + " dim ")"
 
-/* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
+/* Batch strides between these matrices, each with the rows of one head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
 #define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && given(sequences_k_offsets), 1, batch))"
@@ -52,20 +52,20 @@ static const kiln_param params[] = {
     "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
     " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
-/* Parts that the keys of a tile are cut into. With split_k 0 a call without splits has as many as make MOST_BLOCKS thread
- * blocks at most, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
+/* Parts that the keys of a tile are cut into. With split_k 0 and no `splits`, as many as give at most MOST_BLOCKS thread
+ * blocks, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
 #define MOST_BLOCKS "512"
 #define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
 
-/* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
+/* Monotonic in the arguments. With split_k a rule limits tiles to 2^31, and so rows to 2^36. */
 #define MOST_ROWS   "min(" ROWS ", 68719476736)"
 #define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
 #define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
-/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
- * any can take the place of another. */
+/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants need equally many, so
+ * that any variant can replace another. */
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
@@ -77,8 +77,8 @@ static const kiln_arg args[] = {
     {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "sequences, or matrices of each head"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
     {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads consecutive heads of Q"},
-    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O of the longest sequence\na longer one is cut to it"},
-    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V of the longest sequence\na longer one is cut to it"},
+    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O of the longest sequence\nlonger ones are truncated to it"},
+    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V of the longest sequence\nlonger ones are truncated to it"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "factor of scores, usually 1 / sqrt(head_dim)\nat least 0 and finite"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements from row to row"},
     {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements from row to row"},
@@ -103,20 +103,20 @@ static const kiln_arg args[] = {
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, 1 to 256; 0: as suits the device\nthey decide how a variant rounds sums: equal splits give it equal bits on devices of one compute capability, however many multiprocessors they have"},
     {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "first row of each sequence in Q and O\nin increasing order, and the last one's end; null: each has q_length rows"},
     {"sequences_k_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == ragged", "first row of each sequence in K and V\nlikewise; null: sequences are a batch stride apart"},
-    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence\nthe first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
+    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence\nthe first of its rows; null: as many as it has rows, k_length in pages. Later rows are not read"},
     {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences\nat least q_length, and without q_offsets batch * q_length"},
-    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences\nwhere k_offsets counts them; else it does not matter"},
-    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "page of key j: [sequence * stride + j / size]\nwith starts [starts[sequence] + j / size]. Entries behind a sequence's last key are not read"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences\nif k_offsets counts them; otherwise ignored"},
+    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "page of key j: [sequence * stride + j / size]\nwith starts [starts[sequence] + j / size]. Entries after a sequence's last key are not read"},
     {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "first entry of each sequence\nand the end of all, which is not read; null: they are a stride apart"},
     {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
-    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries from sequence to sequence; 0: all share them\nwith starts it does not matter"},
+    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries from sequence to sequence; 0: all share them\nignored with starts"},
     {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages of K and V, a batch stride apart"},
-    {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8\na row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
+    {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8\nrows are contiguous: vLLM's keys split into groups of x elements are not supported"},
     {"k_codes", KILN_ARG_IN, "i8", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, "kv != same", "K: signed bytes, or e4m3 numbers"},
     {"v_codes", KILN_ARG_IN, "i8", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv != same", "V, likewise"},
-    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: what codes are multiplied by\nat least 0 and finite, which nothing checks"},
-    {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: what codes are multiplied by\nat least 0 and finite, which nothing checks"},
-    {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "of each key and head of K: what codes are multiplied by"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: the factor of its codes\nat least 0 and finite, not checked"},
+    {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: the factor of its codes\nat least 0 and finite, not checked"},
+    {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "of each key and head of K: the factor of its codes"},
     {"v_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "the same for V, with the same strides"},
     {"scale_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "kv == int8_token", "scales from key to key"},
     {"scale_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from batch to batch, or from page to page"},
@@ -132,7 +132,7 @@ static const kiln_arg args[] = {
 
 #define LONGEST "1073741824"
 #define WIDEST  "536870912"
-/* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
+/* A tile's rows: a head's queries; with pack_gqa, those of the heads that share a head of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
@@ -193,15 +193,15 @@ static const kiln_rule rules[] = {
 #define KV_BYTES    "select(kv == same, " TYPE_BYTES ", 1)"
 #define SCALE_BYTES "select(kv == int8_token, 8, 0)" /* of a key */
 
-/* Of a thread block: its part of the keys. */
+/* A thread block's part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
-/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; else some of them begin last, and the
- * launch takes as long as if it had another wave of thread blocks. */
+/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; otherwise some of them begin last,
+ * and the launch takes as long as with another wave of thread blocks. */
 #define IS_UNORDERED "causal && split_k != 1 && q_length > tile_q"
 #define WAVES        "ceil_div(" TILES_X " * " PARTS " * " HEADS " * batch, max(1, multiprocessors * blocks_per_multiprocessor))"
 #define LENGTH       PART_KEYS " + select(" IS_UNORDERED ", " PART_KEYS " / max(1, " WAVES "), 0)"
 
-/* Q and O of all layouts but dense are rows of sequences one after the other; pages hold K and V. */
+/* In all layouts except dense, Q and O are rows of concatenated sequences; pages hold K and V. */
 static const kiln_dense dense[] = {
     {"q", "batch, q_length, q_heads, head_dim", "q_batch_stride q_row_stride q_head_stride", "layout == dense"},
     {"out", "batch, q_length, q_heads, " DIM_V, "out_batch_stride out_row_stride out_head_stride", "layout == dense"},
@@ -299,7 +299,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
     }
 }
 
-/* Only what is known before a launch; f may be null. */
+/* Computes what is known before a launch; f may be null. */
 static attention geometry(ptx_fn *f, const kiln_variant *v)
 {
     static const char *const layout_words[] = {"dense", "ragged", "paged", NULL};
@@ -411,7 +411,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_plain = a.shaping == ATTENTION_PLAIN, is_dense = a.layout == ATTENTION_DENSE;
     of->shape(s, &a);
     const uint32_t bytes = s->shared_bytes + SPLIT_SHARED_BYTES * is_split + attention_pages_bytes(&a);
-    /* Below sm_80 registers hold what is being copied, too. */
+    /* Below sm_80 registers also hold the copies in flight. */
     const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
     s->min_sm = is_mma && (a.type == PTX_BF16 || is_wide || is_tight || bytes > SHARED_SM_75) ? 80 : 75;
     /* clang-format off */
@@ -480,7 +480,7 @@ static const kiln_bound bounds[] = {
     {"kv not same",
      "k_j and v_j are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. This holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511"},
     {"kv int8_token",
-     "in t alone |v_j| stands for |code of v_j| / 32 in f16 on tensor cores, else for the larger of |v_j| and |code of v_j|"},
+     "only in t, |v_j| means |code of v_j| / 32 in f16 on tensor cores, and otherwise the larger of |v_j| and |code of v_j|"},
     {NULL, NULL}};
 
 const kiln_family attention_family = {

@@ -1,11 +1,11 @@
-/* What the strategies of attention share: arguments, and a thread block's tile. */
+/* Shared by attention's strategies: arguments, and a thread block's tile. */
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
 
 #include "device/codes.h"
 #include <kiln/author/family.h>
 
-/* Rows, keys or columns: a matrix of ldmatrix has eight rows, and of each 16 bytes; a page has a multiple of eight rows. */
+/* Rows, keys or columns: a matrix of ldmatrix has eight rows of 16 bytes; a page has a multiple of eight rows. */
 enum { OCTET = 8 };
 
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
@@ -29,7 +29,7 @@ typedef enum attention_shaping {
     ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
 } attention_shaping;
 
-/* K and V: of Q's type, or codes of 8 bits times scales, of a head or of each key of it. */
+/* K and V: in Q's type, or 8-bit codes with a scale per head or per key. */
 typedef enum attention_kv {
     ATTENTION_SAME,
     ATTENTION_E4M3,
@@ -37,14 +37,14 @@ typedef enum attention_kv {
     ATTENTION_INT8_TOKEN
 } attention_kv;
 
-/* A tile's number in its head, and the head that the grid counts: of Q, with pack_gqa of K and V. U32. */
+/* A tile's number in its head, and the head in the grid's order: of Q, with pack_gqa of K and V. U32. */
 typedef struct attention_block {
     ptx_val tile, head;
 } attention_block;
 
 typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
-/* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
+/* A thread block makes tile_q rows of O for one head of one batch, and loops over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
@@ -64,28 +64,28 @@ typedef struct attention {
     ptx_val q_length, k_length;          /* of the sequence; U32 */
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
-    attention_block block;               /* where attention_order_blocks gives one */
-    /* attention_find_before, U64: rows of O before these, as a workspace counts them and as lse does; and rows of a head in
-     * lse, U32. */
+    attention_block block;               /* set by attention_order_blocks */
+    /* attention_find_before, U64: earlier rows of O, in the order of the workspace and of lse; and rows of a head in lse,
+     * U32. */
     ptx_val before, log_before, log_rows;
     ptx_val first; /* the tile's first row */
     /* attention_find_sequence: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
-    ptx_val q_offsets, q_rows;       /* not of dense ones */
-    ptx_val kv_batch;                /* of ragged ones, by whose batch stride K and V begin; U32 */
+    ptx_val q_offsets, q_rows;       /* null in the dense layout */
+    ptx_val kv_batch;                /* ragged: selects K and V by their batch stride; U32 */
     /* attention_pages.h: */
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
-    ptx_val octets;                 /* of the tile that copies are for; U32 */
+    ptx_val octets;                 /* of the tile being copied; U32 */
     /* attention_score.h, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
-    ptx_val diagonal;       /* the key at which query 0 stands; S32 */
-    ptx_val first_key, end; /* of this part, as keys are counted */
-    ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
+    ptx_val diagonal;       /* the own key of query 0; S32 */
+    ptx_val first_key, end; /* of this part, in counted keys */
+    ptx_val kept, gap;      /* counted keys from `kept` on have numbers `gap` higher */
     ptx_val full_first,
-        full_count; /* tiles that begin at the first, or fewer keys after it, are seen by all queries */
-    /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
+        full_count; /* all queries see tiles that begin fewer keys than this after the first */
+    /* attention_score.h: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
@@ -93,37 +93,37 @@ typedef struct attention {
     /* With split_k, attention_split.h: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
-    ptx_val tiles, tile; /* of a head; this one counted over all heads and batches */
+    ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
 } attention;
 
-/* Sets `block` where tiles do not begin in the order of the grid. */
+/* Sets `block` if tiles do not begin in grid order. */
 void attention_order_blocks(attention *a);
 
-/* See attention_block. With split_k, attention_find_tile sets parts, part and tiles, too. */
+/* Finds attention_block. With split_k, attention_find_tile also sets parts, part and tiles. */
 ptx_val attention_find_tile(attention *a);
 ptx_val attention_grid_head(const attention *a);
 
-/* Takes the layout's arguments, and finds this thread block's sequence: its lengths, and where its rows are. Where sequences
- * have lengths of their own, these are on the device, so that a captured graph serves sequences that grow: q_length and k_length
- * are only the most, by which grid and parts are made. */
+/* Reads the layout's arguments, and finds this thread block's sequence: its lengths, and its rows. Lengths per sequence are
+ * on the device, so that a captured graph serves growing sequences: q_length and k_length are then only the maxima, for grid
+ * and parts. */
 void attention_find_sequence(attention *a);
 
-/* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
+/* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, where they would occupy registers. */
 void attention_find_before(attention *a);
 
-/* The head of Q that a row belongs to, U32. */
+/* Returns a row's head of Q, U32. */
 ptx_val attention_head_of(const attention *a, ptx_val row);
 
-/* `at`, moved to a row. */
+/* Moves `at` to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
-/* Points to a row's log-sum-exp. */
+/* Returns a pointer to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
 /* Bytes of an element. */
 uint32_t attention_bytes(const attention_matrix *m);
 
-/* x + n, in no instruction where n is 0. */
+/* x + n, without an instruction if n is 0. */
 static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 {
     return n == 0 ? x : ptx_add(f, x, n);
@@ -131,21 +131,21 @@ static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-/* K and V as codes of 8 bits are bytes in shared memory, and become numbers on their way into registers. A head's scale of K is a
+/* 8-bit codes of K and V are bytes in shared memory, and are decoded into registers. A head's scale of K is a
  * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
  * before they are shaped, those of V weights before they are rounded. */
 
-/* Whether the scales are those of heads, and not of keys. */
+/* Whether scales are per head, not per key. */
 bool attention_has_head_scales(const attention *a);
 
-/* Codes of K, or of V, as a kernel takes them in elements of `type`, F16 or BF16. */
+/* Codes of K, or of V, decoded to `type`, F16 or BF16. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
-/* A head's scale, F32, by a pointer to that of the first. */
+/* Loads a head's scale, F32, given a pointer to the first head's. */
 ptx_val attention_head_scale(const attention *a, ptx_val scales);
 
-/* What the scale of a key of V is multiplied by, for its codes to be divided by it: a power of two. Weights in F16 that are
- * multiplied by V's scales are as far from its ends as V's rows are. */
+/* A power of two by which a V scale is multiplied and V's codes are divided. It keeps F16 weights that are multiplied by V's
+ * scales as far from overflow as V's rows are. */
 double attention_value_factor(const attention *a);
 
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
-/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
- * neighbouring units, and each thread the units of its row that are a team apart: these offsets are constants. Where U is odd,
- * units go to threads one by one, row after row. From one unit of a thread to its next the step is always the same, except at
- * the end of a row. */
+/* A row has U units of 16 bytes. If U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
+ * neighbouring units, and each thread the units of its row that are a team apart: these offsets are constants. If U is odd,
+ * threads take units one by one, row after row. A thread's step from one unit to its next is always the same, except at the
+ * end of a row. */
 #include "attention_copy.h"
 #include "attention_pages.h"
 #include "device/copy.h"
@@ -11,8 +11,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* How many threads take neighbouring units of a row: 8, 4 or 2; as many as there are units if that is odd. At least eight rows are
- * taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
+/* Threads that take neighbouring units of a row: 8, 4 or 2; all units' if their number is odd. At least eight rows are taken
+ * at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
@@ -68,8 +68,8 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by.threads / team / rows};
 }
 
-/* Stores what a unit of codes becomes. Where rows have no padding, neighbouring lanes store 64 bytes apart: then every other pair
- * of them begins with the second half, so that four lanes have not the same banks but two. */
+/* Stores a unit of decoded codes. Without padding, neighbouring lanes store 64 bytes apart: then every other pair of lanes
+ * begins with the second half, so that two lanes share banks, not four. */
 static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_BYTES])
 {
     enum { HALF = UNIT_BYTES / 2, HALF_BYTES = HALF * 4 };
@@ -90,7 +90,7 @@ static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_B
         ptx_store_vec(f, 4, ptx_at_bytes(f, halves[i / HALF], i % HALF * 4), &x[i], PTX_PLAIN);
 }
 
-/* Copies a unit of elements, or zeros where they are out of bounds. */
+/* Copies a unit of elements, or zeros if out of bounds. */
 static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
     const attention_copier *by = &p->by;
@@ -162,13 +162,13 @@ static void copy_even(const attention_panel *p, ptx_val row, bool has_end, ptx_v
 
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
 
-/* A thread's unit, and its way to the next one. */
+/* A thread's unit, and the step to its next one. */
 typedef struct walk {
     ptx_val from; /* the panel's first column */
     ptx_val row, column, at;
     ptx_val to;           /* without the units before it: only the padding before its row */
-    bool has_hops;        /* else the next unit is found from its row and column */
-    ptx_val within, over; /* hops, bytes of global memory: without and with one more row */
+    bool has_hops;        /* else the next unit is computed from its row and column */
+    ptx_val within, over; /* hops, bytes of global memory: within a row and into the next */
 } walk;
 
 static void find_unit(const attention_panel *p, walk *w)
@@ -188,7 +188,7 @@ static void init_hops(const attention_panel *p, walk *w)
     w->over = ptx_sub(f, ptx_add(f, w->within, row), units * UNIT_BYTES);
 }
 
-/* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
+/* Advances by the number of threads. If hops are enough, only a bounds check needs the row. */
 static void step(const attention_panel *p, bool has_row, walk *w)
 {
     ptx_fn *f = p->by.a->f;
@@ -268,8 +268,8 @@ void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
     ptx_fn *f = p->by.a->f;
     void (*const copy)(const attention_panel *, ptx_val, bool, ptx_val) =
         p->row_units % 2 == 0 ? copy_even : copy_odd;
-    /* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
-     * bounds, and all warps go through both. */
+    /* In asynchronous copies a bounds check takes an instruction or two. For a few copies ptxas would predicate both paths,
+     * one without checks, and all warps would run both. */
     if (!p->by.widens && p->rows * p->row_units <= FEW * p->by.threads && ptx_has_sm(f, 80)) {
         copy(p, row, true, element);
         return;
@@ -290,7 +290,7 @@ void attention_copy_rows(const attention_panel *p, ptx_val row)
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */
 
-/* From key `first` of the tile on, one of K and one of V per thread. */
+/* Copies scales from key `first` of the tile on, one of K and one of V per thread. */
 static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row)
 {
     enum { SCALE_BYTES = 4 };

@@ -1,4 +1,4 @@
-/* Copies rows of Q, K and V into shared memory, and rows of O out of it, 16 bytes at a time. */
+/* Copies rows of Q, K and V into shared memory, and rows of O from it, 16 bytes at a time. */
 #ifndef KERNELS_ATTENTION_COPY_H
 #define KERNELS_ATTENTION_COPY_H
 
@@ -8,16 +8,16 @@
 typedef struct attention_copier {
     const attention *a;
     uint32_t threads;
-    bool widens; /* elements to F32, in registers; else copies are in the background where they can be */
+    bool widens; /* elements to F32, in registers; else copies are asynchronous if possible */
     ptx_val tid;
 } attention_copier;
 
-/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It lies in strips: rows 4 to 7
- * of every eight have the two units of a strip in the other order, and a gap may follow a strip. A lane finds its row once; from
- * strip to strip it is a constant. An odd number of units has no strips: such rows have no bank conflict anyway. */
+/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It has strips: rows 4 to 7
+ * of every eight have the two units of a strip swapped, and a gap may follow a strip. A lane finds its row once; from strip
+ * to strip it adds a constant. An odd number of units has no strips: such rows have no bank conflicts anyway. */
 layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
 
-/* `at`, moved to a row, which may be in a page of the tile that copies are for. */
+/* Moves `at` to a row, which may be in a page of the tile being copied. */
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
 /* A panel: some columns of some rows of a matrix, and its destination. */
@@ -34,16 +34,16 @@ typedef struct attention_panel {
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, layout lines);
 
-/* Copies the panel whose first row is `row`, and whose first column is `element`, or 0; rows from the matrix's end on are zeros. */
+/* Copies the panel whose first row is `row`, and whose first column is `element`, or 0; rows past the matrix's end are zeros. */
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element);
 void attention_copy_rows(const attention_panel *p, ptx_val row);
 
-/* With a scale for each key: copies those of K, of `rows` rows from `row` on, and after them those of V. From the end on they
- * are 0. */
+/* Copies the scales of K, of `rows` rows from `row` on, and after them those of V, if keys have scales. Past the end they are
+ * 0. */
 void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row);
 
-/* Stores `rows` rows of O from shared memory, from the tile's row `first` on. `threads` threads share them, of which this is number
- * `thread`. */
+/* Stores `rows` rows of O from shared memory, from the tile's row `first` on. `threads` threads share them, of which this is
+ * number `thread`. */
 void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first, uint32_t rows,
                           ptx_val thread, uint32_t threads);
 

@@ -1,13 +1,13 @@
-/* attention on tensor cores for few queries: a tile of 16 rows, of one head or of all heads that share one of K and V.
+/* attention on tensor cores for few queries: a tile of 16 rows, of one head or of all heads that share a head of K and V.
  *
- * All four warps have the same 16 rows, and each takes 16 of every 64 keys. A warp copies its keys itself, into a ring of its
- * own: K of a tile, V of it, K of the next. It waits for nobody: there is no barrier of the thread block among the keys. In the
- * end the warps leave their sums in shared memory, where rings were, and all threads join them: see attention_split.h.
+ * All four warps have the same 16 rows, and each takes 16 of every 64 keys. A warp copies its own keys, into its own ring: K
+ * of a tile, V of it, K of the next. The loop over the keys has no block-wide barrier. At the end the warps leave their sums
+ * in shared memory, over the rings, and all threads join them: see attention_split.h.
  *
- * BYTES ON THE WAY. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its warps
- * calculate or wait. A warp by itself takes at most 1200 cycles for a tile at head_dim 128, so that four go through 27 bytes
- * in a cycle: twice what an H100 has for a multiprocessor. Codes of 8 bits are half of these bytes, and a warp by itself takes at
- * most 1700 cycles for a tile of them: the eight that registers leave room for go through 19 bytes in a cycle.
+ * BYTES IN FLIGHT. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its
+ * warps calculate or wait. A lone warp takes at most 1200 cycles for a tile at head_dim 128, so that four process 27 bytes
+ * per cycle: twice an H100's bandwidth per multiprocessor. 8-bit codes are half of these bytes, and a lone warp takes at most
+ * 1700 cycles for a tile of them: the eight that fit by registers process 19 bytes per cycle.
  */
 #include "attention_warp.h"
 #include "device/copy.h"
@@ -19,7 +19,7 @@ enum {
     THREADS = WARPS * WARP_LANES,
     WARP_KEYS = 16, /* of a tile */
     MOST_STAGES = 5,
-    STATIC_BYTES = 512 /* of shared memory: of what joins parts, and of a tile's pages */
+    STATIC_BYTES = 512 /* of shared memory: for joining parts, and a tile's pages */
 };
 
 typedef struct decode {
@@ -28,7 +28,7 @@ typedef struct decode {
     ptx_val warp, ahead;       /* its number, and its first key of a tile */
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
     ptx_val scales, scales_at; /* with a scale for each key: of the first stage; the lane's */
-    ptx_val stage, free_stage; /* offsets of the next one to read, and of the one before it */
+    ptx_val stage, free_stage; /* offsets of the next stage to read, and of the previous one */
 } decode;
 
 static uint32_t bytes(const decode *d)
@@ -39,7 +39,7 @@ static uint32_t bytes(const decode *d)
     return d->q_bytes + (rings > records ? rings : records);
 }
 
-/* As many stages as fit, on sm_75 too where head_dim is not more than 128. */
+/* As many stages as fit, on sm_75 too if head_dim is at most 128. */
 static decode geometry(attention *a)
 {
     decode d = {.m = attention_warp_geometry(a, 1, WARP_KEYS), .stages = MOST_STAGES};
@@ -54,7 +54,7 @@ static decode geometry(attention *a)
 
 /* ---- the ring -------------------------------------------------------------------------------------------------------- */
 
-/* Starts to copy the stage that comes `count` stages after K of the tile at `counted`. */
+/* Starts to copy the stage `count` stages after K of the tile at `counted`. */
 static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
 {
     attention_warp *m = &d->m;
@@ -76,7 +76,7 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     copy_commit(f);
 }
 
-/* Waits for the next stage, and has the one before it, which all lanes have read, filled again. */
+/* Waits for the next stage, and refills the previous one, which all lanes have read. */
 static void next_stage(decode *d, ptx_val counted, uint32_t is_v)
 {
     ptx_fn *f = d->m.a->f;
@@ -169,7 +169,7 @@ static void emit(attention *a)
     attention_add_tiles(&d.m, &d.ahead, add_tile, &d);
     ptx_barrier(f);
     ptx_val records = shared_at(f, PTX_F32, d.m.shared, d.q_bytes);
-    /* Each warp leaves the sums of its keys where the rings were. */
+    /* Each warp stores the sums of its keys over the rings. */
     const attention_slices slices = attention_warp_slices(&d.m);
     const uint32_t numbers = attention_shared_record(a);
     ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.warp, a->tile_q, in_warp);

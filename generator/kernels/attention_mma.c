@@ -1,18 +1,18 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes a block of 16 rows of O. It makes two where registers allow, so that a fragment of K or V serves 32 rows:
- * with one, loads of fragments keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But
- * tile_q 32 would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread
- * block go over the keys together, in tiles of tile_k.
+ * A warp makes a block of 16 rows of O. It makes two if registers allow, so that a fragment of K or V serves 32 rows: with
+ * one, fragment loads keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But tile_q 32
+ * would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread block process
+ * the keys together, in tiles of tile_k.
  *
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
- * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers.
+ * the second; from sm_80 on by cp.async. A tile takes two barriers.
  *
- * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
- * that have masked scores, these become -inf after the product.
+ * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q past the last, are zeros in shared memory. In tiles
+ * with masked scores, these become -inf after the product.
  *
- * INSTRUCTIONS. A score takes at least 4.5, besides the products: a maximum, an fma, an exponential, an addition and half of a
- * conversion. Scaling the sums of O would take head_dim / 64 more, and is done only where a largest score has grown enough.
+ * INSTRUCTIONS. Besides the products, a score takes at least 4.5: a maximum, an fma, an exponential, an addition and half of
+ * a conversion. Scaling the sums of O would take head_dim / 64 more, and is done only when a largest score has grown enough.
  */
 #include "attention_warp.h"
 #include "device/lanes.h"
@@ -22,8 +22,8 @@ typedef attention_warp warp;
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-/* The head_dim up to which registers hold two blocks. Decoded codes, scales of keys and elements of a mask
- * take registers too. */
+/* The largest head_dim for which registers hold two blocks. Decoded codes, scales of keys and elements of a mask take
+ * registers too. */
 static uint32_t most_of_two(const attention *a)
 {
     enum { MOST_BESIDE_OTHERS = 64 };

@@ -1,6 +1,6 @@
-/* An octet's entry is two U64, in bytes: where its rows of K begin, and those of V; with a scale for each key four, the third
- * for those. Behind the entries each thread that makes
- * some has two U32 of its own, for want of registers: the reciprocal of the page size, and the sequence's first page. */
+/* An octet's entry is two U64, in bytes: the offsets of its rows of K, and of V; with a scale for each key four, the third
+ * for the scales. After the entries each thread that builds some has two U32 of its own, to save registers: the reciprocal of
+ * the page size, and the sequence's first page. */
 #include "attention_pages.h"
 #include "attention_score.h"
 #include "device/shared.h"
@@ -22,7 +22,7 @@ uint32_t attention_pages_bytes(const attention *a)
     return a->layout == ATTENTION_PAGED ? entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES : 0;
 }
 
-/* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */
+/* This thread's octet of a tile: recomputed rather than kept. A number past the last means none. */
 static ptx_val octet_of(const attention_pages *p)
 {
     ptx_fn *f = p->a->f;
@@ -41,12 +41,12 @@ static ptx_val own_numbers(const attention_pages *p)
     return shared_at(f, PTX_U32, at, entries_bytes(p->a));
 }
 
-/* Where this thread's octet of a tile is: an entry of the table, and a row of its page. */
+/* The place of this thread's octet of a tile: an entry of the table, and a row of its page. */
 typedef struct place {
     ptx_val key, entry, row;
 } place;
 
-/* The reciprocal is short by 9/8 at most, and a key below 2^30: so the quotient is short by one at most. */
+/* The reciprocal is short by 9/8 at most, and a key is below 2^30: so the quotient is short by one at most. */
 static place find_octet(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
@@ -63,7 +63,7 @@ static place find_octet(const attention_pages *p, ptx_val counted)
     return (place){key, entry, row};
 }
 
-/* Fetches the page of this thread's octet of a tile. Pages behind the last key are not looked up. */
+/* Fetches the page of this thread's octet of a tile. Pages past the last key are not read. */
 static void fetch(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
@@ -90,7 +90,7 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m,
     return bytes == 1 ? elements : ptx_mul(f, elements, bytes);
 }
 
-/* And fetches the pages of the next tile. The row is found again when the page has come. */
+/* Also fetches the pages of the next tile. The row is recomputed when the page arrives. */
 static void lay_out(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;

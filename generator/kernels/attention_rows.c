@@ -34,7 +34,7 @@ static total init_total(const attention *a, attention_rows *rows)
     return (total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
 }
 
-/* The offset of an octet of a block; after the last, that of its rows' numbers. */
+/* The offset of an octet of a block; past the last, that of its rows' numbers. */
 static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
 {
     return (block * (t->rows->sums.octets + 1) + octet) * NUMBERS;
@@ -52,7 +52,7 @@ static void clear(const total *t)
                           n < s->octets ? zeros : rows, PTX_PLAIN);
 }
 
-/* Adds the sums of weights of a block; gets the factor by which the total of each of its rows shrinks. */
+/* Adds the sums of weights of a block; returns the factors by which the totals of its rows shrink. */
 static void add_rows(const total *t, const softmax_row row[2], ptx_val at, ptx_val shrink[2])
 {
     ptx_fn *f = t->a->f;
@@ -85,9 +85,9 @@ static void add_octets(const total *t, ptx_val octets[][4], uint32_t count, ptx_
     }
 }
 
-/* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. Where ptxas knows that addresses differ, it
- * loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does not know:
- * min(thread blocks, 1). */
+/* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. If ptxas knew that the addresses differ,
+ * it would load everything at once, and have no registers for anything else. So offsets are multiplied by a one that ptxas
+ * cannot know: min(thread blocks, 1). */
 static void add_chunk(const total *t)
 {
     ptx_fn *f = t->a->f;
@@ -121,7 +121,7 @@ static void take(const total *t)
     }
 }
 
-/* Does something with all totals, where there are more keys than one chunk takes. */
+/* Applies a function to all totals, if there are more keys than one chunk. */
 static void where_long(const attention *a, const total totals[], uint32_t count, uint32_t chunk_keys,
                        void (*what)(const total *t))
 {

@@ -1,15 +1,15 @@
-/* KEYS. Query i stands at key p = i + k_length - q_length + causal_offset. It sees the keys j below k_length with
- * j - p < window_right and p - j < window_left, where a limit of 0 is none and causal is a window_right of 1; window_left
- * does not hide the first_keys.
+/* KEYS. Query i's own key is p = i + k_length - q_length + causal_offset. It sees the keys j below k_length with j - p <
+ * window_right and p - j < window_left, where a limit of 0 is none and causal is a window_right of 1; window_left does not
+ * hide the first_keys.
  *
- * So a tile of queries has a window of keys, and some first keys in front of it. They are counted without the gap between
- * the two, which is a multiple of tile_k; parts share what is counted. First keys fill whole tiles: what they have too much
- * is masked.
+ * So a tile of queries has a window of keys, and some first keys before it. Counted keys omit the gap between the
+ * two, which is a multiple of tile_k; parts share the counted keys. First keys fill whole tiles: the excess is
+ * masked.
  *
- * RANGE. Lengths are at most 2^30, limits and the offset 2^29: positions, and a limit more or less, are S32.
+ * RANGE. Lengths are at most 2^30, limits and the offset 2^29: positions, plus or minus a limit, are S32.
  *
- * POWERS OF TWO. The softmax is made of them, so a shaped score is one times log2(e), and `factor` is 1. What is multiplied by
- * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
+ * POWERS OF TWO. The softmax uses base 2, so a shaped score is multiplied by log2(e), and `factor` is 1. `inner` is the
+ * earlier factor scale * log2(e). A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` includes 2 / softcap.
  */
 #include "attention_score.h"
 #include "device/narrow.h"
@@ -18,7 +18,7 @@
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
-/* The key at which a row's query stands, S32; it may be none. */
+/* The own key of a row's query, S32; it may not exist. */
 static ptx_val own_key(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
@@ -63,8 +63,8 @@ static ptx_val round_down(const attention *a, ptx_val keys)
     return ptx_and(a->f, keys, ~(a->tile_k - 1));
 }
 
-/* The keys that parts share. With split_k 0, and of sequences with lengths of their own, it is the most that any tile of any
- * of them may have: so their parts, and with them the bits of the result, do not depend on each other. */
+/* The keys that parts share. With split_k 0, or with lengths per sequence, it is the maximum over all tiles and sequences: so
+ * their parts, and with them the bits of the result, do not depend on each other. */
 static ptx_val shared_keys(const attention *a)
 {
     ptx_fn *f = a->f;
@@ -126,7 +126,7 @@ static void hide_unless(const attention *a, ptx_val is_seen, ptx_val score)
     ptx_set(a->f, score, ptx_select(a->f, is_seen, score, softmax_none(a->wide)));
 }
 
-/* Sets scores to -inf where their row does not see the key. */
+/* Sets scores to -inf if their row does not see the key. */
 static void mask_scores(const attention *a, ptx_val key, const attention_scores *s)
 {
     ptx_fn *f = a->f;
@@ -220,8 +220,8 @@ static void add_distances(const attention *a, const attention_scores *s, uint32_
     }
 }
 
-/* Elements for keys that no query of the tile sees are not read. -infinity replaces the score, since added to
- * a NaN or +infinity it would give a NaN. */
+/* Does not read elements for keys that no query of the tile sees. A mask's -infinity replaces the score, since added to a NaN
+ * or +infinity it would give a NaN. */
 static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;

@@ -1,5 +1,5 @@
-/* Which keys a thread block of attention goes over, which of them a row sees, and what becomes of a score between the product and
- * the softmax: a cap, ALiBi's distance, or an added mask. */
+/* The keys of a thread block of attention, the keys that a row sees, and the shaping of a score between the product and the
+ * softmax: a cap, ALiBi's distance, or an added mask. */
 #ifndef KERNELS_ATTENTION_SCORE_H
 #define KERNELS_ATTENTION_SCORE_H
 
@@ -9,11 +9,11 @@
 /* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
 void attention_find_keys(attention *a);
 
-/* The number of the key that is counted as `counted`, U32. */
+/* The number of the counted key `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 
-/* A lane's scores of some rows: score[r][i] is that of row[r] and of key first + offset[i]. Rows are numbers of the tile's
- * head, keys U32. */
+/* A lane's scores of some rows: score[r][i] is for row[r] and key first + offset[i]. Rows are numbers in the tile's head,
+ * keys U32. */
 enum { ATTENTION_MOST_ROWS = 8, ATTENTION_MOST_SCORES = 32 };
 typedef struct attention_scores {
     uint32_t rows, count;
@@ -23,21 +23,21 @@ typedef struct attention_scores {
     ptx_val score[ATTENTION_MOST_ROWS][ATTENTION_MOST_SCORES]; /* variables */
 } attention_scores;
 
-/* Declares the parameters of the shaping, behind all others, and finds factor and Q's end. With scale 0 Q is zeros and the scale
- * that of 1, so that a mask's -inf stays -inf. */
+/* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q is zeros and the
+ * scale that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* Shapes the scores of the tile_k keys from `key` on, of which `factor` then makes powers of two, and sets those to -inf whose row does
- * not see the key. `find` finds them where they are needed, since rows and keys would take registers, or once. */
+/* Shapes the scores of the tile_k keys from `key` on, as exponents before `factor`, and sets those to -inf whose row does not
+ * see the key. `find` finds them at each use, since rows and keys would take registers, or once. */
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
                               void (*find)(void *of, ptx_val key, attention_scores *s), void *of);
 
-/* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is what their sums of V have to be multiplied by
- * beside their share, with V's scale of the head. */
+/* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is the factor for their sums of V in addition to their
+ * share, including V's scale of the head. */
 void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
                          uint32_t count);
 
-/* Where `is_here` holds, stores the log-sum-exp of a row, if it is asked for. */
+/* If `is_here` holds, stores the log-sum-exp of a row, if requested. */
 void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);
 
 #endif

@@ -1,18 +1,18 @@
 /* attention on CUDA cores: f32 and f64; f16 and bf16 widened to f32.
  *
  * A thread block of 128 threads makes tile_q rows of O; each group of 16 lanes makes an eighth of them. A lane has its
- * group's rows and every sixteenth key of the scores of a tile, and of O the same rows and every sixteenth vector of
- * columns. Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in
- * panels of 32 along head_dim, then V in the same bytes, in panels of some keys over all of head_dim. Q is read again, from
- * the L2 cache, for every tile of keys. K and V are read once per tile of queries, and only keys that some query sees. So
- * every head_dim fits into less than 48 KB.
+ * group's rows and every sixteenth key of the scores of a tile, and the same rows and every sixteenth vector of columns of O.
+ * Both products are sums of outer products in registers. Their operands come through shared memory: Q and K in panels of 32
+ * along head_dim, then V in the same bytes, in panels of some keys over all of head_dim. Q is read again, from the L2 cache,
+ * for every tile of keys. K and V are read once per tile of queries, and only keys that some query sees. So every head_dim
+ * fits into less than 48 KB.
  *
- * A group exchanges weights through shared memory of its own; the barrier before V orders that.
+ * A group exchanges weights through its own shared memory; the barrier before V orders that.
  *
  * BANKS. Panels of Q and K have rows of an odd number of 16-byte units: eight lanes that read the same unit of eight
  * neighbouring rows have no bank conflict. The 16 lanes of a group share their rows of Q, and read one address.
  *
- * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. Masked
+ * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q past the last, are zeros in shared memory. Masked
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
@@ -39,7 +39,7 @@ typedef struct simt {
     attention *a;
     uint32_t keys;        /* a lane's, of a tile */
     uint32_t bytes, unit; /* of a wide element; wide elements in 16 bytes */
-    bool is_ragged;       /* the last vector of some lanes is beyond the row */
+    bool is_ragged;       /* the last vector of some lanes is out of bounds */
     uint32_t panel_keys;  /* of V */
     uint32_t group_bytes; /* of weights of a group's rows */
     uint32_t row_bytes;   /* of panels of Q and K */
@@ -157,7 +157,7 @@ static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val
     return scale;
 }
 
-/* And loads the scales of V. */
+/* Also loads the scales of V. */
 static void scale_scores(simt *s, ptx_val key)
 {
     ptx_val mine = ptx_add(s->a->f, key, s->lane);
@@ -197,7 +197,7 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-/* Loads the lane's columns of a row, of which these are the addresses of the first and the last vector. */
+/* Loads the lane's columns of a row, given the addresses of the first and the last vector. */
 static void load_columns(simt *s, ptx_val first, ptx_val last, uint32_t byte, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->a->f;
@@ -345,7 +345,7 @@ static void init_thread(simt *s)
     ptx_val of_lane = ptx_mad(f, s->lane, s->bytes, of_group);
     s->weights = ptx_add(f, of_lane, weights_start);
     s->v_from = ptx_mad(f, s->lane, s->o.width * s->bytes, s->stage);
-    if (s->is_ragged) { /* beyond the last column it is repeated, and not stored */
+    if (s->is_ragged) { /* past the last column it is repeated, and not stored */
         ptx_val number = ptx_add(f, s->lane, (s->o.count - 1) * GROUP_LANES);
         ptx_val vector = ptx_min(f, number, a->head_dim / s->o.width - 1);
         s->v_last = ptx_mad(f, vector, s->o.width * s->bytes, s->stage);
@@ -357,7 +357,7 @@ static void init_thread(simt *s)
     }
 }
 
-/* Left to itself, ptxas fits one more thread block and spills. */
+/* Without a limit, ptxas fits one more thread block and spills. */
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     const attention *a = s->a;

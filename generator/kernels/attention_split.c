@@ -1,9 +1,9 @@
-/* The workspace has the records of a row of O part after part, and rows in bounds only, so one query takes little. What joins
- * a group of parts stores its columns over those of the group's first part, and its shift and sum beside that part's.
+/* The workspace has the records of a row of O part after part, and only rows in bounds, so one query takes little. Joining a
+ * group of parts stores its columns over those of the group's first part, and its shift and sum next to that part's.
  *
  * Sixteen lanes join a row of 16 records at most. Each takes shift and sum of one record, and then columns of all of them,
- * whose loads are all on the way at once: a join takes one round trip to the L2 cache for so many parts. Of 256 parts a
- * thread block reads 16, the last one 16 more.
+ * with all loads in flight at once: a join takes one round trip to the L2 cache. Of 256 parts a thread block reads 16, the
+ * last one 16 more.
  */
 #include "attention_split.h"
 #include "attention_score.h"
@@ -12,12 +12,12 @@
 #include "device/tail.h"
 
 enum {
-    ROW_NUMBERS = 8, /* of a record behind the columns: of a part, of a group */
+    ROW_NUMBERS = 8, /* after a record's columns: of a part, of a group */
     GROUP_NUMBERS = 4,
     LANES = 16,
     MOST_RECORDS = LANES, /* of a row that are joined */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
-    FEW_PARTS = 64,       /* and more than 16 are joined in groups of 8; others in groups of 16 */
+    FEW_PARTS = 64,       /* 17 to this many parts are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
@@ -38,10 +38,10 @@ uint32_t attention_shared_record(const attention *a)
 /* Records of the tile's rows. */
 typedef struct records {
     ptx_val first;              /* of the tile's first row */
-    ptx_val row_stride, stride; /* from row to row; from a row's record to its next; in numbers, U32 */
+    ptx_val row_stride, stride; /* between rows; between a row's records; in numbers, U32 */
     ptx_val count;              /* of a row */
-    uint32_t most;              /* that can be there */
-    ptx_val numbers;            /* where shift and sum are in each */
+    uint32_t most;              /* at most */
+    ptx_val numbers;            /* offset of shift and sum in each */
     int hints;
 } records;
 
@@ -56,7 +56,7 @@ typedef struct joined {
     ptx_val first;             /* its first record */
     softmax_row row;
     ptx_val weight[MOST_RECORDS];
-    ptx_val share, out; /* variables, where the row goes to O */
+    ptx_val share, out; /* variables: the row's share, and its destination in O */
 } joined;
 
 static uint32_t vector_of(const attention *a)
@@ -99,7 +99,7 @@ void attention_store_slice(const attention *a, const attention_slices *s, uint32
 
 /* ---- joins ----------------------------------------------------------------------------------------------------------- */
 
-/* Each lane takes a record; what they make of it is the row's. */
+/* Each lane weighs a record; the result is the row's. */
 static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
 {
     ptx_fn *f = a->f;
@@ -116,7 +116,7 @@ static void weigh_records(const attention *a, const records *r, ptx_val first, p
         j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
 }
 
-/* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
 {
@@ -130,7 +130,7 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
             c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, vectors));
-        /* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+        /* Columns of all records; zeros out of bounds: another lane may store its sums over a joined record. */
         ptx_val at = ptx_at(f, j->first, c[i].first);
         ptx_val records_here = ptx_select(f, c[i].in_bounds, r->count, 0);
         for (uint32_t n = 0; n < r->most; n++) {
@@ -156,7 +156,7 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
 {
     ptx_fn *f = a->f;
     if (is_start) {
-        /* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
+        /* Finds a row's place in O and its share, and stores its logarithm, including its sink. */
         ptx_val shrink;
         attention_add_sinks(a, &j->number, &j->row, &shrink, 1);
         ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, j->row.sum), shrink));
@@ -172,18 +172,18 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     }
 }
 
-/* Where joined rows go: to O, or, where `keeps` holds, to records, which may be the first of those that are joined. */
+/* The destination of joined rows: O, or, if `keeps` holds, records, which may be the first of the joined ones. */
 typedef struct destination {
     const records *to; /* null: all to O */
     ptx_val keeps;
-    uint32_t numbers; /* where shift and sum go */
+    uint32_t numbers; /* offset of shift and sum */
 } destination;
 
 static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
                      joined *j)
 {
     ptx_fn *f = a->f;
-    /* A small tile waits for its loads: more of them are ahead of a store. A large one has no registers for that. */
+    /* A small tile waits for its loads, so more of them precede a store. A large one has no registers for that. */
     const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
     ptx_val record = {0};
     if (d->to)
@@ -234,7 +234,7 @@ static void join(const attention *a, const records *from, const destination *d, 
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
 
-/* With split_k other than 1: whether more than one thread block has the tile. */
+/* With split_k other than 1: whether several thread blocks share the tile. */
 static ptx_val is_split(const attention *a)
 {
     return ptx_gt(a->f, a->parts, 1);
@@ -255,7 +255,7 @@ void attention_finish(const attention *a, void (*store_parts)(void *of), void (*
     }
 }
 
-/* A number of parts that is known: they are one group. */
+/* A constant number of parts: they are one group. */
 static void join_parts(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
@@ -270,7 +270,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     }
 }
 
-/* Turn after turn the last thread block of a group joins it, and the last of these the groups. */
+/* The last thread block of a group joins it; then the last of these joins the groups. */
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;

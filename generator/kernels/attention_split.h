@@ -1,15 +1,15 @@
 /* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys and leaves a record of every
  * row. The last to arrive joins the records in the order of the parts, so that the result does not depend on which one is
- * last; it waits for no other. With split_k 0 the number of parts is that of the grid: groups of 8 or 16 parts are joined
- * first, each by its last, then the groups by the last group. */
+ * last; no thread block waits for another. With split_k 0 the number of parts is the grid's: groups of 8 or 16 parts are
+ * joined first, each by its last, then the groups by the last group. */
 #ifndef KERNELS_ATTENTION_SPLIT_H
 #define KERNELS_ATTENTION_SPLIT_H
 
 #include "attention.h"
 #include "device/softmax.h"
 
-/* A lane's share of some rows of O, not yet divided by the rows' sums: of each row `count` vectors of `width` columns, which are
- * `step` columns apart. */
+/* A lane's slices of some rows of O, not yet divided by the rows' sums: `count` vectors per row, of `width` columns, `step`
+ * columns apart. */
 enum { ATTENTION_MOST_SHARED_ROWS = 8, ATTENTION_MOST_COLUMNS = 64 };
 typedef struct attention_slices {
     uint32_t rows, width, step, count;
@@ -19,23 +19,23 @@ typedef struct attention_slices {
     ptx_val sums[ATTENTION_MOST_SHARED_ROWS][ATTENTION_MOST_COLUMNS]; /* width * count */
 } attention_slices;
 
-/* Numbers of a record in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
+/* Numbers of a record in shared memory: four neighbouring columns of eight rows, a lane's columns with codes, cover all banks. */
 uint32_t attention_shared_record(const attention *a);
 
 /* Stores the slice of row i into its record, a pointer. */
 void attention_store_slice(const attention *a, const attention_slices *s, uint32_t i, ptx_val record);
 
-/* Ends a kernel whose warps have rows of their own: where more than one thread block has the tile, store_parts leaves this part;
- * else store_results stores O. */
+/* Ends a kernel whose warps have their own rows: if several thread blocks share the tile, store_parts stores this part;
+ * otherwise store_results stores O. */
 void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
                       void *of);
 
 /* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
- * get here: it has barriers. */
+ * call it: it has barriers. */
 void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid);
 
-/* The same, or only O where the tile has one part, of records that `warps` warps have left in shared memory, warp after warp,
- * those of tile_q rows each. */
+/* Does so, or only stores O if the tile has one part, from records that `warps` warps have left in shared memory, warp after
+ * warp, tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

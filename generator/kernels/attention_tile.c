@@ -1,4 +1,4 @@
-/* attention: which tile a thread block makes, of which sequence, and where rows of its matrices lie. */
+/* attention: a thread block's tile and sequence, and the addresses of its matrices' rows. */
 #include "attention.h"
 
 enum {
@@ -32,8 +32,8 @@ static bool has_order(const attention *a)
     return a->is_causal && a->split_k == 1;
 }
 
-/* Causal tiles differ in length. The longest of all heads begin first, so that the short ones fill what is left at the end;
- * of 16 heads at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
+/* Causal tiles differ in length. The longest of all heads begin first, so that short ones fill the gaps at the end; 16 heads
+ * at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
 void attention_order_blocks(attention *a)
 {
     ptx_fn *f = a->f;
@@ -74,7 +74,7 @@ static ptx_val is_given(const attention *a, ptx_val pointer)
     return ptx_ne(a->f, ptx_address(a->f, pointer), 0);
 }
 
-/* Number `i` of an array on the device, which is the same for the thread block; `otherwise` where there is none. */
+/* Number `i` of an array on the device, uniform in the thread block; `otherwise` if the array is null. */
 static ptx_val load_or(const attention *a, ptx_val given, ptx_val numbers, ptx_val i, ptx_val otherwise,
                        int hints)
 {
@@ -86,7 +86,7 @@ static ptx_val load_or(const attention *a, ptx_val given, ptx_val numbers, ptx_v
     return ptx_uniform(f, number);
 }
 
-/* The first row and the number of rows that two offsets say; `rows` each where there are none. */
+/* The first row and the number of rows from two offsets; `rows` each if there are none. */
 typedef struct row_range {
     ptx_val first, count;
 } row_range;
@@ -164,7 +164,7 @@ void attention_find_before(attention *a)
         a->log_rows = a->q_length;
         return;
     }
-    /* Loads without PTX_NC: ptxas would find those of the first time, and keep what they gave. */
+    /* Loads without PTX_NC: otherwise ptxas would reuse, and keep, the results of the first loads. */
     row_range q = find_queries(a, PTX_PLAIN);
     a->out.first_row = q.first;
     a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;

@@ -14,7 +14,7 @@ static ptx_type pairs_of(const warp *m)
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
-/* sums += A * B, 16 along the sum; sums = A * B where `starts`. */
+/* sums += A * B, k 16; sums = A * B if `starts`. */
 static void multiply(warp *m, const ptx_val a[4], const ptx_val b[2], ptx_val sums[4], bool starts)
 {
     ptx_fn *f = m->a->f;
@@ -31,7 +31,7 @@ static void multiply(warp *m, const ptx_val a[4], const ptx_val b[2], ptx_val su
         ptx_mma_to(f, tensor_shape(m->a->type, false), sums, a + 2, b + 1);
 }
 
-/* Points to matrices of an operand: of a step, or, behind the last one, of the tail. */
+/* Points to matrices of an operand: of a step, or, after the last one, of the tail. */
 static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_t octet, uint32_t step)
 {
     const bool has_codes = m->has_codes && from != &m->q;
@@ -42,7 +42,7 @@ static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_
     return shared_at(m->a->f, type, from->at, row + layout_unit(&from->lines, unit));
 }
 
-/* Where a step of Q is in registers: all steps, or two of each block. */
+/* The registers of a step of Q: all steps, or two of each block. */
 static ptx_val *q_of(warp *m, uint32_t block, uint32_t step)
 {
     return m->q_of[m->holds_q ? step : 2 * block + step % 2];
@@ -185,8 +185,8 @@ ptx_val attention_find_shift(const warp *m, uint32_t i)
     return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
 }
 
-/* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest weight of
- * some row has grown fourfold: in the first tile, and seldom later. */
+/* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only after the largest
+ * weight of some row has grown fourfold: in the first tile, and seldom later. */
 void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
 {
     enum { LOG2_FOURFOLD = 2 };
@@ -212,7 +212,7 @@ void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(
     }
 }
 
-/* The scales of the lane's keys: two of each octet, of K or of V. */
+/* The scales of the lane's keys: two per octet, of K or of V. */
 static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales[2])
 {
     const uint32_t byte = (is_v * m->keys + octet * OCTET) * 4;
@@ -361,7 +361,7 @@ attention_matrix_lane attention_find_matrix(const warp *m)
     return of;
 }
 
-/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
+/* The lane's four neighbouring elements of a row's first 16: in one of two units, and a half of it. */
 static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {
     ptx_fn *f = m->a->f;
@@ -374,8 +374,8 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
     return ptx_add(m->a->f, layout_at(m->a->f, &of->lines, row, unit), from);
 }
 
-/* The four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units of keys 0-7,
- * then of keys 8-15; those of keys' tails one unit of 32. */
+/* ldmatrix's four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units
+ * of keys 0-7, then of keys 8-15; those of keys' tails one unit of 32. */
 void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
                              const ptx_val *column_warp)
 {
@@ -471,7 +471,7 @@ void attention_stage_rows(warp *m, ptx_val first, const ptx_val *column_warp, pt
     if (!column_warp && a->head_dim_v == a->head_dim)
         ptx_warp_barrier(f);
     else if (!column_warp)
-        ptx_barrier(f); /* O takes the place of other warps' rows of Q */
+        ptx_barrier(f); /* O replaces other warps' rows of Q */
     stage_rows(m, shrink, at);
 }
 
@@ -497,7 +497,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Returns where the tile ends. */
+/* Returns the tile's end. */
 static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
     *lines = attention_strips(start, rows, units, threads);
@@ -522,9 +522,9 @@ void attention_lay_out_keys(warp *m, uint32_t threads, uint32_t start, bool v_in
     m->shared_bytes = m->scales_start + (m->a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
- * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
+/* As many as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
+ * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
+ * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
 uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
 {
     const attention *a = m->a;

@@ -1,4 +1,4 @@
-/* A warp of attention on tensor cores: what it makes of a tile of keys that is in shared memory.
+/* A warp of attention on tensor cores: its work on a tile of keys in shared memory.
  *
  *              rows of scores and O       keys of a tile            columns of O
  *     mma      one block or two of 16     all                       all
@@ -6,17 +6,17 @@
  *     wide     of scores a block, else    those of its group        some
  *              all blocks
  *
- * Except in wide, scores stay in the registers of the first product: rounded to pairs they are the A operand of the second one.
- * Each lane has parts of two rows of a block, eight apart; four lanes share a row.
+ * Except in wide, scores stay in the registers of the first product: rounded to pairs they are the A operand of the second
+ * one. Each lane has parts of two rows of a block, eight apart; four lanes share a row.
  *
- * OPERANDS lie in strips of 16 columns, so that each step of a product takes its fragments from a strip, and there are no bank
- * conflicts: see attention_copy.h. Every address is one that the lane makes once, plus a constant. A row has some steps of 16
- * elements, and may have a tail of eight more: there four registers of ldmatrix are of 32 keys instead of 16.
+ * OPERANDS are in strips of 16 columns, so that each step of a product takes its fragments from a strip, without bank
+ * conflicts: see attention_copy.h. Every address is one that the lane computes once, plus a constant. A row has some steps of
+ * 16 elements, and may have a tail of eight more: there ldmatrix's four registers are of 32 keys instead of 16.
  *
- * CODES of 8 bits take half of the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of
- * a row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane loads Q alike. A
- * register of V has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones another, so
- * that a lane has four neighbouring columns of O.
+ * CODES of 8 bits take half the space: a unit of 16 bytes is a step. A register of ldmatrix has four neighbouring elements of
+ * a row of K, which the product takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along k: a lane loads Q in the same
+ * order. A register of V has two neighbouring columns of two keys: the even columns of a unit are one product, the odd ones
+ * another, so that a lane has four neighbouring columns of O.
  */
 #ifndef KERNELS_ATTENTION_WARP_H
 #define KERNELS_ATTENTION_WARP_H
@@ -28,7 +28,7 @@
 #include "device/fragment.h"
 
 enum {
-    MOST_SMALL = 128, /* up to this head_dim registers hold Q, or two blocks */
+    MOST_SMALL = 128, /* largest head_dim for which registers hold Q, or two blocks */
     MOST_HELD = MOST_SMALL / 16 + 1,
     MOST_OCTETS = 128 / OCTET /* of keys in a tile */
 };
@@ -39,7 +39,7 @@ typedef struct attention_operand {
     uint32_t steps; /* 16 elements of a row each */
     bool has_tail;
     attention_panel panel; /* which copies it */
-    ptx_val at, tail;      /* this lane's row for ldmatrix; that for tails, where there are some */
+    ptx_val at, tail;      /* this lane's row for ldmatrix; its row for tails, if any */
 } attention_operand;
 
 typedef struct attention_warp {
@@ -56,8 +56,8 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, shared;
-    ptx_val row_warp, group; /* U32: which rows, a block or two, and which keys its scores have */
-    ptx_val key;             /* the tile's first, whose rows of K are on their way */
+    ptx_val row_warp, group; /* U32: its scores' rows, a block or two, and keys */
+    ptx_val key;             /* the tile's first, whose rows of K are in flight */
     ptx_val scales_at;       /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
     attention_sums scores;
@@ -68,27 +68,27 @@ typedef struct attention_warp {
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, in whose place O is staged, and returns its end; then K and V from `start` on. `threads` threads copy them. */
+/* Lays out Q, which O later overlays, and returns its end; then K and V from `start` on. `threads` threads copy them. */
 uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
 void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
 
-/* Thread blocks of a multiprocessor that leave a thread enough registers. */
+/* Thread blocks per multiprocessor that leave a thread enough registers. */
 uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
 
-/* Makes all rows those of no keys. */
+/* Initialises all rows to no keys. */
 void attention_warp_init(attention_warp *m);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
-/* Finds what the copiers' threads copy: Q to m->shared, K and V to `keys`. */
+/* Finds the copiers' sources: Q for m->shared, K and V for `keys`. */
 void attention_init_panels(attention_warp *m, const attention_copier *of_q, ptx_val keys);
 
 /* Starts to copy Q and the first tile of K; waits for all copies of the thread block. */
 void attention_start_copies(attention_warp *m);
 void attention_wait_for_copies(const attention_warp *m);
 
-/* A tile of keys of a thread block: V is copied while `weigh` makes weights, the next K while `add_values` takes V. With v_in_k,
- * `weigh` copies V when all warps have their scores. */
+/* Processes a tile of keys of a thread block: V is copied during `weigh`, which makes weights, the next K during
+ * `add_values`, which reads V. With v_in_k, `weigh` copies V after all warps have their scores. */
 void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
                         void (*add_values)(void *of), void *of);
 
@@ -111,43 +111,43 @@ typedef struct attention_matrix_lane {
 } attention_matrix_lane;
 attention_matrix_lane attention_find_matrix(const attention_warp *m);
 
-/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that divide a tile's keys and columns pass their first
- * octet of keys, and their number along the columns; others pass null. */
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that divide a tile's keys and columns pass their
+ * first octet of keys, and their number along the columns; others pass null. */
 void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
                              const ptx_val *octet, const ptx_val *column_warp);
 
-/* Registers take Q, if they hold it. */
+/* Loads Q into registers, if they hold it. */
 void attention_hold_q(attention_warp *m);
 
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
-/* The lane's slices, of a warp that has all columns. */
+/* The slices of a lane whose warp has all columns. */
 attention_slices attention_warp_slices(const attention_warp *m);
 
-/* Adds sinks to the lane's rows, from number `first` on, and stores O where Q was; a barrier must follow. Gets the rows' numbers. */
+/* Adds sinks to the lane's rows, from number `first` on, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
 void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[]);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
-/* Makes weights, in registers, of the keys from `key` on; and adds their values. */
+/* Makes weights, in registers, for the keys from `key` on; and adds their values. */
 void attention_weigh(void *warp, ptx_val key);
 void attention_add_values(void *warp);
 
-/* The parts of both. Makes shaped and masked scores; returns row i's shift, its largest score times the factor; returns a pair of
- * weights, of the lane's two keys of an octet, added to row->sum; adds two octets' values. */
+/* The steps of both: make shaped and masked scores; return row i's shift, its largest score times the factor; return a pair
+ * of weights, of the lane's two keys of an octet, added to row->sum; add two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
 ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
 
-/* Raises the shifts of rows of O to suit their scores, if needed. Warps that divide the keys pass shifts that suit all warps'
- * scores, and a function that raises the rows of scores too; others pass null. */
+/* Raises the shifts of rows of O to their scores', if needed. Warps that divide the keys pass shifts for all warps' scores,
+ * and a function that raises the rows of scores too; others pass null. */
 void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
                           void *of);
 
-/* attention_add_chunks of tiles of m->keys. Then no copy is in flight, and all lanes of a row have its sum of weights. */
+/* attention_add_chunks over tiles of m->keys. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                          void *of);
 

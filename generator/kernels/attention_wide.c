@@ -1,17 +1,17 @@
-/* attention on tensor cores with rows of more than 256 elements, from sm_80 on: sums of O for such rows do not fit the
- * registers of a warp that makes whole rows.
+/* attention on tensor cores with rows of more than 256 elements, from sm_80 on: the sums of O of such rows do not fit into
+ * the registers of a warp that makes whole rows.
  *
  * Eight warps share a tile. For the scores they divide rows and keys: a warp has a block of 16 rows, and the keys of its
- * group. For O they divide the columns: a warp has some columns of all rows. So weights go through shared memory, rounded
- * to pairs, and so do the largest score and the sum of weights of a row, of each group. Each lane has parts of two rows of
- * a block, eight apart; four lanes share a row.
+ * group. For O they divide the columns: a warp has some columns of all rows. So weights go through shared memory, rounded to
+ * pairs, and so do each group's largest score and sum of weights per row. Each lane has parts of two rows of a block, eight
+ * apart; four lanes share a row.
  *
- * SHARED MEMORY holds the tile of Q, in whose place O is staged, and one tile each of K, V and weights. V is copied during
- * the first product, the next K during the second. Where that is more than 99 KB with 32 queries, V takes K's place: it is
- * copied behind the first product, the next K behind the second. Tiles lie in strips: see layout.
+ * SHARED MEMORY holds the tile of Q, which O later overlays, and one tile each of K, V and weights. V is copied during the
+ * first product, the next K during the second. If that is more than 99 KB with 32 queries, V overlays K: it is copied after
+ * the first product, the next K after the second. Tiles have strips: see layout.
  *
- * SHIFTS. All warps keep the shifts of all rows, for their sums, and raise them alike, since they read the same numbers.
- * A warp keeps those of its block of scores once more: sums of weights have these, sums of V those of all rows.
+ * SHIFTS. All warps keep the shifts of all rows, for their sums; all compute the same new maximum. A warp has a second copy
+ * for its block of scores: sums of weights use it, sums of V the shifts of all rows.
  */
 #include "attention_warp.h"
 #include "device/lanes.h"
@@ -35,7 +35,7 @@ typedef struct wide {
     ptx_val weight_to[MOST_WARP_OCTETS]; /* its first row's pair of each octet */
     ptx_val numbers_at;                  /* its rows' numbers, of all blocks */
     ptx_val number_to;                   /* its own group's, of its block's first row */
-    attention_rows own; /* of its scores, without sums of V: the sums are of the warp's keys */
+    attention_rows own; /* of its scores, without sums of V: sums of weights over the warp's keys */
 } wide;
 
 /* ---- numbers of rows ------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
     return (row * w->m.groups + group) * NUMBER_BYTES;
 }
 
-/* A number of each of this warp's rows of scores, for all warps; four lanes have the same ones. */
+/* Stores a number for each of this warp's rows of scores, for all warps; four lanes have the same ones. */
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;
@@ -55,7 +55,7 @@ static void share_numbers(wide *w, const ptx_val number[2])
     }
 }
 
-/* Those of the lane's rows, of all groups. */
+/* Joins the numbers of the lane's rows over all groups. */
 static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 {
     ptx_fn *f = w->m.a->f;
@@ -71,7 +71,7 @@ static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
+/* Raises the shifts of the warp's scores: from shared memory, since the block's number is not constant. */
 static void raise_own(void *of)
 {
     wide *w = of;
@@ -106,7 +106,7 @@ static void weigh(void *of, ptx_val key)
 {
     wide *w = of;
     attention_make_scores(&w->m, key);
-    ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* those that suit this warp's keys, and all */
+    ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
     for (uint32_t i = 0; i < 2; i++)
         shift[i] = attention_find_shift(&w->m, i);
     share_numbers(w, shift);
@@ -138,7 +138,7 @@ static void add_tile(void *of, ptx_val counted)
     attention_add_tile(&w->m, counted, weigh, add_values, w);
 }
 
-/* One total has V's sums and the rows' shifts, the other the sums of weights, added up over the groups afterwards. */
+/* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
 static void add_tiles(wide *w)
 {
     const attention *a = w->m.a;
@@ -202,7 +202,7 @@ static void store_parts(void *of)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Q, in whose place O is staged, then K, V, weights and numbers. Returns where they end. */
+/* Q, which O later overlays, then K, V, weights and numbers. Returns their end. */
 static uint32_t lay_out(wide *w, bool v_in_k)
 {
     const uint32_t rows = w->m.a->tile_q, units = w->m.keys / OCTET;

@@ -4,21 +4,21 @@
 
 #include <kiln/author/family.h>
 
-/* A parameter: WORD, INT or BOOL; CONTRACT or TUNING; its name, legal values, default and summary, and behind that whatever
- * else of kiln_param it has: PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves", "of what", .numbers = "1 2"). */
+/* A parameter: WORD, INT or BOOL; CONTRACT or TUNING; its name, legal values, default and summary, followed by other members
+ * of kiln_param: PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves", "of what", .numbers = "1 2"). */
 #define PARAM(is, role_of, called, values, otherwise, ...)                                                   \
     {                                                                                                        \
         .name = called, .type = KILN_PARAM_##is, .role = KILN_ROLE_##role_of, .words = values,               \
         .default_value = otherwise, .summary = __VA_ARGS__                                                   \
     }
 
-/* The parameter that says which bits of a byte have the first of its two codes. */
+/* The parameter that selects which bits of a byte have the first of its two codes. */
 #define NIBBLES_PARAM                                                                                        \
     PARAM(                                                                                                   \
         WORD, CONTRACT, "nibbles", "low high", "low",                                                        \
-        "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round")
+        "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse")
 
-/* Which of these words, up to a null, a parameter has. */
+/* The index of a parameter's value among these words, null-terminated. */
 static inline uint32_t param_index(const kiln_variant *v, const char *param, const char *const words[])
 {
     uint32_t i = 0;

@@ -1,13 +1,13 @@
-/* fp4_quantize: a matrix to e2m1 codes with a scale for each block of neighbours along k, as NVFP4 and MXFP4 have them.
+/* fp4_quantize: a matrix to e2m1 codes with a scale for each block of neighbours along k, in NVFP4 or MXFP4.
  *
- * GEOMETRY. A round of a warp is 32 blocks: a scale for each lane. The elements of a block are loaded by `lanes` neighbouring
- * lanes, 16 bytes each, so that a load of the warp takes whole sectors; as many loads make a round. A lane owns one of its
- * group's blocks: it makes the scale, stores it, and tells the others. With scales row after row, a warp's blocks are
- * neighbours in memory, whatever their rows. In tiles (device/scale_tiles.h) they are 8 neighbouring places of 4 blocks each,
- * whose scales are a sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
+ * GEOMETRY. A round of a warp is 32 blocks: a scale per lane. `lanes` neighbouring lanes load the elements of a block, 16
+ * bytes each, so that a load of the warp takes whole sectors; `lanes` loads make a round. A lane owns one of its group's
+ * blocks: it makes the scale, stores it, and broadcasts it. With scales row after row, a warp's blocks are neighbours in
+ * memory, across rows. In tiles (device/scale_tiles.h) they are 8 neighbouring places of 4 blocks each, whose scales are a
+ * sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
  *
  * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
- * (device/codes.h); the conversion of targets that have one gives the same codes.
+ * (device/codes.h); targets with a conversion use it and get the same codes.
  */
 #include "descriptor.h"
 #include <kiln/author/families.h>
@@ -27,7 +27,7 @@ enum {
     INFINITY_BITS = 0x7f800000
 };
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct quantizer {
     ptx_fn *f;
     ptx_type type;
@@ -38,7 +38,7 @@ typedef struct quantizer {
     uint32_t groups;   /* of those lanes, in a warp */
     ptx_val in, packed, scale, m, k, global_scale;
     ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
-    /* Loads have an index: the block's from the warp's first on; in tiles the row. */
+    /* Loads have an index: the block's, from the warp's first on; in tiles the row's. */
     ptx_val last; /* rows: the warp's last block in bounds, U32 */
     ptx_val first_place,
         has_column; /* tiles: the warp's first place, U32; whether the group's block is in the row */
@@ -90,7 +90,7 @@ static ptx_val blocks_of_row(quantizer *q)
     return ptx_shr(q->f, q->k, lanes_log2(q->block));
 }
 
-/* Sets addresses and steps. `block` is that of index 0, U64; one index has `elements` of a row, U32. */
+/* Sets addresses and steps. `block` is that of index 0, U64; one index is `elements` of a row, U32. */
 static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
 {
     ptx_fn *f = q->f;
@@ -102,7 +102,7 @@ static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
     q->packed_step = ptx_shr(f, elements, 1);
 }
 
-/* Finds the warp's blocks; the predicate holds where there are some. */
+/* Finds the warp's blocks; the predicate holds if there are any. */
 static ptx_val find_blocks(quantizer *q, ptx_val warp)
 {
     ptx_fn *f = q->f;
@@ -168,7 +168,7 @@ static ptx_val magnitude_bits(ptx_fn *f, ptx_val x)
     return ptx_and(f, ptx_as(f, PTX_U32, x), 0x7fffffff);
 }
 
-/* The absmax of a load, as the bits of f32. Pairs are compared as such where a target can. */
+/* The absmax of a load, as the bits of f32. Pairs are compared directly if the target can. */
 static ptx_val find_absmax(quantizer *q, const ptx_val raw[4])
 {
     ptx_fn *f = q->f;
@@ -190,7 +190,7 @@ static ptx_val find_absmax(quantizer *q, const ptx_val raw[4])
     return most;
 }
 
-/* A block's scale in memory, and what its elements are multiplied by. */
+/* A block's scale in memory, and the factor for its elements. */
 typedef struct scaling {
     ptx_val code, inverse;
 } scaling;
@@ -208,7 +208,7 @@ static scaling scale_nvfp4(quantizer *q, ptx_val most)
     return s;
 }
 
-/* Exponents as f32 has them: that of the largest magnitude, less that of 4. */
+/* Exponents in f32's encoding: the largest magnitude's, minus that of 4. */
 static scaling scale_mxfp4(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;
@@ -220,7 +220,7 @@ static scaling scale_mxfp4(quantizer *q, ptx_val most)
     return s;
 }
 
-/* Makes and stores the scale of the block that this lane owns. Returns what the block is multiplied by. */
+/* Makes and stores the scale of the block that this lane owns. Returns the block's factor. */
 static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 {
     ptx_fn *f = q->f;
@@ -229,7 +229,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
     ptx_val code = ptx_select(f, is_nan, q->is_mx ? 0xff : 0x7f, s.code);
     ptx_val number = ptx_mad(f, q->in_group, q->groups, q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
-    if (q->is_tiled) { /* what pads a tile is 0 */
+    if (q->is_tiled) { /* a tile's padding is 0 */
         ptx_val has_row = ptx_lt(f, tile_row(q, number, round), q->m);
         ptx_val in_bounds = ptx_and(f, has_row, q->has_column);
         ptx_store(f, at, ptx_select(f, in_bounds, code, 0));
@@ -245,7 +245,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* From the last to the first: each code and sign, in the highest nibble of a word, move the others up. */
+/* From the last to the first: each code and sign, enters the word at its low end and shifts the others up. */
 static ptx_val encode_software(quantizer *q, const ptx_val x[])
 {
     ptx_fn *f = q->f;
@@ -332,7 +332,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->min_sm = is_hardware ? 100 : 75;
     s->is_specific = is_hardware;
     if (kiln_is(v, "type", "f32") && kiln_is(v, "format", "mxfp4"))
-        s->blocks_per_multiprocessor = 3; /* left to itself, ptxas spills a little to fit one more */
+        s->blocks_per_multiprocessor = 3; /* without a limit, ptxas spills a little to fit one more */
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What the families over GGUF's formats share: the parameter `format`, and the sizes of its blocks as texts. */
+/* Shared by families over GGUF's formats: the parameter `format`, and the sizes of its blocks as expressions. */
 #ifndef KERNELS_GGUF_H
 #define KERNELS_GGUF_H
 
@@ -8,8 +8,8 @@
 #define GGUF_PARAM(what)                                                                                     \
     PARAM(WORD, CONTRACT, "format", FORMAT_WORDS, "q4_k", what, .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14")
 
-/* Bytes of 256 elements, which of blocks of 32 is eight times a block's; elements of a block. Verification holds them to
- * device/format.c. kiln_number cannot say them, since Python and kiln-verify work out sizes of arrays before a variant is chosen. */
+/* Bytes of 256 elements, eight blocks in formats with blocks of 32; and elements of a block. Verification compares them with
+ * device/format.c. kiln_number cannot set them, since Python and kiln-verify compute sizes of arrays before a variant is chosen. */
 /* clang-format off */
 #define GGUF_BYTES                                                        \
     "select(format == q4_0 || format == q4_k || format == iq4_nl, 144, "  \

@@ -1,12 +1,12 @@
 /* GGUF's quantised blocks back to a tensor: all of it, or rows by index.
  *
- * GEOMETRY. A warp has a tile of 2048 elements of a row; all of a tensor is one row. It copies the tile's bytes as they are into
+ * GEOMETRY. A warp has a tile of 2048 elements of a row; a whole tensor is one row. It copies the tile's bytes unchanged into
  * shared memory. Then four lanes take a group of codes (device/format.h), each every fourth unit; eight groups, of 1 to 8
- * blocks, are a trip, so that a lane has the same units of the same group in each. A store of the warp is four elements
- * per lane, and whole sectors: four lanes have neighbouring quads.
+ * blocks, are a trip, so that a lane has the same units of the same group in each. A store of the warp is four elements per
+ * lane, and whole sectors: four lanes have neighbouring quads.
  *
- * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and the rounding of
- * the package.
+ * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and rounds as the package
+ * gguf does.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -33,7 +33,7 @@ typedef struct dequantize {
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* This lane's units of the block at `place`, to the elements from `at` on. */
+/* Stores this lane's units of the block at `place`, to the elements from `at` on. */
 static void store_units(dequantize *d, const format_lane *lane, const format_place *place, ptx_val at)
 {
     ptx_fn *f = d->f;
@@ -80,17 +80,17 @@ static void store_tile(dequantize *d, ptx_val bytes)
 
 /* ---- a tile's bytes --------------------------------------------------------------------------------------------------- */
 
-/* A copy is whole pieces of 16 bytes, from the sector of the first byte on. A piece before the first byte's own is not read, since
- * it may lie before the tensor; the last piece is read in part. */
+/* A copy is whole pieces of 16 bytes, from the sector of the first byte on. A piece before the first byte's own is not read,
+ * since it may precede the tensor; the last piece is read in part. */
 
-/* Shared memory for a copy of this many bytes, at most: whole sectors, since the next warp's copies begin
- * after it. */
+/* Shared memory for a copy of at most this many bytes: whole sectors, since the next warp's copies begin after it.
+ * */
 static uint32_t room_of(uint32_t most)
 {
     return (most + SECTOR_BYTES - 1 + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
 }
 
-/* The bytes behind the last whole piece, and zeros to its end. */
+/* Copies the bytes after the last whole piece, zero-filled to its end. */
 static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val end)
 {
     ptx_fn *f = d->f;
@@ -126,9 +126,9 @@ static void copy_piece(ptx_fn *f, ptx_val from, ptx_val to, ptx_val before, ptx_
     }
 }
 
-/* Copies the tile's bytes, at most `most` of them, to `to`. Returns where the first byte is: as far behind `to` as its
- * address is behind a multiple of 32, so that a warp's copies begin at sectors. Up to 15 bytes behind the last are 0. From
- * sm_80 on the copies run in the background. */
+/* Copies the tile's bytes, at most `most` of them, to `to`. Returns the first byte's address: offset from `to` by its global
+ * address modulo 32, so that a warp's copies begin at sectors. Up to 15 bytes after the last are 0. From sm_80 on the copies
+ * are asynchronous. */
 static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32_t most)
 {
     ptx_fn *f = d->f;
@@ -197,7 +197,7 @@ static void store_nans(dequantize *d)
     }
 }
 
-/* A tile of row `row` of out; NaNs if the tensor lacks the row that its index names. */
+/* A tile of row `row` of out; NaNs if its index is out of the tensor's range. */
 static void store_row(dequantize *d, ptx_val row, ptx_val tile)
 {
     ptx_fn *f = d->f;
@@ -331,7 +331,7 @@ static const kiln_rule rows_rules[] = {
 static const kiln_value tensor_example[] = {{"n", "4096"}, {.arg = NULL}};
 static const kiln_value rows_example[] = {{"tensor_rows", "128"}, {"n", "4"}, {"k", "1024"}, {.arg = NULL}};
 
-/* q4k_dequantize is gguf_dequantize with its format fixed, in words of its own. */
+/* q4k_dequantize calls gguf_dequantize with a fixed format, with its own texts. */
 #define TENSOR(bytes)                                                                                     \
     .empty = "n == 0", .example = tensor_example, .shape = shape, .grid = {"ceil_div(n, 16384)"},         \
     .cost = {.bytes_read = bytes, .bytes_written = "n * " WIDTH, .elements = "n"}, .min_sm = 75

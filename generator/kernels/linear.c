@@ -1,17 +1,17 @@
-/* y = W * h: vectors times a matrix of quantised weights in one of GGUF's formats, with what a language model has before and
+/* y = W * h: vectors times a matrix of weights in one of GGUF's formats, fused with a language model's operations before and
  * after it: h = x, or x normalised (RMSNorm); a bias; a residual; a gate. Matrices that share h are linear_matrices.c.
  *
- * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. In one wave there are as many as fit the device
- * at once. The first tiles of W are on their way (linear_w.c) while the thread block brings the vectors into shared memory in
- * the order in which groups of weights need them (linear_x.c). Then each of its eight warps goes over groups of 1, 2 or 4 rows
- * (linear_products.c). Sums of up to 256 rows gather in shared memory, and are stored together.
+ * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. There are as many thread blocks as fit the
+ * device at once: one wave. The first tiles of W are in flight (linear_w.c) while the thread block copies the vectors into
+ * shared memory in the order in which groups of weights need them (linear_x.c). Then each of its eight warps loops over
+ * groups of 1, 2 or 4 rows (linear_products.c). Sums of up to 256 rows gather in shared memory, and are stored together.
  *
- * NORM. The factor 1 / rms of a vector multiplies its sums at the end, so that the weights need not wait for it: one pass over
- * x makes both.
+ * NORM. A vector's factor 1 / rms multiplies its sums at the end, so that the weights need not wait for it: one pass over x
+ * computes both.
  *
- * ACTIVATION HALF is for tensor cores: linear_mma.c, and for many rows of x linear_tiles.c.
+ * ACTIVATION HALF uses tensor cores: linear_mma.c, and for many rows of x linear_tiles.c.
  *
- * CHUNKS. Where `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
+ * CHUNKS. If `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
  * rows. Then every 256 rows make the shares again.
  */
 #include "linear.h"
@@ -20,9 +20,9 @@
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Stages such that all but one hold half of what a multiprocessor should have on its way: two thread blocks have all of it, and
- * where registers leave room for one, its products take longer than its copies; with more than four vectors, twice as long.
- * More would not fit sm_75. */
+/* Stages such that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks have all
+ * of them, and if registers leave room for one, its products take longer than its copies; with more than four vectors, twice
+ * as long. More would not fit sm_75. */
 static uint32_t stages_of(const linear_geometry *g)
 {
     enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };
@@ -70,7 +70,7 @@ static void layout_shared(linear *g)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* Adds the sums of a group of rows to those of the chunks before, in shared memory. */
+/* Adds the sums of a group of rows to those of earlier chunks, in shared memory. */
 static void gather_sums(linear *g, ptx_val group)
 {
     ptx_fn *f = g->f;
@@ -99,7 +99,7 @@ static void gather_sums(linear *g, ptx_val group)
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
-/* Of vector b's row of y the element in a column, whose sums are at `from`. */
+/* Stores y[vector][column], whose sums are at `from`. */
 static void store_element(linear *g, const linear_column *column, ptx_val bias, ptx_val from, uint32_t b,
                           ptx_val vector)
 {
@@ -155,7 +155,7 @@ static void multiply_group(linear *g, ptx_val group)
     gather_sums(g, group);
 }
 
-/* The first chunk of the first pass needs shares; where there are several chunks, each does. */
+/* The first chunk of the first pass needs shares; with several chunks, each chunk does. */
 static void make_chunk(linear *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
@@ -194,7 +194,7 @@ static void make_pass(linear *g, ptx_val is_first_pass)
     ptx_barrier(f);
 }
 
-/* This thread block's stretch of rows, 256 at a time. It cuts no pair, and but for the last row no group of a warp. */
+/* This thread block's stretch of rows, 256 at a time. It splits no pair, and except at the last row no group of a warp. */
 static void make_rows(linear *g)
 {
     ptx_fn *f = g->f;

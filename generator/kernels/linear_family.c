@@ -1,4 +1,4 @@
-/* linear as a family: its parameters and arguments, what a call has to keep, and what it costs. */
+/* linear as a family: its parameters and arguments, a call's rules, and its cost. */
 #include "gguf.h"
 #include "linear.h"
 #include <kiln/author/families.h>
@@ -23,7 +23,7 @@ static linear_geometry geometry_of(const kiln_variant *v)
                                          .has_norm = kiln_is(v, "norm", "rms")});
 }
 
-/* An argument of each of `count` matrices. */
+/* Reads an argument for each of `count` matrices. */
 static void read_pointers(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
 {
     for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
@@ -124,7 +124,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
 #define W_ROWS  "select(" IS_PAIR ", 2 * n, " COLUMNS ")"
 
-/* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
+/* The shape's shared memory is for a whole chunk. Shares are made for whole multiples of 256 elements. */
 #define MOST_K "ceil_div(min(k, chunk), 256) * 256"
 #define IS_MMA "strategy != simt"
 #define SHARED                                                                                               \
@@ -133,8 +133,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
 #define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
 
-/* Tiles of y on tensor cores. With split_k 0 no more thread blocks share the k of all than so many of each, and than fit some device
- * at once; each has parts of two tiles. A stage is what parts have whole ones of. */
+/* Tiles of y on tensor cores. With split_k 0, SHARED_BY limits the thread blocks per tile, and the device limits all; each
+ * has parts of two tiles. Parts are whole stages. */
 #define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
 #define TILE_COUNT   COLUMN_TILES " * ceil_div(m, tile_m)"
 #define MOST_SHARING "min(8 * " TILE_COUNT ", 640)"
@@ -163,7 +163,7 @@ static const kiln_param params[] = {
           .numbers = "1 2", .is_later = true),
     PARAM(
         WORD, CONTRACT, "nibbles", "low high", "low",
-        "int4, nf4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round",
+        "int4, nf4: order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse",
         .is_later = true),
     PARAM(WORD, CONTRACT, "norm", "none rms", "none",
           "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma",
@@ -201,7 +201,7 @@ static const kiln_param params[] = {
     PARAM(INT, TUNING, "k_warps", "2 4 8", "2", "mma: warps per thread block that split k"),
     PARAM(
         INT, TUNING, "stages", "2 3 4", "2",
-        "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"),
+        "mma, tiles: copies of tiles in shared memory, all but one of them in flight; tiles: of x, and of four all but two"),
     PARAM(
         WORD, TUNING, "rounding", "once twice", "once",
         "tiles: once: weights are rounded to x's type; twice: in f16 their scales and minima too, before, which takes "
@@ -214,7 +214,7 @@ static const kiln_param params[] = {
         .is_later = true),
     PARAM(
         BOOL, TUNING, "overlap", NULL, "false",
-        "simt and x s8, from sm_90 on: begins before the launch in front has ended, and prefetches or copies W, "
+        "simt and x s8, from sm_90 on: begins before the preceding launch has ended, and prefetches or copies W, "
         "where kiln_options.overlap_launches is set",
         .is_later = true),
     {.name = NULL},
@@ -283,7 +283,7 @@ static const kiln_rule rules[] = {
     {"n <= 16777216", "n must be at most 2^24"},
     {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
     {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
-    /* Without parameters, so that they are asked before `empty`. */
+    /* Without parameters, so that they are checked before `empty`. */
     {"n > 0 || n_2 == 0", "n is 0 only where n_2 is"},
     {"n > 0 || n_3 == 0", "n is 0 only where n_3 is"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
@@ -390,7 +390,7 @@ static const kiln_bound bounds[] = {
 
 const kiln_family linear_family = {
     .name = "linear",
-    .summary = "multiply rows by GGUF, INT4 or NF4 weights, a norm before and a sum or gate behind",
+    .summary = "multiply rows by GGUF, INT4 or NF4 weights, with a norm before and a sum or gate after",
     .source =
         "GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
@@ -415,11 +415,11 @@ const kiln_family linear_family = {
     .time =
         {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
          .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
+         /* mma: rows of y; simt: shares, repeated for each 256 rows if a chunk is less than x */
          .side_trips = "select(" IS_MMA
                        ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         /* the fewer stages, the later a trip's loads begin: from memory they take 1600 cycles beside others */
+         /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
          .wait = "select(" IS_MMA ", 1600 / stages, 400)",
          .extra =
              "select(" IS_MMA ", select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT

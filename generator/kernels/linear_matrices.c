@@ -1,8 +1,8 @@
-/* linear's matrices: one, up to three that share x, or a gated pair. Their rows are one range, so that one wave has them all.
+/* linear's matrices: one, up to three that share x, or a gated pair. Their rows are one range, so that one wave covers all of them.
  *
- * Several matrices stand one behind the other: row n of the range is the first row of w_2. A pair takes turns: rows 2i and 2i + 1
- * are row i of w and row i of gate, so that one thread block has both sums of an element of y. Each row finds its own matrix, and
- * a warp's rows may be of two.
+ * Several matrices are concatenated: row n of the range is the first row of w_2. A pair is interleaved: rows 2i and 2i + 1
+ * are row i of w and row i of gate, so that one thread block has both sums of an element of y. Each row finds its own matrix,
+ * and a warp's rows may be of two.
  */
 #include "device/tail.h"
 #include "linear.h"

@@ -1,22 +1,22 @@
 /* linear on tensor cores: activation half.
  *
- * The weights are the first operand of mma: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns.
- * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m rows
- * of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps such
- * warps share its groups.
+ * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
+ * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m
+ * rows of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps
+ * such warps share its groups.
  *
- * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of
- * rows g, g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are the 16 elements that one product takes, so a lane
- * needs the same four consecutive elements of row g of x, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two
- * neighbouring quads: 16 bytes of x for two products.
+ * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of rows g,
+ * g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are the 16 elements of one product, so a lane needs the
+ * same four consecutive elements of row g of x, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two neighbouring
+ * quads: 16 bytes of x for two products.
  *
- * NUMBERS. Codes less their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a
- * sub-block, in f32, and a minimum its sum of x, which a product with ones makes: no other weight is rounded, and no scale is too
- * large or too small for the type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Scaled weights
- * cost less, and are rounded: linear_tiles.c.
- * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
+ * NUMBERS. Codes minus their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a
+ * sub-block, in f32, and a minimum its sum of x, which a product with ones computes: no other weight is rounded, and no scale
+ * overflows or underflows the type. Each 16 rows of W and eight of x cost 4 fma per sub-block, 8 with a minimum. Scaled
+ * weights cost less, and are rounded: linear_tiles.c. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours
+ * get them by shuffles.
  *
- * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
+ * COPIES. Stages of W and x fill a ring in shared memory, all but one of them in flight; k's tail is zeros.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -34,12 +34,12 @@ enum {
     QUAD_LANES = 4, /* t */
     X_UNIT = 8,     /* elements of x in a copy */
     X_PAD_BYTES =
-        32, /* so that four rows of x are in different banks; 64, so that two are, where lanes load 16 bytes */
+        32, /* puts four rows of x in different banks; 64 puts two in different banks, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };
 
-/* What `shape` and `emit` both know. */
+/* Known to `shape` and `emit`. */
 typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
@@ -56,8 +56,8 @@ typedef struct mma {
     ptx_fn *f;
     ptx_type type;
     linear_tile tile;
-    ptx_val stage; /* offset of the one that is multiplied */
-    ptx_val left;  /* where k is split, a variable: stages from this one on */
+    ptx_val stage; /* offset of the current stage */
+    ptx_val left;  /* a variable if k is split: stages from this one on */
 
     /* This thread's copies of the next stage. */
     linear_ring w;
@@ -154,7 +154,7 @@ static void copy_x(mma *g, ptx_val to)
     }
 }
 
-/* Starts to copy the next stage, if there is one, to `offset`. It is `ahead` of the one that is multiplied. */
+/* Starts to copy the next stage, if there is one, to `offset`, `ahead` stages after the current one. */
 static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -195,7 +195,7 @@ typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
 
-/* Of a part, out of those that the four lanes have of a row each. */
+/* The numbers of a part, from the four lanes that have one row's each. */
 static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers;
@@ -212,7 +212,7 @@ static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 /* A sub-block of this lane's rows of W: its products' first operands. */
 typedef struct sub_block {
     uint32_t count;      /* of products */
-    uint32_t element[2]; /* of each the first of 16, from this warp's first on */
+    uint32_t element[2]; /* of each, the first of 16, from this warp's first on */
     ptx_val w[TILES][2][4];
 } sub_block;
 
@@ -238,7 +238,7 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
     return s;
 }
 
-/* The sub-block's 16 elements or 32 of eight rows of x, as the products' second operands. */
+/* The sub-block's 16 or 32 elements of eight rows of x, as the products' second operands. */
 static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_val x[2][2])
 {
     ptx_fn *f = g->f;
@@ -265,7 +265,7 @@ static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], p
     }
 }
 
-/* The sums of x over the sub-block: of ones all rows of a product are alike. */
+/* The sums of x over the sub-block: with ones all rows of a product are equal. */
 static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
 {
     ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
@@ -273,7 +273,7 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
     multiply(g, s->count, ones, x, out);
 }
 
-/* Whether a barrier also keeps the loads of a group's codes and numbers behind the products of the group before it. */
+/* Whether a barrier also keeps the loads of a group's codes and numbers after the previous group's products. */
 static bool bounds_groups(const mma_geometry *g)
 {
     return g->row_tiles > 1 && g->format->scale_elements > 0 &&
@@ -343,7 +343,7 @@ static void multiply_stage(mma *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
+/* Sets this lane's addresses of W and x, and its decoder. A warp has some groups of one block, or whole blocks. */
 static void init_reads(mma *g)
 {
     ptx_fn *f = g->f;
@@ -369,7 +369,7 @@ static void init_reads(mma *g)
     g->x_at = ptx_mad(f, element, 2, x_at);
 }
 
-/* The stage before this one is free once all threads are here. */
+/* Waits for the next stage, and refills the previous one. */
 static void next_stage(mma *g)
 {
     ptx_fn *f = g->f;

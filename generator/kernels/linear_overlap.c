@@ -1,12 +1,12 @@
-/* linear's launches that overlap (kiln_options.overlap_launches). From sm_90 on a thread block may begin while the launch in front
- * of it still runs. It has the first of its rows of W brought to the L2 cache, lets the next launch begin, and waits. A prefetch
- * reads nothing, so W may be what that launch writes.
+/* linear's overlapping launches (kiln_options.overlap_launches). From sm_90 on a thread block may begin while the preceding
+ * launch still runs. It prefetches the first of its rows of W to the L2 cache, lets the next launch begin, and waits. A
+ * prefetch reads nothing, so that launch may even write W.
  */
 #include "linear.h"
 
-enum { MOST_BYTES = 64 * 1024 /* of a matrix and thread block: about what arrives while one kernel ends */ };
+enum { MOST_BYTES = 64 * 1024 /* per matrix and thread block: about what arrives while one kernel ends */ };
 
-/* Of the rows from `first` to `end` of all matrices those of one: where they begin, and how many there are. */
+/* One matrix's rows among the rows from `first` to `end`: their first, and their number. */
 static ptx_val find_rows(linear *g, uint32_t matrix, ptx_val first, ptx_val end, ptx_val *count)
 {
     ptx_fn *f = g->f;
@@ -25,7 +25,7 @@ static ptx_val find_rows(linear *g, uint32_t matrix, ptx_val first, ptx_val end,
     return bound[0];
 }
 
-/* From the multiple of 16 before the rows to the last one that they reach. */
+/* Prefetches from the multiple of 16 before the rows to the last one that they reach. */
 static void prefetch_matrix(linear *g, uint32_t matrix, ptx_val first, ptx_val end)
 {
     ptx_fn *f = g->f;

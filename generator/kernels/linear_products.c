@@ -1,11 +1,11 @@
 /* linear's products.
  *
- * A lane has a group of weights of each of the warp's rows: whole sub-blocks, so that one scale multiplies the sum of a part's
- * products. It decodes them once for all vectors, and loads each vector's share once for all rows.
+ * A lane has a group of weights in each of the warp's rows: whole sub-blocks, so that one scale multiplies the sum of a
+ * part's products. It decodes them once for all vectors, and loads each vector's share once for all rows.
  *
- * ARITHMETIC of a part: sum += scale * dot + minimum * (sum of h), in f32. Of q8, dot is a scale of h times a sum of products of
- * bytes, which is exact (dp4a; linear_x.c tells what it starts from); of exact it is an fma for each element, where formats with
- * minima have denormals for codes.
+ * ARITHMETIC of a part: sum += scale * dot + minimum * (sum of h), in f32. In q8, dot is a scale of h times a sum of products
+ * of bytes, which is exact (dp4a; linear_x.c explains its start); in exact it is an fma per element, with denormals for codes
+ * if the format has minima.
  */
 #include "linear.h"
 
@@ -38,13 +38,13 @@ static void load_group(linear *g, uint32_t r, group *w)
     }
 }
 
-/* What a vector's share has for part p from byte `byte` on, in elements of a type. */
+/* A vector's share for part p, from `byte` on, in elements of a type. */
 static ptx_val share_at(linear *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
 {
     return shared_at(g->f, type, share, b * g->of.vector_bytes + byte);
 }
 
-/* Where the format has them. */
+/* If the format has minima. */
 static void add_minima(linear *g, const group w[], uint32_t b, uint32_t p, ptx_val sum_of_h)
 {
     for (uint32_t r = 0; r < g->of.rows && g->of.format->has_minimum; r++)

@@ -1,24 +1,24 @@
 /* linear on integer tensor cores: x as codes and scales, which q8_quantize makes once for all products that share x.
  *
- * The weights are the first operand of mma: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
- * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W and 256 elements of a stage, a super-block or
- * eight blocks of 32; k_warps such warps make a stage.
+ * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
+ * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W and 256 elements of a stage, a
+ * super-block or eight blocks of 32; k_warps such warps make a stage.
  *
- * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of
- * rows g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and of x a lane needs
- * the codes of the same elements of row g. A sub-block of 32 elements is one product, m16n8k32, one of 16 m16n8k16; on sm_75 four
- * or two m8n8k16.
+ * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
+ * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
+ * of the same elements of row g. A sub-block of 32 elements is one product, m16n8k32, one of 16 m16n8k16; on sm_75 four or
+ * two m8n8k16.
  *
- * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it is a float's bits all along, and 1.5 * 2^23 less
- * is the sum itself. A scale of x times 1.5 * 2^23 is exact, as the scale has at most 22 bits: so one fma takes that away and
- * multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. Where codes of W have an offset, the
- * sum starts from as much less, which a product of x's codes with -offset makes; where there is a minimum, a product with ones
- * makes the sum of x's codes.
- * Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them by shared memory.
+ * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it always has a float's bits, and the float
+ * minus 1.5 * 2^23 is the sum. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 bits: so one fma
+ * subtracts that and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
+ * have an offset, the sum starts lower, by a product of x's codes with -offset; if there is a minimum, a product with ones
+ * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
+ * through shared memory.
  *
- * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them on the way; k's tail is
- * zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch has W on its way before it waits for
- * the launch that makes x.
+ * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them in flight; k's tail
+ * is zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch starts copying W before it waits
+ * for the launch that makes x.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -40,10 +40,10 @@ enum {
     MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
     VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
-                       32 /* of a vector of eight rows of W, so that lanes t are in different banks */
+                       32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
 
-/* What `shape` and `emit` both know. */
+/* Known to `shape` and `emit`. */
 typedef struct q8_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
@@ -65,14 +65,14 @@ typedef struct q8_product {
     linear *l; /* arguments */
     ptx_fn *f;
     linear_tile tile;
-    ptx_val stage; /* offset of the one that is multiplied */
+    ptx_val stage; /* offset of the current stage */
 
     /* This thread's copies of the next stage. */
     linear_ring w;
     ptx_val x_to, scale_to; /* in the first stage */
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* bytes from its unit on, rows from its first on, S32 */
-    ptx_val scale_from, scale_step, scale_left, scale_rows; /* the same of scales */
+    ptx_val scale_from, scale_step, scale_left, scale_rows; /* the same for scales */
 
     linear_rows rows;
     ptx_val x_at, scale_at, number_to, number_from;
@@ -144,7 +144,7 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
-/* Neighbouring threads copy neighbouring units of a row. (Shifts, for ptxas makes no shift of a division by a power of two.) */
+/* Neighbouring threads copy neighbouring units of a row. (Shifts: ptxas does not turn a division by a power of two into a shift.) */
 static void init_x_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
@@ -188,7 +188,7 @@ static void copy_x(q8_product *g, ptx_val offset)
     }
 }
 
-/* Where there are more threads than scales, the others copy none. */
+/* If there are more threads than scales, the others copy none. */
 static void copy_scales(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
@@ -210,7 +210,7 @@ static void copy_scales(q8_product *g, ptx_val offset)
     }
 }
 
-/* Of x, to `offset`: zeros where there is no next stage. */
+/* Copies x to `offset`: zeros if there is no next stage. */
 static void fill_x(q8_product *g, ptx_val offset)
 {
     copy_x(g, offset);
@@ -238,7 +238,7 @@ static void fill_stage(q8_product *g, ptx_val offset)
     copy_commit(g->f);
 }
 
-/* All stages but one. Where launches overlap, W is copied before the one that makes x has ended. */
+/* Starts the copies of all stages but one. With overlapping launches, W is copied before the launch that makes x has ended. */
 static void fill_stages(q8_product *g, uint32_t last)
 {
     ptx_fn *f = g->f;
@@ -265,8 +265,8 @@ static void fill_stages(q8_product *g, uint32_t last)
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
 
-/* In shared memory four numbers of a row are neighbours, and those of the warp's rows follow each other: the first byte of vector i
- * of a batch. */
+/* In shared memory four numbers of a row are neighbours, and the warp's rows follow each other: the first byte of vector i of
+ * a batch. */
 static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
 {
     return LANE_ROWS * EIGHT_ROWS_BYTES * (batch * g->numbers / VECTOR_NUMBERS + i);
@@ -292,7 +292,7 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
     }
 }
 
-/* All are decoded before the first is stored, so that loads are not repeated. */
+/* Decodes all numbers before it stores the first, so that loads are not repeated. */
 static void share_numbers(q8_product *g, ptx_val number_at)
 {
     ptx_fn *f = g->f;
@@ -308,7 +308,7 @@ static void share_numbers(q8_product *g, ptx_val number_at)
     ptx_warp_barrier(f);
 }
 
-/* Scales and minima of the parts of a batch's groups, of each of the lane's rows. */
+/* Scales and minima of the parts of a batch's groups, for each of the lane's rows. */
 typedef struct batch_numbers {
     ptx_val of[LANE_ROWS][MOST_NUMBERS];
 } batch_numbers;
@@ -368,7 +368,7 @@ static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const pt
     tensor_multiply_bytes(g->f, is_signed, g->of.products, out, w, x, start);
 }
 
-/* Of all rows of W with the same code, a byte: sums 0 and 1 are this lane's rows', and 2 and 3 are the same again. */
+/* Multiplies x by one code, a byte, in all rows of W: sums 0 and 1 are this lane's rows', 2 and 3 repeat them. */
 static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx_val out[4])
 {
     ptx_val byte = ptx_as(g->f, PTX_B32, ptx_u32(0x01010101 * code)), w[4] = {byte, byte, byte, byte};
@@ -479,7 +479,7 @@ static void init_rows(q8_product *g)
     g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
 }
 
-/* Where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
+/* Sets where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
 static void init_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
@@ -489,7 +489,7 @@ static void init_numbers(q8_product *g)
     g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
 }
 
-/* Where this lane reads W and x, and how it decodes its groups. */
+/* Sets this lane's addresses of W and x, and its decoder. */
 static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
@@ -513,7 +513,7 @@ static void init_reads(q8_product *g)
     g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
 }
 
-/* The stage before this one is free once all threads are here. */
+/* Waits for the next stage, and refills the previous one. */
 static void next_stage(q8_product *g)
 {
     ptx_fn *f = g->f;

@@ -1,9 +1,9 @@
-/* linear's rows of W on tensor cores, in a ring: codes (device/row_ring.h), and behind the rows of a stage their scales and zeros
- * where the format has them in arrays.
+/* linear's rows of W on tensor cores, in a ring: codes (device/row_ring.h), followed by the scales and zeros of a stage's
+ * rows if the format has them in arrays.
  *
- * A thread copies a few neighbouring scales of one row, one at a time, since an array's rows may begin at any multiple of 4 bytes;
- * the L1 cache has the rest of their sectors. In shared memory a row takes an odd number of scales, so that lanes that load those
- * of neighbouring rows are in different banks.
+ * A thread copies a few neighbouring scales of one row, one at a time, since an array's rows may begin at any multiple of 4
+ * bytes; the L1 cache keeps the rest of their sectors. In shared memory a row takes an odd number of scales, so that lanes
+ * that load those of neighbouring rows are in different banks.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -41,7 +41,7 @@ static uint32_t copies_of(const linear_ring *r)
     return numbers_of(r->format, r->stage) / row_threads(r);
 }
 
-/* Addresses are worked out anew for each stage: the products leave no registers to keep them in. */
+/* Recomputes addresses for each stage: the products leave no registers to keep them. */
 static void copy_numbers(linear_ring *r, ptx_val offset)
 {
     ptx_fn *f = r->codes.f;

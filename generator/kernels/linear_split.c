@@ -1,8 +1,8 @@
-/* linear on tensor cores: which tiles of y a thread block makes, and of which part of k.
+/* linear on tensor cores: a thread block's tiles of y, and its part of k.
  *
- * With split_k 1 it makes a tile, and has all of k. With more, so many thread blocks share a tile: each has some of k's stages, and
- * where these do not divide evenly, the first have one more. With split_k 0 as many thread blocks as fit the device at once have
- * equal stretches of the stages of all tiles (device/split.h). The last to arrive at a tile adds all parts in the order of k.
+ * With split_k 1 a thread block makes a tile, and has all of k. With more, split_k thread blocks share a tile: each has some of k's
+ * stages, and if these do not divide evenly, the first have one more. With split_k 0 as many thread blocks as fit the device at once
+ * have equal stretches of the stages of all tiles (device/split.h). The last to arrive at a tile adds all parts in the order of k.
  */
 #include "linear.h"
 
@@ -21,7 +21,7 @@ static ptx_val stages_of_k(linear *l, const linear_tile *s)
     return ptx_div(f, ptx_add(f, l->k, s->stage - 1), s->stage);
 }
 
-/* Over the loop along k shared memory keeps what is the same for all threads: no register is left for it. */
+/* During the loop along k shared memory keeps values that all threads share: no register is left for them. */
 enum { KEPT_WORDS = 4 };
 
 static void keep(linear *l, ptx_val to, const ptx_val words[KEPT_WORDS])
@@ -77,8 +77,8 @@ static void find_part(linear *l, linear_tile *s)
     keep_tile(l, s, part);
 }
 
-/* The tile at a step of all tiles, and how much of its k the stretch has. Neighbouring tiles have the same rows of W, so that
- * those of several tiles of x come out of the L2 cache. */
+/* The tile at a step of all tiles, and the stretch's part of its k. Neighbouring tiles have the same rows of W, so that
+ * several tiles of x read them from the L2 cache. */
 static void find_tile(linear *l, linear_tile *s, ptx_val at, ptx_val end, ptx_val rows)
 {
     ptx_fn *f = l->f;
@@ -130,7 +130,7 @@ void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), 
         make(strategy);
 }
 
-/* Of a part a counter alone is kept over a trip: registers. */
+/* Only the trip counter stays live over a trip, to save registers. */
 void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy),
                       void *strategy)
 {

@@ -1,4 +1,4 @@
-/* linear's tiles of sums on tensor cores: from registers by shared memory to y. */
+/* linear's tiles of sums on tensor cores: from registers through shared memory to y. */
 #include "linear.h"
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage)
@@ -27,7 +27,7 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
     return s;
 }
 
-/* With those of `slices` groups of warps that share k. */
+/* With the sums of `slices` groups of warps that share k. */
 static shared_sums shared_of(const linear_tile *s, uint32_t slices)
 {
     return (shared_sums){.rows = s->rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
@@ -47,7 +47,7 @@ static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
     shared_sums_store(l->f, &to, sums, column, s->lane.t, s->k_warp);
 }
 
-/* Neighbouring threads store neighbouring elements of a row of y. Those of `slices` warps that share k are added. */
+/* Neighbouring threads store neighbouring elements of a row of y. Adds the sums of `slices` warps that share k. */
 static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
@@ -89,7 +89,7 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
     PTX_IF (f, has_all) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * s->k_warps, 0), sums[i]);
-        if (l->is_pair) /* else each thread stores what it has written */
+        if (l->is_pair) /* else each thread stores the sums that it wrote */
             ptx_barrier(f);
     }
     return has_all;

@@ -1,20 +1,20 @@
 /* linear on tensor cores from 16 rows of x on: activation half, strategy tiles.
  *
- * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m rows
- * of x (device/x_ring.h): scale * code + minimum, rounded to x's type. That costs less than scales on the sums, which
- * linear_mma.c has; and is what bounds the error.
+ * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m
+ * rows of x (device/x_ring.h): scale * code + minimum, rounded to x's type. That costs less than scaling the sums, as
+ * linear_mma.c does, and this rounding dominates the error.
  *
- * ROUNDING. In F16 one instruction scales two weights. Where the file's scales and minima are numbers of F16 it rounds once, as the
- * same in f32 and a conversion do. Those of the other formats are rounded first, if the variant says so (rounding twice); else
- * their weights, and all in BF16, are made in f32.
+ * ROUNDING. In F16 one instruction scales two weights. If the file's scales and minima are F16, it rounds once, like f32
+ * arithmetic and a conversion. Those of the other formats are rounded first, if the variant says so (rounding twice);
+ * otherwise their weights, and all in BF16, are computed in f32.
  *
- * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 and two or four stages, a trip of
- * the loop is a stage of W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for
- * that. Lane (g, t) takes units 2t and 2t + 1 of a group of eight, and unit t of one of four, of its rows of W; x comes in that
- * order, so that nothing is repacked. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
+ * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 and two or four stages, a
+ * trip of the loop is a stage of W, so that a step's offsets are constants; larger tiles have no registers for that. Lane (g,
+ * t) takes units 2t and 2t + 1 of a group of eight, and unit t of one of four, of its rows of W; x has that order too, so
+ * that nothing is repacked. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
- * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double buffer.
- * With four stages there is a barrier for every two steps: warps that wait for each other less often keep tensor cores busier.
+ * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double
+ * buffer. With four stages there is a barrier for every two steps: fewer barriers keep tensor cores busier.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -30,7 +30,7 @@ enum {
     W_STAGES = 2
 };
 
-/* What `shape` and `emit` both know. */
+/* Known to `shape` and `emit`. */
 typedef struct tiles_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, stages, threads;
@@ -53,9 +53,9 @@ typedef struct tiles {
     x_ring x;
     uint32_t trip_step; /* in an unrolled trip */
     ptx_val step, w_to, x_to,
-        x_from;   /* variables: the step in its stage of W; offsets of the stages that are filled and read */
+        x_from;   /* variables: the step in its stage of W; offsets of the stages being filled and read */
     ptx_val next; /* the next step of x to copy */
-    ptx_val left; /* where k is split, a variable: trips from this one on */
+    ptx_val left; /* a variable if k is split: trips from this one on */
     row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */
     ptx_val row_at[LANE_ROWS + 1];    /* variables: in this stage */
     warp_sums sums;
@@ -91,7 +91,7 @@ static uint32_t trip_elements(const tiles_geometry *g)
     return g->is_unrolled ? g->steps * X_RING_STEP : X_RING_STEP;
 }
 
-/* At the end the sums take the stages' bytes. */
+/* At the end the sums overlay the stages. */
 static uint32_t shared_bytes(const tiles_geometry *g)
 {
     const uint32_t stages = g->w_byte + W_STAGES * g->w_stage_bytes,
@@ -112,7 +112,7 @@ static ptx_val step_element(tiles *g, ptx_val step)
     return ptx_mad(f, block, format->elements, format_group_element(f, format, group));
 }
 
-/* Starts to copy the next step of x, and ends a group of copies, which has a stage of W where there was one to copy. */
+/* Starts to copy the next step of x, and ends a group of copies, which includes a stage of W if one was started. */
 static void copy_x(tiles *g)
 {
     ptx_fn *f = g->f;
@@ -122,7 +122,7 @@ static void copy_x(tiles *g)
     copy_commit(f);
 }
 
-/* Starts to copy the next stage of W, if there is one. It begins `ahead` trips behind this one. */
+/* Starts to copy the next stage of W, if there is one. It begins `ahead` trips after this one. */
 static void copy_w(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -195,7 +195,7 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Where the numbers of such a group are. */
+/* Finds the numbers of such a group. */
 static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, ptx_val number)
 {
     ptx_fn *f = g->f;
@@ -231,12 +231,12 @@ static group decode_group(tiles *g, uint32_t i)
     return of;
 }
 
-/* Of a part of each of the lane's rows, F16X2 of two equal halves. */
+/* A part's numbers for each of the lane's rows, F16X2 of two equal halves. */
 typedef struct row_halves {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_halves;
 
-/* As a move of a half, which costs nothing: it is a part of what takes the pair. */
+/* Broadcasts one half of a word; ptxas folds the move into the instruction that reads the pair. */
 static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
 {
     ptx_val halves[2];
@@ -245,7 +245,7 @@ static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
     return ptx_pack(f, PTX_F16X2, 2, alike);
 }
 
-/* As F16, two of which are in one shuffle. */
+/* As F16: one shuffle moves two. */
 static row_halves share_halves(tiles *g, const group *of, uint32_t part)
 {
     ptx_fn *f = g->f;
@@ -287,7 +287,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* The weights of a half of the step: of two groups each is a half, of one some quads or some units of each quad. */
+/* The weights of a half of the step: one of two groups, or some quads or some units of each quad of one group. */
 static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING_TILES][2][4])
 {
     const bool is_wide = g->of.units == 2;
@@ -301,7 +301,7 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
     }
 }
 
-/* The copy of the next step of x stands between products, so that these need not wait for its instructions. */
+/* The copy of the next step of x is between products, so that these need not wait for its instructions. */
 static void multiply_step(tiles *g)
 {
     const bool has_arrays = g->of.format->scale_elements > 0;
@@ -324,7 +324,7 @@ static void multiply_step(tiles *g)
     }
 }
 
-/* The stage of W before this one is free. */
+/* Selects the next stage of W, and refills the previous one. */
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
@@ -336,7 +336,7 @@ static void next_w(tiles *g)
     copy_w(g, g->of.is_unrolled ? 1 : g->of.steps);
 }
 
-/* All warps are done with the batch before this one; its stages are filled while this one is multiplied. */
+/* All warps are done with the previous batch; its stages are refilled while this one is multiplied. */
 static void next_batch(tiles *g)
 {
     copy_wait(g->f, g->of.stages - 2 * g->of.batch);

@@ -1,12 +1,12 @@
-/* linear's tiles of W: what the lanes of a warp take of a row at once, for each of the warp's rows.
+/* linear's tiles of W: the part of a row that a warp's lanes take at once, for each of the warp's rows.
  *
- * A warp has a ring of stages in shared memory of its own, which fills across the ends of rows: all stages but one are on
- * their way before x is looked at. A row of quantised blocks may begin at any byte. So pieces of 16 bytes are counted from the
- * multiple of 16 before the row's first byte, and lie in shared memory as they do in global memory; who reads them shifts. A
- * row's last piece is cut at its end, so that no byte behind the tensor is read; what comes before its first byte belongs to
- * the row before.
+ * A warp has its own ring of stages in shared memory, which fills across the ends of rows: all stages but one are in
+ * flight before x is read. A row of quantised blocks may begin at any byte. So pieces of 16 bytes are counted from the
+ * multiple of 16 before the row's first byte, and keep their global layout in shared memory; readers shift. A row's last
+ * piece is cut at its end, so that no byte after the tensor is read; the bytes before its first belong to the previous
+ * row.
  *
- * From sm_80 on cp.async copies. Below, a load and a store do, and a piece that is cut goes byte by byte.
+ * From sm_80 on cp.async copies. Below, a load and a store do, and a partial piece is copied byte by byte.
  */
 #include "device/copy.h"
 #include "device/tail.h"
@@ -29,7 +29,7 @@ static bool begins_anywhere(const linear *g)
     return g->of.row_bytes > g->of.tile_bytes;
 }
 
-/* Rows beyond the last are the last one again. */
+/* Clamped to the last row. */
 static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 {
     ptx_fn *f = g->f;
@@ -39,7 +39,7 @@ static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Where this lane's numbers are in each array. */
+/* Finds this lane's numbers in each array. */
 static void find_next_numbers(linear *g, uint32_t r, const linear_row *row)
 {
     ptx_fn *f = g->f;
@@ -73,13 +73,13 @@ static void find_next_rows(linear *g)
     }
 }
 
-/* Whether every lane has an i-th piece; else those do that g->has_last says. */
+/* Whether every lane has an i-th piece; otherwise only lanes with g->has_last do. */
 static bool is_everyones(const linear *g, uint32_t i)
 {
     return UNIT_BYTES * WARP_LANES * (i + 1) <= g->of.tile_bytes;
 }
 
-/* A tile of rows that do not begin at multiples of 16 has one piece more. */
+/* A tile of rows that are not 16-byte aligned has one piece more. */
 static ptx_val has_last_piece(linear *g)
 {
     ptx_fn *f = g->f;
@@ -90,7 +90,7 @@ static ptx_val has_last_piece(linear *g)
     return ptx_lt(f, g->lane, last);
 }
 
-/* Of a row's last tile `left` bytes are in bounds: whole pieces, or in rows that begin anywhere some bytes of one. */
+/* Copies a piece of a row's last tile, of which `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
 static void copy_piece(linear *g, ptx_val to, ptx_val from, const ptx_val *left)
 {
     ptx_fn *f = g->f;
@@ -215,7 +215,7 @@ void linear_init_stages(linear *g)
     g->stage = ptx_var(f, ptx_u32(last));
 }
 
-/* The stage before this one is free once all lanes are here. */
+/* Waits for the next stage, and refills the previous one. */
 void linear_next_stage(linear *g)
 {
     ptx_fn *f = g->f;

@@ -6,20 +6,20 @@
  *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; the scale, and where the format has
  *            minima scale * sum of codes, else the S32 that a sum of products starts from
  *
- * A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it is a float's bits all along, and 1.5 * 2^23 less is
- * the sum itself. Where codes of W have an offset, it starts from as much less: the vector's codes times the offset.
+ * A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it always has a float's bits, and the float minus 1.5
+ * * 2^23 is the sum. If codes of W have an offset, it starts lower, by the vector's codes times the offset.
  *
- * EXACT products of a format with minima take a code's bits as a denormal, code * 2^-149, which saves a subtraction for each
- * weight. So the elements are as large as they may be: a power of four puts the largest of 32 between 2^123 and 2^125. Its
- * root multiplies them twice, since no float is as large.
+ * EXACT products of a format with minima use a code's bits as a denormal, code * 2^-149, which saves a subtraction per
+ * weight. So the elements are scaled as high as possible: a power of four puts the largest of 32 between 2^123 and 2^125.
+ * They are multiplied twice by its root, since no float is as large.
  *
  * NORM. h is x * gamma here; the factor 1 / sqrt(mean(x^2) + eps) multiplies the sums when they are stored. The squares are
- * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may where h does
- * not. So where some mean is not between 2^-16 and 2^40, the pass is made again, with x times a power of two that puts the
- * larger of |x| and the square root of eps between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
+ * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may although h
+ * does not. So if some mean is not between 2^-16 and 2^40, the pass is repeated, with x times a power of two that puts the
+ * larger of |x| and the square root of eps between 1/2 and 4 (except for denormals); it divides out. f16 needs none of this.
  *
  * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'
- * where there are few vectors.
+ * if there are few vectors.
  */
 #include "device/codes.h"
 #include "device/narrow.h"
@@ -44,7 +44,7 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
     return (bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
 }
 
-/* As many values are joined over lanes (device/lanes.h): a power of two. Those beyond the vectors are the last one's again. */
+/* The number of values that are joined over lanes (device/lanes.h): a power of two. Those past the vectors repeat the last one. */
 static uint32_t joined(const linear *g)
 {
     uint32_t count = 1;
@@ -66,14 +66,14 @@ static uint32_t part_lanes(const linear *g)
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
 
-/* Where this thread's elements are, in the first vector's part of a share; and where the numbers of their part are that this
- * lane stores, those of `vector` and the next ones. */
+/* The offset of this thread's elements in the first vector's part of a share; and of their part's numbers that this lane
+ * stores, those of `vector` and the next ones. */
 typedef struct slot {
     ptx_val elements, numbers, vector;
 } slot;
 
-/* Of the first trip. In formats with four parts a group is 16 neighbours of each of four
- * runs of 32. */
+/* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32.
+ * */
 static slot first_slot(linear *g)
 {
     ptx_fn *f = g->f;
@@ -105,12 +105,12 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* As they are loaded: of 16-bit types two words of two. */
+/* As loaded: for 16-bit types two words of two. */
 typedef struct run {
     ptx_val raw[RUN];
 } run;
 
-/* Zeros where they are out of bounds. */
+/* Zeros if out of bounds. */
 static run load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
 {
     const bool is_f32 = type == PTX_F32;
@@ -145,7 +145,7 @@ static ptx_val find_most(linear *g, const ptx_val h[RUN])
     return ptx_has_sm(g->f, 80) ? most : ptx_as(f, PTX_U32, most);
 }
 
-/* What of 32 elements of each vector is the largest; this lane's vector's is returned. */
+/* The absmax of 32 elements of each vector; returns this lane's vector's. */
 static ptx_val join_most(linear *g, ptx_val most[])
 {
     ptx_fn *f = g->f;
@@ -157,7 +157,7 @@ static ptx_val join_most(linear *g, ptx_val most[])
     return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX))));
 }
 
-/* What a lane multiplies h by, and what that is undone by. */
+/* A lane's factor for h, and its inverse. */
 typedef struct scaling {
     ptx_val raise, lower;
 } scaling;
@@ -168,7 +168,7 @@ static scaling scale_q8(ptx_fn *f, ptx_val most)
     return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), 127), .lower = lower};
 }
 
-/* `raise` is for twice; linear_products.c has the rest of what undoes it, 2^LINEAR_DENORMAL. */
+/* Multiply twice by `raise`; linear_products.c applies the rest of the inverse, 2^LINEAR_DENORMAL. */
 static scaling scale_exact(ptx_fn *f, ptx_val most)
 {
     enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
@@ -179,11 +179,11 @@ static scaling scale_exact(ptx_fn *f, ptx_val most)
                      .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, MANTISSA_BITS))};
 }
 
-/* Stores a run of a vector, and returns its sum; of q8, the sum of its codes. */
+/* Stores a run of a vector, and returns its sum; in q8, the sum of its codes. */
 static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *raise)
 {
     ptx_fn *f = g->f;
-    if (g->of.is_q8) { /* 1.5 * 2^23 more than a number has it rounded to an integer in its low bits */
+    if (g->of.is_q8) { /* adding 1.5 * 2^23 leaves the rounded integer in the low bits */
         ptx_val code[RUN];
         for (int i = 0; i < RUN; i++)
             code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], *raise, ptx_bits(PTX_F32, LINEAR_SUM_START)));
@@ -200,8 +200,8 @@ static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *r
     return ptx_add(f, low, high);
 }
 
-/* Whether this lane stores the i-th of the numbers that it has joined: where several lanes of a part have the same vectors,
- * the first does. */
+/* Whether this lane stores the i-th of the numbers that it has joined: if several lanes of a part have the same vectors, the
+ * first does. */
 static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -213,7 +213,7 @@ static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
     return ptx_and(f, is_first, in_bounds);
 }
 
-/* What stands beside a part's first number. */
+/* The number after a part's first number. */
 static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
 {
     ptx_fn *f = g->f;
@@ -227,7 +227,7 @@ static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
     return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
-/* Stores the numbers of a part, of those vectors that the sums are joined for in this lane. */
+/* Stores a part's numbers, for the vectors whose sums are joined in this lane. */
 static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
 {
     ptx_fn *f = g->f;
@@ -275,14 +275,14 @@ static void store_runs(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN
 
 /* ---- a pass over x ------------------------------------------------------------------------------------------------ */
 
-/* What a pass has beside the shares: sums of squares. */
+/* A pass's results beside the shares: sums of squares. */
 typedef struct pass {
     slot at;
-    ptx_val end; /* of the elements that are read: those behind the chunk's are for the norm alone */
+    ptx_val end; /* of the elements that are read: those past the chunk are only for the norm */
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
 
-/* h of a vector; adds up its squares. */
+/* Computes h of a vector; adds up x's squares. */
 static void make_run(linear *g, pass *p, uint32_t b, const run *x, const run *gamma, ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
@@ -329,7 +329,7 @@ static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], &gamma[s]);
 }
 
-/* Steps whose loads are issued together: no more than a chunk has. */
+/* Steps whose loads are issued together: at most a chunk's. */
 static uint32_t steps_of(const linear *g)
 {
     const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
@@ -401,7 +401,7 @@ static ptx_val is_out_of_range(linear *g)
     return ptx_or(f, is_above, is_below);
 }
 
-/* This warp's share of the largest magnitude of a vector; NaNs do not count. */
+/* This warp's part of a vector's largest magnitude; NaNs do not count. */
 static ptx_val find_most_of_all(linear *g, ptx_val vector)
 {
     ptx_fn *f = g->f;

@@ -1,10 +1,10 @@
-/* linear's elements of y: what becomes of a sum, or of the two sums of a gated pair. */
+/* linear's elements of y: from a sum, or the two sums of a gated pair. */
 #include "device/narrow.h"
 #include "linear.h"
 
 /* ---- columns ------------------------------------------------------------------------------------------------------ */
 
-/* Of pointers to elements of y's type. */
+/* The row's pointer, to elements of y's type. */
 static ptx_val pick_pointer(linear *g, const linear_row *row, const ptx_val pointers[])
 {
     return ptx_pointer(g->f, PTX_GLOBAL, g->y_type, linear_pick_address(g, row, pointers));
@@ -37,8 +37,8 @@ ptx_val linear_bias(linear *g, const linear_column *column)
 
 /* ---- gates -------------------------------------------------------------------------------------------------------- */
 
-/* SiLU is x / (1 + e^-x). GELU in its tanh form, x / 2 * (1 + tanh(u)), is x / (1 + e^-2u), in which nothing cancels where x is
- * negative. Where the power is infinite, it is 0. */
+/* SiLU is x / (1 + e^-x). GELU in its tanh form, x / 2 * (1 + tanh(u)), is x / (1 + e^-2u), which has no cancellation for
+ * negative x. If the power is infinite, it is 0. */
 static ptx_val activate(linear *g, ptx_val x)
 {
     ptx_fn *f = g->f;
@@ -53,7 +53,7 @@ static ptx_val activate(linear *g, ptx_val x)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
+/* Makes an infinite sum a NaN: so non-finite values of h or W always give NaN, whatever the factors. */
 static ptx_val make_nan(linear *g, ptx_val sum)
 {
     return ptx_fma(g->f, sum, 0, sum);

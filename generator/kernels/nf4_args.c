@@ -71,7 +71,7 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
 
 /* ---- tiles ----------------------------------------------------------------------------------------------------------- */
 
-/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
+/* Neighbouring tiles have the same columns, so that several rows of tiles read the weights from the L2 cache. */
 void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
                       void (*make)(void *kernel, const nf4_tile *tile), void *kernel)
 {

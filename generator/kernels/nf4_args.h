@@ -1,4 +1,4 @@
-/* What products with NF4 weights have in common, either way: arguments, the table, a lane's codes, tiles and parts of the sum. */
+/* Shared by products with NF4 weights, either way: arguments, the table, a lane's codes, tiles and parts of the sum. */
 #ifndef KERNELS_NF4_ARGS_H
 #define KERNELS_NF4_ARGS_H
 
@@ -11,8 +11,8 @@ enum {
     NF4_BLOCK_K_LOG2 = 6,
     NF4_BLOCK_K = 1 << NF4_BLOCK_K_LOG2, /* a quantised block: weights along k that share a scale */
     NF4_BLOCK_WORDS = NF4_BLOCK_K / 8,
-    NF4_LANE_WORDS = 2, /* of a quantised block's codes that a lane of a product on tensor cores takes */
-    NF4_CODE_HINTS = PTX_NC | PTX_NO_ALLOCATE /* of loads of codes, which are read once */
+    NF4_LANE_WORDS = 2, /* words of a quantised block's codes per lane on tensor cores */
+    NF4_CODE_HINTS = PTX_NC | PTX_NO_ALLOCATE /* for loads of codes, which are read once */
 };
 
 typedef struct nf4_args {
@@ -21,13 +21,13 @@ typedef struct nf4_args {
     nf4_nested nested;          /* in place of scale, where is_nested */
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
-    /* Thread blocks that share a sum; 0: as the grid has it; 1: without workspace and tile_counters. */
+    /* Thread blocks that share a sum; 0: the grid's; 1: without workspace and tile_counters. */
     uint32_t split_k;
 } nf4_args;
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
 
-/* The descriptors' parts of nested scales. */
+/* The descriptors' rows for nested scales. */
 /* clang-format off */
 #define NF4_SCALE_TYPE_PARAM                                                                                           \
     PARAM(WORD, CONTRACT, "scale_type", "f32 nested", "f32",                                                           \
@@ -35,19 +35,19 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
           .numbers = "1", .is_later = true)
 #define NF4_NESTED_ARGS(blocks, groups)                                                                                \
     {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \
-    {"nested_code", KILN_ARG_IN, "f32", "256", 4, "scale_type == nested", "what each index stands for"},                \
+    {"nested_code", KILN_ARG_IN, "f32", "256", 4, "scale_type == nested", "the value of each index"},                \
     {"nested_absmax", KILN_ARG_IN, "f32", groups, 4, "scale_type == nested", "a factor for each 256 scales, in memory order"}
 #define NF4_NESTED_OFFSET                                                                                              \
     {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "is added to each scale"}
 #define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
 
-/* And of sizes. */
+/* And for sizes. */
 #define NF4_SIZE_RULES                                                                                                 \
     {"k % 64 == 0", "k must be a multiple of 64"}, {"m <= 65535", "m must be at most 65535"},                          \
     {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}
 /* clang-format on */
 
-/* The table of a variant's nibbles and `table`, of `type`; `reserved` bytes may lie before it in shared memory. */
+/* The table of a variant's nibbles and `table`, of `type`; up to `reserved` bytes of shared memory may precede it. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 
 /* Quantised blocks of a column, U32. */
@@ -58,7 +58,7 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
 
 /* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
 
-/* Points to a lane's words, `byte` from the start of a column of `column_bytes`; beyond the last column, of that one. */
+/* A pointer to a lane's words, `byte` from the start of a column of `column_bytes`; clamped to the last column. */
 ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte);
 
 /* Sets `count` variables to words in global memory. */
@@ -66,17 +66,17 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
 
 /* ---- tiles ----------------------------------------------------------------------------------------------------------- */
 
-/* A tile of C, and the part of its k that a thread block takes: all that the thread block does, or one of a stretch. */
+/* A tile of C, and a thread block's part of its k: the thread block's only tile, or one of a stretch. */
 typedef struct nf4_tile {
     ptx_val first_row, first_column;
     ptx_val first_block, block_count; /* quantised blocks, U32 */
-    /* Over all tiles' quantised blocks; null: the thread block has no other tile, and the members below are not set. */
+    /* Over all tiles' quantised blocks; null: there is only one tile, and the members below are not set. */
     const split_stretch *stretch;
     ptx_val number, at; /* of the tile; of its part's first quantised block, over all */
     ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 
-/* With split_k 0: calls `make` for a tile of tile_m rows by tile_n columns, in a loop over the tiles of this thread block's stretch. */
+/* With split_k 0: calls `make` for a tile of tile_m rows by tile_n columns, in a loop over this thread block's stretch. */
 void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
                       void (*make)(void *kernel, const nf4_tile *tile), void *kernel);
 
@@ -85,9 +85,9 @@ ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile);
 /* Fills the table for the first tile of a stretch, or for the only tile; a barrier must follow. */
 void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid);
 
-/* Where a sum is split: adds the parts' sums. Each of the first `threads` threads, with split_k 0 each thread, passes `count`
- * variables. Where the predicate that it returns holds, in all threads of the tile's last thread block, they become the sums over
- * all parts. All threads must get here. `tile` is read with split_k 0 only. */
+/* Adds the parts' sums, if a sum is split. Each of the first `threads` threads, with split_k 0 each thread, passes `count`
+ * variables. If the predicate that it returns holds, in all threads of the tile's last thread block, they become the sums
+ * over all parts. All threads must call it. `tile` is read only with split_k 0. */
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
                       ptx_val sums[], uint32_t count);
 

@@ -11,7 +11,7 @@ static const kiln_param params[] = {
     NIBBLES_PARAM,
     NF4_SCALE_TYPE_PARAM,
     PARAM(WORD, CONTRACT, "rows", "packed strided", "packed",
-          "how rows of A and C lie\npacked: one after the other; strided: a_stride and c_stride apart", .numbers = "1 2", .is_later = true),
+          "layout of rows of A and C\npacked: one after the other; strided: a_stride and c_stride apart", .numbers = "1 2", .is_later = true),
     PARAM(WORD, TUNING, "strategy", "simt mma tiles", "simt",
           "simt: CUDA cores; mma: tensor cores, for f16 and bf16; tiles: the same for many rows, from sm_80 on"),
     PARAM(INT, TUNING, "tile_m", "1 2 4 8 16 32 64 128", "1",
@@ -32,8 +32,8 @@ static const kiln_param params[] = {
 #define SPAN(stride, columns)                                                                                          \
     "select(rows == packed, m * " columns ", select(m * " columns " == 0, 0, (max(m, 1) - 1) * " stride " + " columns "))"
 
-/* Thread blocks that share the K of all tiles, with split_k 0: no more than so many of each tile, and than fit some device at once.
- * Each has parts of two tiles. */
+/* Thread blocks that share the K of all tiles, with split_k 0: at most SHARED_BY per tile, and at most as many as fit the
+ * device. Each has parts of two tiles. */
 #define TILE_COUNT   "ceil_div(m, tile_m) * ceil_div(n, tile_n)"
 #define MOST_SHARING "min(8 * " TILE_COUNT ", 320)"
 #define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
@@ -52,7 +52,7 @@ static const kiln_arg args[] = {
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"a_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "elements of A from row to row"},
-    {"c_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "the same for C\nwhat lies between rows stays as it is"},
+    {"c_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "the same for C\ngaps between rows are unchanged"},
     NF4_NESTED_OFFSET,
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and K is not split\ntile_counters has one for each 32 of them. 16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
@@ -79,18 +79,18 @@ static const kiln_rule rules[] = {
 #define SHARING     "min(" AT_ONCE ", " MOST_SHARING ")"
 #define GRID_N      "select(" IS_PERSISTENT ", min(" TILES_N ", " AT_ONCE "), select(split_k == 0, " SHARING ", " TILES_N "))"
 
-/* Of a thread block: its part of K, and the tiles that it makes. */
+/* A thread block's part of K, and its tiles. */
 #define PART_K "select(split_k == 0, 64 * ceil_div(" TILE_COUNT " * (k / 64), max(1, " SHARING ")), ceil_div(k, max(1, split_k)))"
 #define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", " AT_ONCE "), 1)"
 
 /* Shared memory leaves 28 KB of L1 cache, or 60, or more. A load of mma's codes holds eight lines of it until they arrive, so
- * with less of it fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times as long, or 1.1 times. */
+ * a smaller cache has fewer loads in flight: on an H100 such kernels take 1.2 to 1.5 times as long, or 1.1 times. */
 #define TAKEN "blocks_per_multiprocessor * (shared_bytes + 1024)"
 #define L1_SLOWS                                                                                                       \
     "select(strategy != mma, 1, select(" TAKEN " > max(32768, multiprocessor_shared_bytes) - 32768, 3, "               \
     "select(" TAKEN " > max(65536, multiprocessor_shared_bytes) - 65536, 2, 1)))"
 
-/* Of scales; and of 64 weights with theirs. */
+/* Bytes of scales; and of 64 weights with their scales. */
 #define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
 #define COLUMN_BYTES "select(scale_type == f32, 36, 33)"
 /* clang-format on */
@@ -197,7 +197,7 @@ const kiln_family nf4_gemm_family = {
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",
-         /* with split_k: partial sums go through the L2 cache, and counters tell the last part; with split_k 0 each tile of a
+         /* with split_k: partial sums go through the L2 cache, and counters find the last part; with split_k 0 each tile of a
           * stretch begins with no loads in flight, and its sums leave at once */
          .extra =
              "select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT ", max(1, " SHARING

@@ -1,38 +1,38 @@
 /* NF4 matrix product on tensor cores.
  *
- * The weights are the first operand of mma: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8
- * columns. So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n
- * columns of C. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such
- * warps share K; in a narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with
- * one scale. Each k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of
- * `split_k` thread blocks has a part of K. With split_k 0 each of as many thread blocks as fit the device at once has an equal
- * stretch of the quantised blocks of all tiles (device/split.h): no second wave, and none of them without work.
+ * The weights are mma's first operand: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8 columns.
+ * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C. In
+ * a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
+ * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp
+ * takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread blocks
+ * has a part of K. With split_k 0 each of as many thread blocks as fit the device at once has an equal stretch of the
+ * quantised blocks of all tiles (device/split.h): no second wave, and no idle thread blocks.
  *
- * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
- * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
- * register of an operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from
- * the table. Four lanes read a whole sector of codes, and nothing is repacked.
+ * ORDER ALONG K is free as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from 16*t on of
+ * columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register of an
+ * operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from the table. Four
+ * lanes read a whole sector of codes, and nothing is repacked.
  *
- * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
- * too large or too small for the type.
+ * SCALES multiply the sums of a quantised block, in f32: weights keep the table's 11 or 8 bits, and no scale overflows or
+ * underflows the type.
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
- * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the one
- * that comes `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once, and each
- * warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32 rows and tile_n 128 a warp has 64
- * columns, and half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two
- * thread blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to
- * itself: as many bytes are on the way as with two of 8 warps, but K need not be split over thread blocks to get them, nor A be
- * copied twice.
+ * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the
+ * one `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once, and each warp
+ * reads all of it from shared memory, which limits many rows: with 16 or 32 rows and tile_n 128 a warp has 64 columns, and
+ * half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two thread
+ * blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to itself:
+ * as many bytes are in flight as with two of 8 warps, but K need not be split over thread blocks for that, nor A be copied
+ * twice.
  *
- * STAGES. A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
- * k_warp, in a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a
- * row's start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
- * (device/README.md). Only tiles of 64 by 128 with split_k 0 have 16 bytes of padding after each row instead, as ptxas has no
- * register left for the other half's address on sm_120.
+ * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
+ * k_warp, in a narrow one an iteration's. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
+ * start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
+ * (device/README.md). Only tiles of 64 by 128 with split_k 0 have 16 bytes of padding after each row instead, since ptxas has
+ * no register left for the other half's address on sm_120.
  *
- * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane takes them. A chunk has
- * 32 scales, or 16 where there is no room for more, so that their sectors are full.
+ * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane reads them. A chunk
+ * has 32 scales, or 16 if there is no room for more, so that their sectors are full.
  */
 #include "nf4_gemm.h"
 
@@ -59,11 +59,11 @@ enum {
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
-/* An iteration's blocks are every k_warps-th from a warp's, or a thread's, first one. For each block of this iteration and the
- * next: the iteration, named by its first block, from which on that block is past the end. S32. */
+/* An iteration's blocks are every k_warps-th from a warp's, or a thread's, first one. For each block of this iteration and
+ * the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
-/* An address in one of two buffers, and the sum of its two values; a poison sum: it stays in the first. */
+/* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */
 typedef struct buffered {
     ptx_val at, sum;
 } buffered;
@@ -83,7 +83,7 @@ typedef struct scale_ring {
     ptx_val offset;        /* bytes to this iteration's scales, a variable */
 } scale_ring;
 
-/* Rows of A in shared memory, `stages` times. In a wide tile immediates tell stages apart, in a narrow one addresses alternate. */
+/* Rows of A in shared memory, `stages` times. In a wide tile immediates select stages, in a narrow one addresses alternate. */
 typedef struct row_stages {
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
     uint32_t copies; /* of a thread: rows */
@@ -102,7 +102,7 @@ typedef struct gemm_mma {
     ptx_fn *f;
     uint32_t tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
-    uint32_t depth;            /* quantised blocks whose codes a warp prefetches: those of an iteration */
+    uint32_t depth;            /* quantised blocks whose codes a warp prefetches: an iteration's */
     uint32_t iteration_blocks; /* those of all k_warps */
     bool is_wide;              /* warps have different columns, or there are many rows */
     bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
@@ -133,13 +133,13 @@ static uint32_t row_units(const gemm_mma *g)
     return g->k_warps * g->rows.blocks * BLOCK_UNITS;
 }
 
-/* Rows between those that a thread copies: as many as all threads reach at once. */
+/* Distance of the rows that a thread copies: as many as all threads reach at once. */
 static uint32_t rows_apart(const gemm_mma *g)
 {
     return g->threads / row_units(g);
 }
 
-/* Columns between those whose scales a thread copies. */
+/* Distance of the columns whose scales a thread copies. */
 static uint32_t columns_apart(const gemm_mma *g)
 {
     return g->threads / g->scales.chunk;
@@ -181,7 +181,7 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 
 /* ---- quantised blocks in bounds -------------------------------------------------------------------------------------- */
 
-/* Quantised blocks of the part of K from one on, S32. */
+/* Quantised blocks of the part of K from `block` on, S32. */
 static ptx_val blocks_from(const gemm_mma *g, ptx_val block)
 {
     return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->tile.block_count), ptx_as(g->f, PTX_S32, block));
@@ -271,8 +271,8 @@ static void init_scale_copies(gemm_mma *g)
         s->to.sum = ptx_mad(f, s->to.at, 2, 4 * s->chunk);
 }
 
-/* The address of the i-th column's scale; nested, its number in the tensor. A wide tile has many columns: to keep all of them would
- * take too many registers. */
+/* The address of the i-th column's scale; nested, its number in the tensor. Computed at each use: a wide tile has too many
+ * columns to keep all. */
 static ptx_val scale_number(gemm_mma *g, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -288,7 +288,7 @@ static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
     return shared_at(g->f, PTX_F32, to, i * columns_apart(g) * g->scales.row_bytes);
 }
 
-/* Nested ones, and below sm_80: through registers, a few at a time. */
+/* Nested scales, and all below sm_80: through registers, a few at a time. */
 static void load_scales(gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
@@ -308,7 +308,7 @@ static void load_scales(gemm_mma *g, ptx_val to, ptx_val is_there)
     }
 }
 
-/* Copies the scales of a chunk to `to`, and goes on to the next; scales of blocks out of bounds are 0. */
+/* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. */
 static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
@@ -349,7 +349,7 @@ static void copy_scales_ahead(gemm_mma *g, ptx_val done)
     }
 }
 
-/* Reads the scales of block `block` of an iteration; of all blocks at the first one, where registers allow. */
+/* Reads the scales of block `block` of an iteration; of all blocks at the first one, if registers allow. */
 static void read_scales(gemm_mma *g, uint32_t block)
 {
     ptx_fn *f = g->f;
@@ -391,7 +391,7 @@ static void init_row_copies(gemm_mma *g)
     find_ends(g, block, g->depth + r->blocks * (g->stages - 1), r->blocks, r->ends);
 }
 
-/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. Where a thread's rows are an odd number
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. If a thread's rows are an odd number
  * apart, every other one has its halves swapped. */
 static void copy_rows(gemm_mma *g, uint32_t ahead)
 {
@@ -424,8 +424,8 @@ static void copy_a(gemm_mma *g, ptx_val done, uint32_t ahead)
     }
 }
 
-/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs
- * an instruction each time, but smaller wide tiles have no register left: ptxas would spill. */
+/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs an instruction
+ * each time, but smaller wide tiles have no register left: ptxas would spill. */
 static bool keeps_second(const gemm_mma *g)
 {
     return g->rows.swaps_halves && g->tile_m == 64 && g->tile_n == 128;
@@ -453,7 +453,7 @@ static void alternate(ptx_fn *f, const buffered *b)
         shared_toggle(f, b->at, b->sum);
 }
 
-/* Where this lane reads. */
+/* Sets this lane's read addresses. */
 static void init_reads(gemm_mma *g)
 {
     ptx_fn *f = g->f;
@@ -478,7 +478,7 @@ static void init_reads(gemm_mma *g)
         r->read.sum = ptx_mad(f, r->read.at, 2, r->stage_bytes);
 }
 
-/* Starts the copies that the first iteration finds under way. */
+/* Starts the copies that are in flight when the first iteration begins. */
 static void copy_first(gemm_mma *g)
 {
     ptx_fn *f = g->f;
@@ -492,8 +492,8 @@ static void copy_first(gemm_mma *g)
     alternate(f, &g->rows.to);
 }
 
-/* Waits for the stage of block `block` of the iteration that starts at `done`, so that all threads see it, and fills the stage that
- * is free now. */
+/* Waits for the stage of block `block` of the iteration that starts at `done`, so that all threads see it, and refills the
+ * stage that is now free. */
 static void next_stage(gemm_mma *g, ptx_val done, uint32_t block)
 {
     copy_wait(g->f, g->stages - 2);
@@ -504,7 +504,7 @@ static void next_stage(gemm_mma *g, ptx_val done, uint32_t block)
     copy_commit(g->f);
 }
 
-/* Goes on to the next iteration. */
+/* Advances to the next iteration. */
 static void step_stages(gemm_mma *g)
 {
     ptx_fn *f = g->f;
@@ -618,7 +618,7 @@ static shared_sums shared_of(const gemm_mma *g)
                          .at = g->split_k == 0 ? g->scales.at : g->shared};
 }
 
-/* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
+/* Threads take neighbouring elements of a row; a small tile has fewer elements than threads. */
 static void store_tile(gemm_mma *g)
 {
     ptx_fn *f = g->f;
@@ -664,7 +664,7 @@ static void store_tile(gemm_mma *g)
 
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
 
-/* The table, scales and stages of A, and what nested scales are looked up in; at the end the sums of the warps. */
+/* The table, scales and stages of A, and tables for nested scales; at the end the sums of the warps. */
 static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
 {
     const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
@@ -686,7 +686,7 @@ static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
     return lanes_blocks(g->threads, resident);
 }
 
-/* That ptxas 13.0 gives a thread on sm_90, rounded up to as many as let the same number of thread blocks run. */
+/* Registers per thread that ptxas 13.0 uses on sm_90, rounded up as far as the same number of thread blocks fit. */
 static uint32_t registers_of_wide(const gemm_mma *g, bool is_compact)
 {
     enum { FOUR_WARPS = 128 };
@@ -765,7 +765,7 @@ static void init_warp(gemm_mma *g)
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
 }
 
-/* The table, then scales, then stages of A, then what nested scales are looked up in. */
+/* The table, then scales, then stages of A, then tables for nested scales. */
 static void layout_shared(gemm_mma *g)
 {
     ptx_fn *f = g->f;

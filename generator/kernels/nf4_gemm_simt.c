@@ -1,21 +1,21 @@
 /* NF4 matrix product on CUDA cores, for a few rows.
  *
- * Thread blocks are persistent: they make tiles of C, tile_m rows by tile_n columns, one after the other. The warps of a
- * thread block share the tile and split K: each takes every k_warps-th 256, and their sums are added in the order of the
- * warps. Eight lanes work on a column; each of the four such groups of a warp has every fourth column. Of 256 along K a
- * lane takes 32 codes of a column, 16 bytes, and the eight together 128 consecutive bytes. Every byte of the weights is
- * read once per tile_m rows.
+ * Thread blocks are persistent: they make tiles of C, tile_m rows by tile_n columns, one after another. The warps of a thread
+ * block share the tile and split K: each takes every k_warps-th 256, and their sums are added in the order of the warps.
+ * Eight lanes work on a column; each of the four such groups of a warp has every fourth column. Of 256 along K a lane takes
+ * 32 codes of a column, 16 bytes, and the eight together 128 consecutive bytes. Every byte of the weights is read once per
+ * tile_m rows.
  *
- * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` says which one:
- * compact takes 32 KB and two instructions for each address; aligned takes 65 KB and one.
+ * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` selects it: compact takes 32
+ * KB and two instructions per address; aligned takes 65 KB and one.
  *
  * SCALES of 8192 along K are copied to shared memory at once: a piece of a column may start in the middle of a sector, and
  * in a smaller piece the partial sectors at its ends would count for more. A lane reads the scale of its quantised block of
  * 64 there.
  *
- * ROWS OF A. A warp widens the elements of A that it needs into its own part of shared memory, `depth` of each lane's 32
- * at a time. Lane j finds its share in units (row, i, j) of 16 bytes: eight lanes read 128 consecutive bytes, the same ones
- * in all four groups. Units with neighbouring i are 8 + 32 / depth apart, so that writers have few bank conflicts.
+ * ROWS OF A. A warp widens its elements of A into its own part of shared memory, `depth` of each lane's 32 at a time. Lane j
+ * finds its share in units (row, i, j) of 16 bytes: eight lanes read 128 consecutive bytes, the same ones in all four groups.
+ * Units with neighbouring i are 8 + 32 / depth apart, so that writers have few bank conflicts.
  *
  * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
  * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
@@ -39,7 +39,7 @@ enum {
     MOST_LOADS = 4 /* of A, per lane and stage */
 };
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct gemm {
     ptx_fn *f;
     ptx_type type, wide;                     /* of A and C; of arithmetic */
@@ -88,7 +88,7 @@ static void init_stage(gemm *g)
     g->stage_from = ptx_mad(f, g->member, UNIT_BYTES, g->stage);
 }
 
-/* How far load i is after load 0: members of the same row (their k), or whole rows. */
+/* Distance of load i from load 0: members of the same row (their k), or whole rows. */
 static uint32_t load_member(const gemm *g, uint32_t i)
 {
     return i * WARP_LANES / g->pieces % COLUMN_LANES;
@@ -134,7 +134,7 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     PTX_ELSE (f) {
         ptx_val past = ptx_add(f, g->a_k, k);
         for (uint32_t i = 0; i < g->loads; i++) {
-            /* A is 0 beyond its last column. */
+            /* A is 0 past its last column. */
             ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, offset[i]), g->args.k);
             tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
             store_stage(g, i, raw);
@@ -236,7 +236,7 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     }
 }
 
-/* 256 along K of the warp's columns, from k on. `scales` is the address of the lane's scale of the first. */
+/* Multiplies 256 along K of the warp's columns, from k on. `scales` is the address of the lane's first scale. */
 static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
 {
     ptx_fn *f = g->f;
@@ -262,7 +262,7 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
     }
 }
 
-/* Beyond the end of K, A and the scales are 0. */
+/* Past the end of K, A and the scales are 0. */
 static void multiply(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -301,7 +301,7 @@ static void add_k_warps(gemm *g, ptx_val number)
     narrow_store_where(f, g->type, g->wide, ptx_at(f, line, column), sum, in_bounds);
 }
 
-/* Each warp's sums go where its stage was. */
+/* Each warp's sums overlay its stage. */
 static void store_tile(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -349,7 +349,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* The table, then a stage for each warp, then scales, then what nested ones are looked up in. */
+/* The table, then a stage for each warp, then scales, then tables for nested ones. */
 static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
@@ -364,7 +364,7 @@ static void layout_shared(gemm *g)
         nf4_nested_fill(&g->args.nested, ptx_add(f, scales, g->tile_n * 4 * SCALES_STRIDE), g->tid);
 }
 
-/* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
+/* As many as leave enough registers for a thread's sums. Without a limit, ptxas hoists loads of the table until no register
  * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g, const kiln_variant *v)
 {

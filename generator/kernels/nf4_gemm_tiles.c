@@ -1,19 +1,19 @@
 /* nf4_gemm on tensor cores for many rows: strategy tiles.
  *
- * A thread block makes tile_m rows by 128 columns of C. Each of its four warps has 32 columns, and decodes their weights once for
- * all tile_m rows of A (device/x_ring.h), a quantised block of 64 along K at a time. Lane (g, t) takes the 16 codes from 16t on of
- * its four columns, 8 bytes each, and the same elements of A: the ring has them in that order, so that nothing is repacked. Codes
- * go straight into registers, a quantised block ahead: no two warps need the same ones.
+ * A thread block makes tile_m rows by 128 columns of C. Each of its four warps has 32 columns, and decodes their weights once
+ * for all tile_m rows of A (device/x_ring.h), a quantised block of 64 along K at a time. Lane (g, t) takes the 16 codes from
+ * 16t on of its four columns, 8 bytes each, and the same elements of A: the ring has that order, so that nothing is repacked.
+ * Codes go straight into registers, a quantised block ahead: no two warps need the same ones.
  *
- * SCALES multiply the sums of a quantised block, as in nf4_gemm_mma.c. With 128 rows in bf16, which has room for every scale,
- * they multiply the weights instead: half as many instructions, and no product waits for them. A scale is the sum of two numbers
- * of bf16, so that a weight is rounded once: t * high + (t * low).
+ * SCALES multiply the sums of a quantised block, as in nf4_gemm_mma.c. With 128 rows in bf16, whose range holds every scale,
+ * they multiply the weights instead: half as many instructions, and no product waits for them. A scale is the sum of two bf16
+ * numbers, so that a weight is rounded once: t * high + (t * low).
  *
  * COPIES. A is copied a quantised block at a time into a ring of `stages`; with four there is a barrier for every two. A column's
  * scales are copied eight at a time, a whole sector, into a ring of two such chunks.
  *
- * With split_k 0 a thread block makes a stretch of all tiles' quantised blocks (device/split.h). Lanes' sums are added as they are,
- * in registers, and only whole ones go through shared memory to C.
+ * With split_k 0 a thread block makes a stretch of all tiles' quantised blocks (device/split.h). Lanes' sums are added
+ * directly, in registers, and only complete ones go through shared memory to C.
  */
 #include "nf4_gemm.h"
 
@@ -49,11 +49,11 @@ typedef struct tiles {
     fragment_lane lane;
     ptx_val a_at, scales_at; /* addresses in shared memory */
     nf4_tile tile;
-    ptx_val step, end; /* the quantised block that is multiplied; the one after the part's last */
+    ptx_val step, end; /* the current quantised block; the one after the part's last */
 
     x_ring a;
     ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][NF4_LANE_WORDS];
-    ptx_val scale_from, column_step, columns_left; /* this thread's scales, as a ring's rows are */
+    ptx_val scale_from, column_step, columns_left; /* this thread's scales, like a ring's rows */
     ptx_val scale_block, scale_to, scale_read;
     warp_sums sums;
 } tiles;
@@ -70,7 +70,7 @@ static tiles geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* Where another tile needs it; and with 128 rows in f16, where an address more would not fit the registers. */
+/* If another tile needs it; and with 128 rows in f16, if another address would not fit the registers. */
 static bool keeps_table(const tiles *g)
 {
     return g->has_stretch || (g->tile_m == 128 && !g->scales_weights);
@@ -81,7 +81,7 @@ static shared_sums shared_of(const tiles *g, ptx_val at)
     return (shared_sums){.rows = g->tile_m, .columns = COLUMNS, .k_warps = 1, .at = at};
 }
 
-/* The table, the ring of A, scales, what nested ones are looked up in. At the end the sums take their bytes. */
+/* The table, the ring of A, scales, tables for nested ones. At the end the sums overlay them. */
 static uint32_t shared_bytes(const tiles *g, bool is_nested)
 {
     const shared_sums tile = shared_of(g, (ptx_val){0});
@@ -98,7 +98,7 @@ static ptx_val sums_at(const tiles *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* The offset in a ring of `count` stages of the one for the quantised block `ahead` of this. */
+/* The offset in a ring of `count` stages of the stage for the quantised block `ahead` blocks later. */
 static ptx_val stage_offset(tiles *g, uint32_t ahead, uint32_t count, uint32_t bytes)
 {
     ptx_fn *f = g->f;
@@ -133,7 +133,7 @@ static void init_scales(tiles *g)
     g->scale_read = ptx_mad(f, mine, SCALE_ROW_BYTES, g->scales_at);
 }
 
-/* The chunk of the quantised blocks from this one and `ahead` on. */
+/* Copies the chunk of the quantised blocks from `ahead` later on. */
 static void copy_scales(tiles *g, uint32_t ahead)
 {
     enum { COLUMN_STEP = THREADS / CHUNK, COPIES = COLUMNS / COLUMN_STEP };
@@ -177,7 +177,7 @@ static void init_codes(tiles *g)
     }
 }
 
-/* Loads the codes of a quantised block, if there is one. */
+/* Loads the codes of a quantised block, if it exists. */
 static void load_codes(tiles *g, ptx_val block)
 {
     ptx_fn *f = g->f;
@@ -193,7 +193,7 @@ static ptx_type pair_type(const tiles *g)
     return g->args.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
 }
 
-/* A scale as two numbers of A's type, each of them twice. */
+/* A scale as two numbers of A's type, each in both halves. */
 typedef struct parts {
     ptx_val high, low;
 } parts;
@@ -207,7 +207,7 @@ static parts split_scale(tiles *g, ptx_val scale)
     return (parts){high, ptx_cvt_pair(f, pair_type(g), rest, rest)};
 }
 
-/* The weights of half a quantised block, a product's first operands; scaled, or not: null. */
+/* Decodes half a quantised block, a product's first operands; scaled, or not: null. */
 static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][NF4_LANE_WORDS], uint32_t half,
                         const parts *scale, ptx_val w[X_RING_TILES][2][4])
 {
@@ -266,7 +266,7 @@ static void multiply_then_scale(tiles *g, const ptx_val scale[LANE_COLUMNS])
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* All warps are done with the blocks before; their stages are filled while these are multiplied. */
+/* All warps are done with the previous blocks; their stages are refilled while these are multiplied. */
 static void next_stages(tiles *g)
 {
     ptx_fn *f = g->f;

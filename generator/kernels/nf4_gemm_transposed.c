@@ -1,24 +1,24 @@
-/* nf4_gemm_transposed: a matrix times transposed NF4 weights, C[m,k] = A[m,n] * B[k,n]^T. It is the gradient of nf4_gemm
- * with respect to its input, and takes B in the same layout.
+/* nf4_gemm_transposed: a matrix times transposed NF4 weights, C[m,k] = A[m,n] * B[k,n]^T. It is the gradient of nf4_gemm with
+ * respect to its input, and takes B in the same layout.
  *
- * BYTES. A thread block has the same 512 along K of all columns: of each column 256 bytes of codes and 32 of scales. Where K
- * is no multiple of 512, the scales of half of the columns or more start within a sector of 32 bytes. Then a thread block
- * reads two sectors for its 32 bytes: 1.058 times the weights' bytes at K = 6912. Moving the tile along K does not help,
- * since it is the same for all columns. The neighbouring thread block reads the rest of such a sector when it comes to the
- * same column: one of the two reads hits the L2 cache, and memory moves each sector once.
+ * BYTES. A thread block has the same 512 along K of all columns: 256 bytes of codes and 32 of scales per column. If K is not
+ * a multiple of 512, the scales of half of the columns or more start within a sector of 32 bytes. Then a thread block reads
+ * two sectors for its 32 bytes: 1.058 times the weights' bytes at K = 6912. Moving the tile along K does not help, since it
+ * is the same for all columns. The neighbouring thread block reads the rest of such a sector when it reaches the same column:
+ * one of the two reads hits the L2 cache, and memory moves each sector once.
  *
  * ON CUDA CORES the reduction runs over columns of the weights.
  *
- * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
- * sector of scales. A lane has lane_k of the 512, for all rows. With 32 a warp takes two columns at a time; with 16, which
- * leaves room for the sums of more rows, it takes one. The warps of all thread blocks that share a tile take 16 columns
- * each in turn. At the end all sums are added in a fixed order, first through shared memory.
+ * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one sector
+ * of scales. A lane has lane_k of the 512, for all rows. With 32 a warp takes two columns at a time; with 16, which leaves
+ * room for the sums of more rows, it takes one. The warps of all thread blocks that share a tile take 16 columns each in
+ * turn. At the end all sums are added in a fixed order, first through shared memory.
  *
  * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle
  * broadcasts each element when its column is multiplied.
  *
- * SCALES. A lane multiplies its a by the scale of its quantised block of 64, once per column and row. That is one rounding
- * more, which the bound of products in f32 counts; f64 has none, since a * s fits in 48 bits.
+ * SCALES. A lane multiplies its a by the scale of its quantised block of 64, once per column and row. That adds a rounding,
+ * which the bound of products in f32 includes; f64 has none, since a * s fits in 48 bits.
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  */
@@ -66,7 +66,7 @@ typedef struct product {
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* A lane beyond the end of K repeats the last one's work. */
+/* A lane past the end of K repeats the last one's work. */
 static void init_codes(product *g)
 {
     ptx_fn *f = g->f;
@@ -82,8 +82,8 @@ static void init_codes(product *g)
     g->last_column = ptx_sub(f, g->args.n, 1);
 }
 
-/* Of the lanes of a column, the first half load the even rows and the others the odd ones, each of the columns that this
- * group multiplies. So the lane that has a column's a has the same number in every group. Rows beyond the last repeat it. */
+/* The first half of a column's lanes load the even rows and the others the odd ones, each for the columns that this group
+ * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
 static void init_rows(product *g)
 {
     ptx_fn *f = g->f;
@@ -106,7 +106,7 @@ typedef struct codes {
     ptx_val words[4], scale;
 } codes;
 
-/* Beyond the last column the last one's codes, where a is 0. */
+/* Past the last column, where a is 0, the last one's codes. */
 static codes load_codes(product *g, ptx_val chunk, uint32_t round)
 {
     ptx_fn *f = g->f;
@@ -126,7 +126,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
     ptx_fn *f = g->f;
     const uint32_t rounds = CHUNK / g->columns;
     ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
-    /* This lane's share of 16 columns of A; 0 beyond the last column. */
+    /* This lane's share of 16 columns of A; 0 past the last column. */
     const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
     ptx_val column = ptx_add(f, chunk, g->a_column);
     ptx_val in_bounds = ptx_lt(f, column, g->args.n);
@@ -173,8 +173,8 @@ static void multiply_columns(product *g)
 
 /* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
 
-/* The units of 16 bytes of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts,
- * and neither have readers, which take neighbouring elements of one lane, or of two. */
+/* The 16-byte units of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and
+ * neither have readers, which take neighbouring elements of one lane, or of two. */
 static void store_row(product *g, uint32_t row)
 {
     ptx_fn *f = g->f;
@@ -273,7 +273,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* Before the loop and again after it: kept across the loop, it would take registers and be spilled. */
+/* Call it before the loop and again after it: values kept across the loop would take registers and be spilled. */
 static void init(product *g)
 {
     ptx_fn *f = g->f;
@@ -286,7 +286,7 @@ static void init(product *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->rows);
 }
 
-/* At the end the sums of the lanes of all columns are where the table was. */
+/* At the end the sums of the lanes of all columns overlay the table. */
 static void shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const product g = geometry(NULL, v);

@@ -1,24 +1,24 @@
 /* The transposed NF4 product on tensor cores.
  *
- * A thread block makes a tile of C, tile_m rows by 512 along K. Each of its eight warps has a quantised block, the 64 along
- * K that share a scale, so no sums cross warps. Weights are mma's A: its 16 rows are values of k, and the reduction runs
- * over columns. Rows of A are mma's B. Any order of columns will do as long as the operands agree: of 16 columns lane t of
- * four has 4t to 4t + 3, which are 8 consecutive bytes in A.
+ * A thread block makes a tile of C, tile_m rows by 512 along K. Each of its eight warps has a quantised block, the 64 along K
+ * that share a scale, so no sums cross warps. Weights are mma's A: its 16 rows are values of k, and the reduction runs over
+ * columns. Rows of A are mma's B. The order of columns is free as long as the operands agree: of 16 columns lane t of four
+ * has 4t to 4t + 3, which are 8 consecutive bytes in A.
  *
  * STAGES. All threads copy 32 columns of codes, scales and A to shared memory. The next 32 wait in registers while these are
- * multiplied. The buffer is double, so that 32 columns take one barrier. The 32 bytes that a warp needs of a column's 256
- * are swizzled by the lane that reads them, so that there are no bank conflicts.
+ * multiplied. The buffer is double, so that 32 columns take one barrier. The 32 bytes that a warp needs of a column's 256 are
+ * swizzled by the reading lane, so that there are no bank conflicts.
  *
  * DECODING. A register of mma's A has two columns of one k; a byte of codes has two k of one column. So the words of two
  * columns are merged first, four instructions for 16 weights. Then nf4_pairs.h's table gives a register per byte.
  *
- * SCALES differ along the reduction and along k, so they multiply an operand. Where the type of products has f32's range
- * that is A, for the 64 k of a warp at once. For bf16 the products are in bf16. A scale becomes two bf16, the rounded one
- * and the rest, and a * high + a * low is rounded once; with one part alone its rounding would add a third half ulp to this
- * one and the table's. For f16 the products are in tf32, which has f16's fraction: a is widened, multiplied by the scale in
- * f32, and rounded once. A gradient times a scale is often too small for f16, and so is a weight times a small scale; tf32
- * holds both. Products in f16 take half of the time, and are for callers who know their scales (scales normal): there the
- * scale multiplies the weight, in two parts as above.
+ * SCALES differ along the reduction and along k, so they multiply an operand. If the type of products has f32's range that is
+ * A, for the 64 k of a warp at once. For bf16 the products are in bf16. A scale becomes two bf16, the rounded one and the
+ * rest, and a * high + a * low is rounded once; with one part alone its rounding would add a third half ulp to this one and
+ * the table's. For f16 the products are in tf32, which has f16's fraction: a is widened, multiplied by the scale in f32, and
+ * rounded once. A gradient times a scale is often too small for f16, and so is a weight times a small scale; tf32 holds both.
+ * Products in f16 take half of the time, and are for callers who know their scales (scales normal): there the scale
+ * multiplies the weight, in two parts as above.
  *
  * SUMS. A tensor core truncates what it adds, by the exponent of the largest, so that after many columns it would lose
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
@@ -53,7 +53,7 @@ enum {
     MOST_SUMS = FRAGMENTS * MOST_GROUPS * 4
 };
 
-/* Codes, scales or A on their way through shared memory; addresses there are those in the first buffer. */
+/* Codes, scales or A in flight through shared memory; addresses there are those in the first buffer. */
 typedef struct stream {
     ptx_val column;   /* of this thread's, its first of a stage */
     ptx_val to, from; /* where this thread stores, and where this lane reads */
@@ -95,7 +95,7 @@ static uint32_t stage_bytes(const transposed_mma *g)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* Codes beyond the end of K repeat those before it. */
+/* Codes past the end of K repeat those before it. */
 static void init_codes(transposed_mma *g, ptx_val stage)
 {
     ptx_fn *f = g->f;
@@ -136,7 +136,7 @@ static void init_scales(transposed_mma *g, ptx_val stage)
     g->scales.from = ptx_add(f, from, stage);
 }
 
-/* A thread loads an element of each eighth row, or eight elements of one row. Rows beyond the last repeat it. */
+/* A thread loads an element of each eighth row, or eight elements of one row. Rows past the last repeat it. */
 static void init_rows(transposed_mma *g, ptx_val stage)
 {
     ptx_fn *f = g->f;
@@ -158,7 +158,7 @@ static void init_rows(transposed_mma *g, ptx_val stage)
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
-/* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
+/* Computes one-instruction addresses here, not across the loop: with 32 rows no register is left. */
 static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -337,7 +337,7 @@ static void multiply_step(transposed_mma *g, uint32_t step)
     }
 }
 
-/* Here a register of mma's A is one weight, so a byte of codes, two k of one column, is decoded as it is. The table's f16
+/* Here a register of mma's A is one weight, so a byte of codes, two k of one column, is decoded directly. The table's f16
  * values are tf32 values too. A of two columns, half of a lane's share of a step, is widened and multiplied by their scales. */
 static void multiply_step_in_tf32(transposed_mma *g, uint32_t step)
 {
@@ -370,8 +370,8 @@ static void multiply_step_in_tf32(transposed_mma *g, uint32_t step)
     }
 }
 
-/* The total after the set of sums that `column` is in; a bit of `column` chooses the half of the array. Were all offsets
- * constant, ptxas would hold the array in registers, and spill them. */
+/* The total after the set of sums that contains `column`; a bit of `column` selects the half of the array. With only constant
+ * offsets, ptxas would hold the array in registers, and spill them. */
 static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
@@ -392,7 +392,7 @@ static void add_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* After a stage whose first column is `chunk`. */
+/* Call it after a stage whose first column is `chunk`. */
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -446,7 +446,7 @@ static void multiply_columns(transposed_mma *g)
         shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
         fold_sums(g, chunk);
     }
-    /* The total belongs to the last sums, where there is one. */
+    /* The total belongs to the last sums, if there is one. */
     start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
         ptx_rarely(f);
@@ -455,7 +455,7 @@ static void multiply_columns(transposed_mma *g)
     }
 }
 
-/* Before the loop, and again after it where the sums leave no registers to keep this. */
+/* Call it before the loop, and again after it if the sums leave no registers to keep its values. */
 static void init_thread(transposed_mma *g)
 {
     ptx_fn *f = g->f;

@@ -1,17 +1,17 @@
 /* NF4 matrix product on CUDA cores, for many rows: sums in f32, A in f32.
  *
  * A thread block makes a tile of C, tile_m (16 or 32) rows by tile_n (32 or 64) columns. Its warps share the tile and split
- * K: each takes every k_warps-th quantised block of 64, and their sums are added in the order of the warps. A lane has
- * tile_m / 4 by tile_n / 8 sums, of rows 4 apart and columns 8 apart. For each 4 along K it loads a vector of A per row and
- * a vector of weights per column from shared memory.
+ * K: each takes every k_warps-th quantised block of 64, and their sums are added in the order of the warps. A lane has tile_m
+ * / 4 by tile_n / 8 sums, of rows 4 apart and columns 8 apart. For each 4 along K it loads a vector of A per row and a vector
+ * of weights per column from shared memory.
  *
- * STAGES. Each warp copies 16 along K at a time to shared memory: A as it is, and the decoded weights without their scales.
+ * STAGES. Each warp copies 16 along K at a time to shared memory: A unchanged, and the decoded weights without their scales.
  * Lane l loads half of the 64 codes of columns l mod 16, l mod 16 + 16, ... So 8 of a stage's 16 come from each half of a
- * quantised block, and those of A do too. Rows and columns are 20 words apart, so that neither readers nor writers have
- * bank conflicts.
+ * quantised block, and those of A do too. Rows and columns are 20 words apart, so that neither readers nor writers have bank
+ * conflicts.
  *
- * DECODING takes a shift and a shuffle: a code is the number of a lane that has its value in a register. With 32 rows that
- * is a sixteenth of an instruction per product, and no table takes room from the stages.
+ * DECODING takes a shift and a shuffle: a code is the number of a lane that has its value in a register. With 32 rows that is
+ * a sixteenth of an instruction per product, and the stages share no room with a table.
  *
  * SCALES of 4096 along K are copied to shared memory at once, so that their sectors are full. They multiply the sums of 64
  * products, as in the narrow tiles.
@@ -38,7 +38,7 @@ enum {
     MOST_SUMS = MOST_ROWS * MOST_COLUMNS
 };
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct wide {
     ptx_fn *f;
     uint32_t tile_m, tile_n, k_warps;
@@ -251,7 +251,7 @@ static void multiply(wide *g)
 
 /* ---- sums over warps ------------------------------------------------------------------------------------------- */
 
-/* The warps' sums go where their stages were. Thread t then takes column t mod tile_n, and every (threads / tile_n)-th row. */
+/* The warps' sums overlay their stages. Thread t then takes column t mod tile_n, and every (threads / tile_n)-th row. */
 static void store_tile(wide *g)
 {
     ptx_fn *f = g->f;

@@ -1,4 +1,4 @@
-/* NVFP4's codes and scales, and what the strategies of nvfp4_gemv share. */
+/* NVFP4's codes and scales, shared by nvfp4_gemv's strategies. */
 #include "nvfp4.h"
 
 #include "device/codes.h"
@@ -12,8 +12,8 @@ enum { NAN_MARKS = 0x40004000 };
 
 /* ---- e2m1 --------------------------------------------------------------------------------------------------------- */
 
-/* prmt picks a byte of the table by three bits of each selector nibble. The fourth bit replicates that byte's sign, which
- * is 0: so codes with the other sign give 0. */
+/* prmt picks a byte of the table by the low three bits of each selector nibble. The fourth bit replicates that byte's sign,
+ * which is 0: so codes with the other sign give 0. */
 static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
 {
     return ptx_prmt(f, ptx_u32(0x03020100), 0x0c080604, selector);
@@ -32,7 +32,7 @@ nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
     return bytes;
 }
 
-/* 128 + positive - negative in each byte borrows nothing from the next. */
+/* 128 + positive - negative borrows nothing from the next byte. */
 ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half)
 {
     ptx_val raised = ptx_or(f, bytes->positive[half], 0x80808080);
@@ -121,7 +121,7 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
         ptx_val across = scale_tiles_across(f, ptx_shr(f, g.k, 4));
         g.tile_row_bytes = ptx_mul_wide(f, across, SCALE_TILE_BYTES);
     }
-    /* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
+    /* Shares are balanced to the rows that are loaded together, however many rows a pass has: memory traffic is even. */
     const uint32_t together = is_simt || g.is_tiled ? g.neighbours : 1;
     ptx_val all = g.is_tiled ? ptx_mul(f, g.tiles, SCALE_TILE_ROWS) : g.m;
     ptx_val blocks = ptx_nctaid_x(f);
@@ -182,7 +182,7 @@ ptx_val nvfp4_decodes(const nvfp4_rows *g)
     return ptx_or(g->f, is_first, is_long);
 }
 
-/* The scales of a place in its first tile; of neighbours, those of the first. */
+/* The scales of a place in its first tile; for neighbours, those of the first. */
 static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 {
     ptx_fn *f = g->f;

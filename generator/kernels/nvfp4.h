@@ -1,7 +1,7 @@
-/* What the strategies of nvfp4_gemv share: e2m1 codes, two in a byte, the low nibble first, with an e4m3 scale for each 16 of
- * them; arguments, a thread's rows, the vector, sums and their stores.
+/* Shared by nvfp4_gemv's strategies: e2m1 codes, two per byte, the low nibble first, with an e4m3 scale per 16; arguments, a
+ * thread's rows, the vector, sums and their stores.
  *
- * A thread block has NVFP4_THREADS threads, and an equal share of the rows of one batch after the other, which it takes in
+ * A thread block has NVFP4_THREADS threads, and an equal share of the rows of one batch after another, which it takes in
  * passes. Each `k_warps` of its warps share `rows` rows of a pass; each takes every k_warps-th part along k. */
 #ifndef KERNELS_NVFP4_H
 #define KERNELS_NVFP4_H
@@ -18,7 +18,7 @@ enum {
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Magnitudes of 8 codes, times 2: four bytes in each word, 0 where the sign is the other one. */
+/* Magnitudes of 8 codes, times 2: four bytes per word, 0 for the other sign. */
 typedef struct nvfp4_bytes {
     ptx_val positive[2], negative[2]; /* U32 */
 } nvfp4_bytes;
@@ -30,9 +30,9 @@ ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half);
 /* 8 codes as four F16X2, on targets with the conversion. */
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 
-/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales
- * of a row is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
- * NaNs stay NaNs. */
+/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales of a
+ * row is a quarter of the scales' product. That is exact: it has 8 bits and is between 2^-20 and 50176. NaNs stay NaNs.
+ * */
 ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw);
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
@@ -41,9 +41,9 @@ typedef struct nvfp4_rows {
     ptx_fn *f;
     ptx_type c_type;
     uint32_t rows, k_warps;
-    uint32_t neighbours; /* rows that a lane finds the scales of together, where they lie in tiles */
+    uint32_t neighbours; /* rows whose scales a lane finds together, if they are in tiles */
     bool is_hardware, has_alpha;
-    bool is_tiled; /* scales lie in tiles (device/scale_tiles.h), and rows are taken by their places there */
+    bool is_tiled; /* scales are in tiles (device/scale_tiles.h), and rows are taken by place */
     ptx_val a, sfa, b, sfb, c, m, k, l, b_rows, alpha;
     ptx_val tid, lane, warp;
     ptx_val slice;                        /* which of the warps that share rows */
@@ -59,21 +59,21 @@ typedef struct nvfp4_rows {
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
-/* Rows of a pass; sets which those of the one that begins with row `first` are, the warp's from g->first_of_warp on. */
+/* Rows per pass; sets the rows of the pass that begins with row `first`, the warp's from g->first_of_warp on. */
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 
-/* Sets what depends on the batch. A thread block has every batches-th from first_batch on, of l. */
+/* Sets the batch's addresses. A thread block has every batches-th from first_batch on, of l. */
 void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch);
 
-/* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
+/* The length of a warp's loop: `length`, or 0 if it has no rows in the pass. */
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
 
-/* Whether b is to be decoded in this pass: in a thread block's first, or in all where shared memory does not hold all of b. */
+/* Whether to decode b in this pass: in a thread block's first, or in all if shared memory does not hold all of b. */
 ptx_val nvfp4_decodes(const nvfp4_rows *g);
 
-/* The addresses of a row, or of the thread block's last one where the row is out of bounds. In what follows too, a row of a
- * tiled variant is a place in its tiles. */
+/* The addresses of a row, clamped to the thread block's last one. Below too, a row of a tiled variant is a place in its
+ * tiles. */
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales);
 
 /* The address of the scales of a group of 1 or 2 neighbouring blocks; `scales` is the row's first, `group` counts groups. */
@@ -82,15 +82,15 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
 /* Sets row r's sum to 0. */
 void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
 
-/* Two scales of row r, as nvfp4_vector_scales takes them, times two of b: F16X2. */
+/* Multiplies two scales of row r, as for nvfp4_vector_scales, by two of b: F16X2. */
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
 
-/* Corrects a lane's sum of row r: a NaN where the marks say so; with decode=hardware times 4, since that adds codes where
- * software adds twice the codes. The products of scales are quarters in either. */
+/* Corrects a lane's sum of row r: a NaN if the marks say so; with decode=hardware times 4, since hardware adds codes and
+ * software twice the codes. The products of scales are quarters in both. */
 ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r);
 
-/* Stores sums, where k_warps is more than 1 those of all warps that share rows, added in the order of their slices. Each
- * thread where is_first holds passes `count` sums, of these rows of its warp. All threads must get here. */
+/* Stores sums, with k_warps above 1 added over all warps that share rows, in the order of their slices. Each thread with
+ * is_first passes `count` sums, of these rows of its warp. All threads must call it. */
 void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first);
 
@@ -99,7 +99,7 @@ void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
-/* A chunk of b's dynamic shared memory: zero_bytes, and part_bytes for each part_codes codes that it begins. */
+/* A chunk of b's dynamic shared memory: zero_bytes, and part_bytes for each started part_codes codes. */
 typedef struct nvfp4_chunk {
     uint32_t zero_bytes, part_bytes, part_codes;
     uint32_t trip; /* codes of each row in a trip of a warp's main loop */

@@ -51,9 +51,9 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid may have 65535. */
+/* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid is limited to 65535. */
 #define GRID_Y      "min(l, 256)"
-/* As many as fit the device share a vector's rows, in passes. */
+/* The thread blocks that fit the device share a vector's rows, in passes. */
 #define PASS_ROWS   "(8 / k_warps * rows)"
 #define ALL_ROWS    "select(" IS_TILED ", ceil_div(m, 128) * 128, m)"
 #define GRID_X      "min(ceil_div(" ALL_ROWS ", " PASS_ROWS "), max(1, multiprocessors * blocks_per_multiprocessor / max(1, " GRID_Y ")))"
@@ -64,7 +64,7 @@ static const kiln_rule rules[] = {
 #define VECTORS     "ceil_div(l, 256)"
 /* clang-format on */
 
-/* b is decoded in chunks, of which the last may be smaller. */
+/* b is decoded in chunks; the last may be smaller. */
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_hardware = kiln_is(v, "decode", "hardware");
@@ -83,7 +83,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
-    /* left to itself, ptxas spills a little to fit one more */
+    /* without a limit, ptxas spills a little to fit one more */
     if (is_mma)
         s->blocks_per_multiprocessor = rows == 16 ? 2 : 1;
     else if (rows == 4)
@@ -123,10 +123,10 @@ const kiln_family nvfp4_gemv_family = {
     .shared_bytes = "zero_bytes + part_bytes * ceil_div(min(k, 16384), part_codes)",
     .time = {.length = "k",
              .repeats = VECTORS " * " PASSES,
-             /* b is decoded in each thread block, or in each pass where it is too long to be kept */
+             /* b is decoded in each thread block, or in each pass if it is too long to keep */
              .side_trips = VECTORS " * select(k > 16384, " PASSES
                                    ", 1) * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))",
-             /* a trip's codes come from memory; mma: 74 KB for a multiprocessor, in pieces of 64 bytes */
+             /* a trip's codes come from memory; mma: 74 KB per multiprocessor, in pieces of 64 bytes */
              .wait = "select(strategy == simt, 1500, 3500)",
              .block_bytes = VECTORS " * k * (" SHARE " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",

@@ -1,17 +1,17 @@
 /* c = A * b in NVFP4 on tensor cores, for k that is a multiple of 512.
  *
- * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch. They go along k by super-steps
+ * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch. They step along k by super-steps
  * of 512 codes; each takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and
  * of a super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2. So each load of a warp takes whole sectors of
  * codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared memory, up to NVFP4_DEPTH
- * codes at a time. A warp's loads are one super-step ahead of its products, from before b is decoded on and through all
- * passes, so that memory never waits.
+ * codes at a time. A warp's loads are one super-step ahead of its products, starting before b is decoded and through all
+ * passes, so that memory is never idle.
  *
- * ARITHMETIC. Any order along k will do as long as A and B agree, so a lane's codes of two quantised blocks are its
- * fragments of A as they are. Column n of B is zero except in the rows along k of the lane that owns block n. So column n
- * of the result is the sum of block n alone, and a lane gets the results of its own rows and blocks. Lanes that own no part
- * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
- * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
+ * ARITHMETIC. The order along k is free as long as A and B agree, so a lane's codes of two quantised blocks are directly its
+ * fragments of A. Column n of B is zero except in the rows along k of the lane that owns block n. So column n of the result
+ * is the sum of block n alone, and a lane gets the results of its own rows and blocks. Lanes that own no part of a column
+ * read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of negative codes
+ * times -b. hardware: f16. Both are exact, as are the products of scales; see nvfp4_simt.c.
  */
 #include "device/fragment.h"
 #include "device/scale_tiles.h"
@@ -37,7 +37,7 @@ typedef struct piece {
     ptx_val word[STEPS][4], scales[STEPS];
 } piece;
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
@@ -51,12 +51,12 @@ typedef struct gemv {
     ptx_val supers;   /* of a row */
     ptx_val has_more; /* whether the warp has rows in the pass after this one */
     piece p
-        [NVFP4_MOST_ROWS]; /* what is multiplied next; of.a_at and of.sfa_at are variables: what is loaded behind it */
+        [NVFP4_MOST_ROWS]; /* the current piece; of.a_at and of.sfa_at are variables: the loads that follow */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* Stores the two vectors that the products with a block take: bytes and their negatives, or pairs. */
+/* Stores the two vectors that multiply a block: bytes and their negatives, or pairs. */
 static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
 {
     ptx_fn *f = g->of.f;
@@ -201,7 +201,7 @@ static void load_words(gemv *g, uint32_t s)
                   ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
 }
 
-/* In tiles the scales of two rows in neighbouring places are side by side, four in each step. */
+/* In tiles the scales of two rows in neighbouring places are adjacent, four per step. */
 static void load_scales(gemv *g)
 {
     ptx_fn *f = g->of.f;
@@ -216,13 +216,13 @@ static void load_scales(gemv *g)
     }
 }
 
-/* Rows from a lane's first of its warp to its r-th. In tiles the two of each 16 are in neighbouring places. */
+/* Distance of a lane's r-th row from its first. In tiles the two of each 16 are in neighbouring places. */
 static uint32_t row_after(const gemv *g, uint32_t r)
 {
     return g->of.is_tiled ? 16 * (r / 2) + r % 2 : 8 * r;
 }
 
-/* Scales of a super-step, from one to the next in memory. */
+/* Distance of a super-step's scales in memory. */
 static uint32_t scales_apart(const gemv *g)
 {
     return SUPER_SCALES * (g->of.is_tiled ? SCALE_TILE_ROWS : 1);
@@ -274,7 +274,7 @@ static void begin_batch(gemv *g)
 
 /* ---- main loop ---------------------------------------------------------------------------------------------------- */
 
-/* Goes on to this warp's next super-step, at last to its first of the next pass. Returns whether there is one. */
+/* Advances to this warp's next super-step, after the last to its first of the next pass. Returns whether there is one. */
 static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pass)
 {
     ptx_fn *f = g->of.f;
@@ -404,7 +404,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.supers = ptx_shr(f, g.of.k, 9);
     init_offsets(&g);
-    /* The zeros that lanes read which own no part of a column. */
+    /* The zeros for lanes that own no part of a column. */
     ptx_val is_here = ptx_lt(f, g.of.tid, ZERO_BYTES / 16);
     ptx_val at = ptx_mad(f, g.of.tid, 16, g.shared);
     PTX_WHEN (f, is_here) {

@@ -18,13 +18,13 @@
 
 enum { MOST_UNROLL = 4, MOST_WORDS = 4 };
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t lane_codes;
     uint32_t unroll;       /* steps whose loads are issued together */
     uint32_t words;        /* of a row's codes per lane and step */
-    uint32_t blocks;       /* the same in quantised blocks of 16 */
+    uint32_t blocks;       /* quantised blocks of 16 in these */
     uint32_t planes;       /* of b's decoded codes */
     uint32_t step_bytes;   /* of b in shared memory */
     ptx_val codes, scales; /* this lane's of the first step: addresses in shared memory */
@@ -36,7 +36,7 @@ typedef struct piece {
     ptx_val word[MOST_WORDS], scales;
 } piece;
 
-/* The same of b, decoded. */
+/* A lane's piece of b, decoded. */
 typedef struct vector_piece {
     ptx_val value[4 * MOST_WORDS]; /* per word of codes two words of bytes, or four pairs */
     ptx_val scales;                /* F16X2 */
@@ -44,7 +44,7 @@ typedef struct vector_piece {
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-/* Whether two scales are loaded as U16, which the conversion from e4m3 takes; else as U32. */
+/* Whether two scales are loaded as U16, for the conversion from e4m3; else as U32. */
 static bool is_narrow(const gemv *g)
 {
     return ptx_has_sm(g->of.f, 89) && g->blocks == 2;
@@ -96,7 +96,7 @@ static void load_rows(gemv *g, ptx_val group, piece p[])
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* The same address in another step, in shared memory. */
+/* The shared memory address in another step. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
     return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, g->step_bytes, address), 0);
@@ -120,8 +120,8 @@ static void store_codes(gemv *g, const piece *p, ptx_val at)
     }
 }
 
-/* Decodes the steps from `first_group` on, and more, up to a whole iteration of all warps: those repeat the last codes with a
- * scale of 0. */
+/* Decodes the steps from `first_group` on, rounded up to a whole iteration of all warps: extra ones repeat the last codes
+ * with a scale of 0. */
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
@@ -232,7 +232,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
-/* Where all warps share rows, each lane multiplies only what it has decoded itself, so no warp waits. */
+/* If all warps share rows, each lane multiplies only codes that it has decoded itself, so no warp waits. */
 static void wait_for_warps(gemv *g)
 {
     if (g->of.k_warps < NVFP4_WARPS)
@@ -243,7 +243,7 @@ static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
+    /* Finds the rows, clamped to the last. Prefetches their first lines before b is decoded. */
     ptx_val offset = ptx_mad(f, g->of.slice, 32, g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, r);

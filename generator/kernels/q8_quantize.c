@@ -2,12 +2,12 @@
  * norm before it, if any. linear takes them as x s8.
  *
  * GEOMETRY. A thread takes 16 bytes of a row at once, so the lanes of a block of 32 are 8 or 4 neighbours. Without a norm a
- * thread block has a stretch of a row. With one it has a whole row: codes do not depend on the norm's factor, as it divides out,
- * and scales wait in shared memory until all squares are summed. So x is read once.
+ * thread block has a stretch of a row. With one it has a whole row: codes do not depend on the norm's factor, which divides
+ * out, and scales wait in shared memory until all squares are summed. So x is read once.
  *
- * RANGE. The squares of f32 and bf16 may leave the range of f32, or x * gamma may where h does not. So where the mean is not between
- * 2^-16 and 2^40, the row is read again, with x times a power of two that puts the larger of |x| and the square root of eps
- * between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
+ * RANGE. The squares of f32 and bf16 may leave the range of f32, or x * gamma may although h does not. So if the mean is not
+ * between 2^-16 and 2^40, the row is read again, with x times a power of two that puts the larger of |x| and the square root
+ * of eps between 1/2 and 4 (except for denormals); it divides out. f16 needs none of this.
  */
 #include "descriptor.h"
 #include <kiln/author/families.h>
@@ -25,13 +25,13 @@ enum {
     MOST_RUN = 8,
     MOST_STEPS = 4,
     BIAS = 127,
-    ROUND = 0x4B400000, /* bits of 1.5 * 2^23: a number added to it is an integer in its low bits */
+    ROUND = 0x4B400000, /* bits of 1.5 * 2^23: adding it leaves an integer in the low bits */
 };
 
 #define LEAST_MEAN 0x1p-16f
 #define MOST_MEAN  0x1p40f
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct quantizer {
     ptx_fn *f;
     ptx_type type;
@@ -43,12 +43,12 @@ typedef struct quantizer {
     ptx_val row;                    /* x's, a pointer */
     ptx_val first;                  /* of the row's elements in all of x, U64 */
     ptx_val partials, most, scales; /* addresses in shared memory */
-    ptx_val by, squares;            /* variables: what x is multiplied by; the sum */
+    ptx_val by, squares;            /* variables: the factor for x; the sum */
 } quantizer;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* 16 bytes from an element of the row on, as memory has them; zeros where they are out of bounds. */
+/* 16 bytes of the row from an element on, as in memory; zeros if out of bounds. */
 typedef ptx_val chunk[4];
 
 static void load_chunk(quantizer *q, ptx_val element, ptx_val in_bounds, chunk c)
@@ -56,7 +56,7 @@ static void load_chunk(quantizer *q, ptx_val element, ptx_val in_bounds, chunk c
     tail_load(q->f, PTX_U32, 4, c, ptx_at(q->f, q->row, element), &in_bounds, PTX_NC);
 }
 
-/* Multiplies by gamma, and adds up the squares before. */
+/* Multiplies by gamma, after adding up the squares. */
 static void normalise(quantizer *q, ptx_val element, ptx_val in_bounds, ptx_val h[MOST_RUN])
 {
     ptx_fn *f = q->f;
@@ -73,7 +73,7 @@ static void normalise(quantizer *q, ptx_val element, ptx_val in_bounds, ptx_val 
     }
 }
 
-/* The absmax of a block, F32; of bits a NaN's are above all numbers'. */
+/* The absmax of a block, F32; a NaN's bits are above all numbers'. */
 static ptx_val find_absmax(quantizer *q, const ptx_val h[MOST_RUN])
 {
     ptx_fn *f = q->f;
@@ -97,7 +97,7 @@ static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN]
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-/* Stores 20 bits of a scale, so that it times 1.5 * 2^23 is exact. An infinite one becomes a NaN. */
+/* Stores 20 bits of a scale, so that 1.5 * 2^23 times it is exact. An infinite one becomes a NaN. */
 static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
 {
     ptx_fn *f = q->f;
@@ -192,7 +192,7 @@ static ptx_val find_power(quantizer *q)
     return ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
 }
 
-/* Codes of the row, and the mean; twice where it is out of range. */
+/* Codes of the row, and the mean; computed twice if it is out of range. */
 static ptx_val quantize_in_range(quantizer *q)
 {
     ptx_fn *f = q->f;
@@ -251,7 +251,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     if (q->has_norm)
         q->eps = ptx_param(f, PTX_F32, "eps");
     if (kiln_has_sm(v, 90))
-        ptx_grid_launch_next(f); /* a product that waits for the end brings its weights meanwhile */
+        ptx_grid_launch_next(f); /* a product that waits for the end prefetches its weights meanwhile */
     q->tid = ptx_tid_x(f);
     q->lane = ptx_laneid(f);
     q->first = ptx_mul_wide(f, q->has_norm ? ptx_ctaid_x(f) : ptx_ctaid_y(f), q->k);
@@ -297,7 +297,7 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "x: the rows of activations"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"codes", KILN_ARG_OUT, "s8", "m, k", 16, NULL, "from -127 to 127"},
-    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL, "what the codes of each 32 elements are multiplied by"},
+    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL, "the factor of the codes of each 32 elements"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
     {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms", "added to the mean of the squares; at least 0 and finite"},

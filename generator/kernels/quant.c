@@ -2,10 +2,10 @@
  * with a scale per group) have four each: scale makes a group's numbers, pack makes codes with given numbers, quantize makes
  * both, and unpack restores the tensor.
  *
- * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
- * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
- * divides by div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has
- * read the tile; where they are not plain, the predicated body starts over.
+ * With groups of a fixed size each has two bodies. The fast one takes full tiles with plain numbers. The predicated one takes
+ * all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by
+ * div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has read the
+ * tile; if they are not plain, the predicated body starts over.
  */
 #include "quant.h"
 #include "device/lanes.h"
@@ -20,8 +20,8 @@ static ptx_val first_group(quant *q)
     return ptx_shr(q->f, q->first, lanes_log2(q->group));
 }
 
-/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in: of 4 rows of 4 groups of 8
- * lanes each, lane 13 owns those of row 1, group 1. So one access loads or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
+/* Lane l owns the numbers of row l mod rows, of the group of its own elements in that row: with 4 rows of 4 groups of 8 lanes each, lane 13 owns those
+ * of row 1, group 1. So one access loads or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
 typedef struct number_slot {
     ptx_val first, index;
 } number_slot;
@@ -61,8 +61,8 @@ static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance
     return value;
 }
 
-/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. While there are
- * several rows, two lanes share two of them: each gives one away and keeps the other. */
+/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets the number that it owns.
+ * While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
 static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 {
     ptx_fn *f = q->f;
@@ -82,7 +82,7 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
-/* The extremes of what this lane holds of a row: `count` elements of each step, or pairs of them. */
+/* The extremes of this lane's elements of a row: `count` elements of each step, or pairs of them. */
 static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t count, uint32_t row, bool nan_wins)
 {
     quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);
@@ -101,7 +101,7 @@ static void join_halves(quant *q, quant_extremes *e)
     }
 }
 
-/* Unless the target compares pairs, widens the tile to x. */
+/* Widens the tile to x unless the target compares pairs. */
 static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements x, bool nan_wins)
 {
     const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
@@ -175,7 +175,7 @@ static tile_row init_row(quant *q, ptx_val start)
     return r;
 }
 
-/* The numbers of this lane's group; quant.h says what they are where it is out of bounds. */
+/* The numbers of this lane's group; quant.h defines them out of bounds. */
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
     return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
@@ -203,7 +203,7 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     return quant_numbers_of(q, e);
 }
 
-/* Byte by byte. Elements out of bounds are NaNs, and a NaN's code is 0, which the unused last nibble has to be. */
+/* Byte by byte. Elements out of bounds are NaNs, whose code is 0, as required for the unused last nibble. */
 static void store_codes_predicated(quant *q, const tile_row *r, const quant_numbers *g, quant_elements x)
 {
     ptx_fn *f = q->f;
@@ -230,7 +230,7 @@ static ptx_val row_elements(const quant *q)
 
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Row by row, with numbers that it makes and stores, or that are given. */
+/* Row by row, with numbers that it makes and stores, or given ones. */
 static void encode_predicated(quant *q)
 {
     ptx_fn *f = q->f;
@@ -468,7 +468,7 @@ static const kiln_rule rules[] = {
 
 /* ---- launch and cost ---------------------------------------------------------------------------------------------- */
 
-/* A thread block has eight warps, each with a tile of the tensor. Where the group's size is an argument and the entry makes
+/* A thread block has eight warps, each with a tile of the tensor. If the group's size is an argument and the entry makes
  * scales, it has an even number of whole groups instead. */
 #define TILES      "ceil_div(n, 8 * tile_elements)"
 #define ANY_SIZE   "min(group_size, n)"
@@ -490,8 +490,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_number(s, v, "large_group", q.large_group);
 }
 
-/* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas
- * spills a little to fit one more thread block. */
+/* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas spills a little to
+ * fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
@@ -517,14 +517,14 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 #define INT4_SOURCE "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 #define NF4_SOURCE  "QLoRA (arXiv:2305.14314)"
 #define INT4_NONFINITE \
-    "a NaN does not change its group's scale. A group of NaNs alone has the least scale, and a NaN as " \
+    "a NaN does not change its group's scale. A group with only NaNs has the least scale, and a NaN as " \
     "its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows. Minus " \
     "infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have " \
     "none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which " \
     "restores an infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element " \
     "divided by an infinite scale, every element of a group with such a zero"
 #define NF4_NONFINITE \
-    "a NaN does not change its group's scale. A group of NaNs alone has the least scale. An infinity " \
+    "a NaN does not change its group's scale. A group with only NaNs has the least scale. An infinity " \
     "makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an infinite " \
     "element divided by an infinite scale. A finite element divided by an infinite scale is 0"
 #define BACK_NONFINITE "IEEE arithmetic: 0 times an infinite scale is a NaN"

@@ -1,12 +1,12 @@
-/* What the 4-bit quantisers share: int4 (symmetric, asymmetric) and nf4, each as scale, pack, unpack and quantize.
+/* Shared by the 4-bit quantisers: int4 (symmetric, asymmetric) and nf4, each as scale, pack, unpack and quantize.
  *
- * A kernel makes four independent choices, and each has its own small interface here: how elements lie in memory (type),
- * how groups map to lanes (geometry), how a number becomes a code and back (coder), and in which order two codes share a
- * byte (nibbles).
+ * A kernel makes four independent choices, each with a small interface here: the layout of elements in memory (type), of
+ * groups on lanes (geometry), the conversion to a code and back (coder), and the order in which two codes share a byte
+ * (nibbles).
  *
- * ARITHMETIC. Elements are widened to f32; f64 stays f64. A code is what div.rn, add.rn, rounding to nearest even and
- * clamping give, bit for bit. A NaN does not count in its group's extremes and gets code 0, as does a quotient that is a
- * NaN (infinity by an infinite scale). A group without a number has NaNs for minimum and maximum.
+ * ARITHMETIC. Elements are widened to f32; f64 stays f64. A code is the result of div.rn, add.rn, rounding to nearest even
+ * and clamping, bit for bit. A NaN does not count in its group's extremes and gets code 0, as does a quotient that is a NaN
+ * (infinity by an infinite scale). A group without a number has NaNs for minimum and maximum.
  */
 #ifndef KERNELS_QUANT_H
 #define KERNELS_QUANT_H
@@ -23,13 +23,13 @@ enum {
 
 typedef enum quant_coder { QUANT_INT4_SYM, QUANT_INT4_ASYM, QUANT_NF4 } quant_coder;
 
-/* What a coder keeps in the lanes' registers; poison where it needs none. */
+/* A coder's tables in the lanes' registers; poison if unused. */
 typedef struct quant_tables {
     ptx_val threshold, base; /* nf4's bucket of this lane */
-    ptx_val value; /* unpack: lanes i and i + 16 have what code i stands for before zero and scale, F32 */
+    ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
 } quant_tables;
 
-/* A variant while it is emitted. */
+/* A variant during emission. */
 typedef struct quant {
     ptx_fn *f;
     quant_coder coder;
@@ -40,17 +40,17 @@ typedef struct quant {
     bool is_high_first;
     uint32_t group; /* 0: an argument gives it */
 
-    /* Geometry. A warp takes a step with one access. A row is the least number of steps that holds whole groups: one, or
+    /* Geometry. A warp takes a step with one access. A row is the smallest number of steps that holds whole groups: one, or
      * as many as a group fills. A tile has `rows` rows. */
     uint32_t lane_elements, step_elements, tile_elements, steps;
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
-    uint32_t large_group; /* least elements of a group that a thread block does not keep in shared memory */
+    uint32_t large_group; /* smallest group that a thread block does not keep in shared memory */
 
-    ptx_val tensor, packed, n, group_size; /* those arguments that the entry has */
+    ptx_val tensor, packed, n, group_size; /* arguments, as far as the entry has them */
     uint32_t stored;   /* numbers of a group in memory: the scale, asymmetric also the zero */
     ptx_val number[2]; /* pointers to these */
-    nf4_nested nested; /* in place of the scale's, where is_nested */
+    nf4_nested nested; /* replaces the scale's if is_nested */
     bool is_nested;
     quant_tables tables; /* after quant_load_tables */
 
@@ -61,24 +61,24 @@ typedef struct quant {
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
 } quant;
 
-/* What codes a group's elements; what is not made is poison. */
+/* The numbers that code a group's elements; poison if not computed. */
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
     QUANT_INVERSE,     /* 1 / scale, rounded correctly */
-    QUANT_MINUS_SCALE, /* goes with it */
-    QUANT_RANGE,       /* what the scale was made of, until it is inverted */
+    QUANT_MINUS_SCALE, /* computed with the inverse */
+    QUANT_RANGE,       /* numerator of the scale, until it is inverted */
     QUANT_NUMBERS
 } quant_number;
 typedef struct quant_numbers {
     ptx_val at[QUANT_NUMBERS];
 } quant_numbers;
 
-/* How a quotient is formed, which decides what inputs are legal. */
+/* How a quotient is computed, and the inputs for which that is valid. */
 typedef enum quant_division {
-    QUANT_DIVIDE, /* div.rn: any element, any numbers */
-    QUANT_MULTIPLY, /* by the inverse of any scale that was made of the element's group: NF4 of 16-bit elements */
-    QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the group that the scale was made of, plain numbers */
+    QUANT_DIVIDE,   /* div.rn: any element, any numbers */
+    QUANT_MULTIPLY, /* by the inverse of any scale made from the element's group: NF4 of 16-bit elements */
+    QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the scale's own group, plain numbers */
     QUANT_BY_GIVEN_SCALE /* by the inverse; any elements, plain numbers */
 } quant_division;
 
@@ -87,9 +87,9 @@ typedef enum quant_division {
 /* Reads the parameters that decide the geometry; f may be null. The entry sets the others and the arguments. */
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* Finds the warp's tile. The predicate that it returns holds where there is one. */
+/* Finds the warp's tile. The predicate that it returns holds if there is one. */
 ptx_val quant_find_tile(quant *q);
-/* Sets left and lane_first. The predicate holds where the tile is full. */
+/* Sets left and lane_first. The predicate holds if the tile is full. */
 ptx_val quant_find_left(quant *q);
 
 /* This lane's first element of the tile. */
@@ -106,13 +106,13 @@ void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[]);
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 /* A NaN is neutral: it changes no extreme, and its code is 0. */
 ptx_val quant_nan(const quant *q);
-/* One element where the predicate holds, else a NaN. */
+/* One element if the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 
 /* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
-/* Where number i of group `first` + `index`, U64 and U32, is in memory; and the numbers of that group, scales of 1 where
- * in_bounds does not hold (nested ones: 0). Null: it always does. */
+/* Address of number i of group `first` + `index`, U64 and U32; and the numbers of that group, out of bounds scales of 1
+ * (nested ones: 0). in_bounds null: always in bounds. */
 ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index);
 quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
 
@@ -130,17 +130,17 @@ quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
 quant_numbers quant_numbers_of(quant *q, quant_extremes e);
 
-/* Whether codes may be found with the inverse of these numbers, which are neither huge nor tiny nor NaNs. */
+/* Whether codes may be computed with the inverse of these numbers: neither huge nor tiny nor NaNs. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
-/* How codes are found where numbers may be any. */
+/* The division for arbitrary numbers. */
 quant_division quant_general_division(const quant *q);
-/* Replaces the scale by what quotients need that use its inverse. Unless `how` is QUANT_MULTIPLY, for plain numbers. */
+/* Replaces the scale by the numbers for division by its inverse. Needs plain numbers unless `how` is QUANT_MULTIPLY. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
 
 /* Sets the tables that the entry needs. */
 void quant_load_tables(quant *q);
 
-/* The codes of a lane's `count` elements in the low 4*count bits of a U32. The bits above are undefined. stride 0: all
+/* The codes of a lane's `count` elements in the low 4*count bits of a U32; the bits above are undefined. stride 0: all
  * elements are of one group; 1: each has its own numbers, and div.rn divides. Needs all lanes. */
 ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
                     quant_division how);

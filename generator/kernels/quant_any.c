@@ -1,16 +1,16 @@
-/* The 4-bit quantisers where the group's size is an argument, from 1 to more than there are elements.
+/* The 4-bit quantisers with the group's size as an argument, from 1 to more than there are elements.
  *
- * PACK AND UNPACK go tile by tile, as for fixed groups. But a lane's elements may be of several groups, so each element fetches
- * its own numbers: from the lane that keeps them, or from memory where a tile has more groups than there are lanes.
+ * PACK AND UNPACK go tile by tile, as for fixed groups. But a lane's elements may be of several groups, so each element
+ * fetches its own numbers: from the lane that keeps them, or from memory if a tile has more groups than lanes.
  *
  * A position p is divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole
  * number, and with p < 2^15 its error is below 2^15 / size * 2^-22.
  *
  * SCALES, with the codes or without. A thread block owns whole groups: two large ones, or small ones that together have about
  * as many elements as it keeps in shared memory. Their number is even, so that two thread blocks never share a byte of codes.
- * A team of lanes (1 to 32, or the whole thread block) reads a group. An atomic maximum in shared memory joins the extremes of
- * its parts, as integers in the order of the floats; 0 means that there was no number. The quantizer reads the elements of
- * large groups twice. Accesses to memory start at a sector, before the first element of the thread block or group.
+ * A team of lanes (1 to 32, or the whole thread block) reads a group. An atomic maximum in shared memory joins the extremes
+ * of its parts, as integers in the order of the floats; 0 means no number. The quantizer reads the elements of large groups
+ * twice. Accesses to memory start at a sector, before the first element of the thread block or group.
  */
 #include "device/narrow.h"
 #include "quant.h"
@@ -39,7 +39,7 @@ typedef struct finder {
     quant_numbers kept;
 } finder;
 
-/* Only the end of a large group matters, where a tile has it: so a large group counts as one of 4096 that ends there. */
+/* Only the end of a large group matters, if it is in a tile: so a large group counts as one of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
@@ -70,8 +70,8 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does.
- * Needs all lanes. */
+/* The numbers of the i-th element after `offset`'s; from the lane that keeps them, if one does. Needs all lanes.
+ * */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
@@ -197,8 +197,8 @@ static void code_steps(quant *q, const finder *w)
     }
 }
 
-/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
- * there; in the other one each element loads its numbers from memory. */
+/* Emits two bodies. If a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from there;
+ * in the other one each element loads its numbers from memory. */
 void quant_any_tiles(quant *q)
 {
     ptx_fn *f = q->f;
@@ -226,7 +226,7 @@ void quant_any_tiles(quant *q)
 typedef struct share {
     ptx_val size; /* of a group, U64 */
     ptx_val is_large;
-    ptx_val groups;             /* that the thread block has room for, U32 */
+    ptx_val groups;             /* capacity of the thread block, U32 */
     ptx_val first_group, first; /* U64 */
     ptx_val count;              /* elements in bounds, U64 */
     ptx_val thread;             /* in the thread block, U32 */
@@ -272,7 +272,7 @@ static ptx_val key_number(const quant *q, uint64_t bits)
     return q->wide == PTX_F64 ? ptx_u64(bits) : ptx_u32((uint32_t)(bits >> 32));
 }
 
-/* All ones where the sign is set, else the sign's bit. */
+/* All ones if the sign is set, else only the sign bit. */
 static ptx_val key_mask(quant *q, ptx_val bits)
 {
     ptx_fn *f = q->f;
@@ -300,7 +300,7 @@ static ptx_val float_of(quant *q, ptx_val key)
     return ptx_as(f, q->wide, ptx_xor(f, key, mask));
 }
 
-/* A U64 as what elements are counted by: U32 where they are kept, U64 in memory. */
+/* Converts a U64 to an index: U32 for kept elements, U64 for memory. */
 static ptx_val index_in(quant *q, bool is_kept, ptx_val index)
 {
     return is_kept ? ptx_cvt(q->f, PTX_U32, index) : index;
@@ -338,7 +338,7 @@ static void keep_elements(quant *q, const share *s)
     }
 }
 
-/* A NaN where it is out of bounds. */
+/* A NaN if out of bounds. */
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
     return widen_load_where(q->f, q->wide, at, in_bounds, quant_nan(q), PTX_PLAIN);
@@ -502,7 +502,7 @@ static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
     return g;
 }
 
-/* Two neighbours in memory, the first at an even index. The second may be out of bounds, or both. */
+/* Loads two neighbours from memory, the first at an even index. The second may be out of bounds, or both. */
 static void load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
 {
     ptx_fn *f = q->f;
@@ -522,8 +522,8 @@ static void load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val 
     }
 }
 
-/* Two elements, one byte, per thread and round, from a sector of codes on. All threads take part in every round, for the
- * coder's shuffles; an element out of bounds gets the numbers of any group that there is. */
+/* Stores two elements, one byte, per thread and round, from a sector of codes on. All threads take part in every round, for
+ * the coder's shuffles; an element out of bounds gets the numbers of any existing group. */
 static void store_codes(quant *q, const share *s, ptx_val packed, bool is_kept)
 {
     ptx_fn *f = q->f;

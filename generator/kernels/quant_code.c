@@ -1,9 +1,9 @@
 /* Numbers to codes and back.
  *
- * DIVISION. y = 1/s is rounded correctly, once per group. Then x/s takes three operations, each rounded once: q = x*y,
- * r = x - q*s, q + r*y. They give the correctly rounded quotient for all x and s as long as nothing overflows or loses
- * bits at the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose
- * numbers may do that are not plain, and div.rn divides them.
+ * DIVISION. y = 1/s is rounded correctly, once per group. Then x/s takes three operations, each rounded once: q = x*y, r = x
+ * - q*s, q + r*y. They give the correctly rounded quotient for all x and s as long as nothing overflows or underflows with
+ * loss of bits (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose numbers may do
+ * that are not plain, and use div.rn.
  *
  * LIFTING. 16-bit elements divided by the scale of their own group give few quotients. So one operation is
  * enough for symmetric codes: x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart.
@@ -12,8 +12,8 @@
  * quotient may be next to 7/2, as that of m is then next to 7. A group with this tie has no other, and y is
  * moved by about 2^-17, the same way. tests/kernels/quantisers tries all pairs.
  *
- * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
- * sum. An even number added to the constant moves the code and leaves ties where they are.
+ * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to an integer, ties to even, in the low bits of the sum. An even number
+ * added to the constant shifts the code and preserves ties.
  */
 #include "device/nf4_pairs.h"
 #include "quant.h"
@@ -95,8 +95,8 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     return g;
 }
 
-/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits that matter. A NaN
- * scale is outside all of them. */
+/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits that matter. A NaN scale is outside
+ * all of them. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -168,7 +168,7 @@ static void load_thresholds(quant *q)
     for (int bucket = 0; bucket < 32; bucket++) {
         bases[bucket] = (uint64_t)below;
         thresholds[bucket] = number(q, 2).bits; /* none: r is never above it */
-        /* The nearest whole number is the nearest even one here: no threshold lies half-way. */
+        /* The nearest integer is also the nearest even one here: no threshold is half-way. */
         if (below < 15 && (int)(threshold_at(q, below) * BUCKETS_PER_UNIT + MIDDLE_BUCKET + 0.5) == bucket)
             thresholds[bucket] = number(q, threshold_at(q, below++)).bits;
     }
@@ -182,7 +182,7 @@ static void load_thresholds(quant *q)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* The low 32 bits of a sum that has a rounder in it. */
+/* The low 32 bits of a sum that includes a rounder. */
 static ptx_val whole_bits(quant *q, ptx_val sum)
 {
     if (q->wide != PTX_F64)
@@ -192,13 +192,13 @@ static ptx_val whole_bits(quant *q, ptx_val sum)
     return halves[0];
 }
 
-/* The constant that rounds what it is added to, and adds `more` to the whole number. */
+/* The constant that rounds by addition, and adds `more` to the integer. */
 static ptx_val rounder(const quant *q, double more)
 {
     return number(q, (q->wide == PTX_F64 ? 0x1.8p52 : 0x1.8p23) + more);
 }
 
-/* Elements beyond these have the code of the limit: for a given scale, whose elements may be any. */
+/* Elements beyond these have the limit's code: for a given scale, with arbitrary elements. */
 typedef struct limits {
     ptx_val low, high;
 } limits;
@@ -241,8 +241,8 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
     return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
-/* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by
- * its own scale, and zeros are so small that their rounding changes no code. */
+/* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by its own scale,
+ * and zeros are so small that their rounding changes no code. */
 static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -263,7 +263,7 @@ static uint32_t nibble_of(const quant *q, uint32_t i)
     return q->is_high_first ? i ^ 1 : i;
 }
 
-/* Adds the code of r - lift, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
+/* Adds the code of r - lift, times 16^nibble, to the word; nibble 0 sets the word, minus the excess. */
 static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uint32_t excess, ptx_val *word)
 {
     ptx_fn *f = q->f;
@@ -295,7 +295,7 @@ ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx
     limits l = {0};
     if (how == QUANT_BY_GIVEN_SCALE)
         l = element_limits(q, g);
-    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
+    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they are above those. */
     uint32_t excess = 0;
     for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
         excess += (uint32_t)rounder(q, 0).bits << 4 * i;

@@ -1,9 +1,9 @@
 /* Types and geometry of the 4-bit quantisers.
  *
- * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
- * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
- * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
- * steps. Only scales of groups of any size use shared memory.
+ * A warp works on a tile of 4 steps. It takes 8 if its scales then fill whole sectors of 32 bytes, or if fewer neighbours
+ * share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or 8 elements),
+ * so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps. Only
+ * scales of groups of any size use shared memory.
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -66,7 +66,7 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The 2 or 4 words of a step, as memory has them. */
+/* The 2 or 4 words of a step, as in memory. */
 static uint32_t step_words(const quant *q)
 {
     return q->lane_elements == 8 ? 4 : q->lane_elements;

@@ -71,10 +71,10 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* The shape's shared memory is that of a whole chunk. */
+/* The shape's shared memory is for a whole chunk. */
 #define SHARED "shared_bytes - (chunk - min(k, chunk)) / group_elements * share_bytes"
 
-/* As many thread blocks as give each warp a group of rows, but only as many as fit the device at once: more would only make
+/* As many thread blocks as give each warp a group of rows, at most as many as fit the device at once: more would only compute
  * h again. */
 #define GRID      "min(ceil_div(n, 8 * rows), multiprocessors * blocks_per_multiprocessor)"
 #define ROWS_HERE "ceil_div(n, " GRID ")"
@@ -119,11 +119,11 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .time =
         {.length = "min(k, chunk)",
          .repeats = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-         /* h, which is made again for each 256 rows where a chunk is less than all of it */
+         /* h, which is recomputed for each 256 rows if a chunk is less than all of it */
          .side_trips = "ceil_div(k, 1024) * select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1)",
          /* a trip's weights come from memory */
          .wait = "800",
-         /* each chunk's sums of each group of rows; and x is read again where a chunk is less than all of h */
+         /* each chunk's sums of each group of rows; and x is read again if a chunk is less than all of h */
          .extra =
              "300 * ceil_div(" ROWS_HERE
              ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE

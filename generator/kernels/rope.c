@@ -1,11 +1,11 @@
 /* rope: rotates queries and keys by their positions, and appends keys and values to a cache.
  *
- * GEOMETRY. A warp has as many heads of a token's Q, K or V as its lanes have room for. A lane of a head has two chunks of 16
- * bytes, such that both elements of a pair are in one lane, and neighbours have neighbouring chunks. While these are on
- * their way, the thread block makes the cosines and sines of the token's pairs, in shared memory.
+ * GEOMETRY. A warp has as many heads of a token's Q, K or V as fit its lanes. A lane of a head has two chunks of 16 bytes,
+ * such that both elements of a pair are in one lane, and neighbours have neighbouring chunks. While these are in flight, the
+ * thread block computes the cosines and sines of the token's pairs, in shared memory.
  *
- * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
- * is too far.
+ * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps like the angle, and any position is
+ * valid.
  */
 #include "descriptor.h"
 #include <kiln/author/families.h>
@@ -19,13 +19,13 @@ enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES =
 
 typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 
-/* How far apart pages of a cache, rows of a page, and heads of a row are: elements, U64. */
+/* Distances of a cache's pages, of a page's rows, and of a row's heads: elements, U64. */
 typedef struct strides {
     ptx_val page, row, head;
 } strides;
 
-/* A variant while it is emitted. A lane has as many pairs as a chunk has elements: half of them are part 0, the others
- * part 1. */
+/* A variant during emission. A lane has as many pairs as a chunk has elements: half of them are part 0, the others part 1.
+ * */
 typedef struct rope {
     ptx_fn *f;
     ptx_type type;
@@ -33,7 +33,7 @@ typedef struct rope {
     bool is_halves;
     uint32_t head_dim;
     uint32_t elements; /* of a chunk */
-    uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
+    uint32_t lanes;    /* of a head: those that have chunks, rounded up to a power of two */
 
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
@@ -43,14 +43,14 @@ typedef struct rope {
     strides of_cache, of_scale;
 
     ptx_val token;              /* U32 */
-    ptx_val is_query, is_value; /* what the warp has; else keys */
+    ptx_val is_query, is_value; /* the warp's kind; neither: keys */
     ptx_val head;               /* this lane's, of the token's, U64 */
     ptx_val lane;               /* its number in the head, U32 */
-    ptx_val in_bounds;          /* there is such a head, with chunks for this lane */
+    ptx_val in_bounds;          /* the head exists, with chunks for this lane */
     ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
     ptx_val is_rotated[PARTS];  /* whether the pairs of a part are */
     ptx_val pair[PARTS];        /* the first of them, U32 */
-    ptx_val raw[PARTS][WORDS];  /* the chunks as memory has them: F32, or pairs in U32 */
+    ptx_val raw[PARTS][WORDS];  /* the chunks as in memory: F32, or pairs in U32 */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
@@ -112,7 +112,7 @@ static ptx_val warps_of(rope *r, ptx_val heads)
     return ptx_shr(r->f, raised, lanes_log2(of_warp));
 }
 
-/* One of Q's, K's and V's, for what the warp has. */
+/* Chooses Q's, K's or V's, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
     ptx_val others = ptx_select(r->f, r->is_value, of[2], of[1]);
@@ -140,8 +140,8 @@ static void find_head(rope *r)
     r->in_bounds = ptx_and(f, has_head, has_chunks);
 }
 
-/* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others what is not rotated.
- * Neighbours: both elements of a pair are in one chunk. */
+/* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others the elements that are not
+ * rotated. Neighbours: both elements of a pair are in one chunk. */
 static void find_chunks(rope *r)
 {
     ptx_fn *f = r->f;
@@ -161,7 +161,7 @@ static void find_chunks(rope *r)
     }
 }
 
-/* Loads the chunks as they are; zeros where they are out of bounds. */
+/* Loads the chunks unconverted; zeros if out of bounds. */
 static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
@@ -178,7 +178,7 @@ static void load_chunks(rope *r)
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
 }
 
-/* To elements: variables, as F32 ones are that tail_load gives. */
+/* Converts to elements: variables, since tail_load's F32 ones are. */
 static void widen_chunks(rope *r)
 {
     for (uint32_t i = 0; i < PARTS * WORDS; i++) {
@@ -195,11 +195,11 @@ static void widen_chunks(rope *r)
 
 /* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
 
-/* The upper 32 bits of the fraction are cut into a quadrant and the rest, from -1/8 to 1/8 of a turn, by integers alone. So
- * the only errors are, of the result: 2^-29.3 for the bits that are cut off, 2^-24.3 for the rest as F32, 2^-24.8 for the
+/* The upper 32 bits of the fraction are cut into a quadrant and the rest, from -1/8 to 1/8 of a turn, by integer operations.
+ * So the only errors, in the result, are: 2^-29.3 for the truncated bits, 2^-24.3 for the rest as F32, 2^-24.8 for the
  * polynomials, and half an ulp for each of their last operations, 2^-25: together less than 2^-22. */
 
-/* sin(pi / 4 * z) / z and cos(pi / 4 * z) in powers of z^2, with the least largest error for |z| <= 1: 2^-29.6 and 2^-24.8. */
+/* sin(pi / 4 * z) / z and cos(pi / 4 * z) in powers of z^2, minimax for |z| <= 1: errors of 2^-29.6 and 2^-24.8. */
 static const float sine_terms[] = {-3.587725840916309e-05f, 0.002489871967821371f, -0.0807453672709205f,
                                    0.7853981525427293f},
                    cosine_terms[] = {-0.0003191601610296707f, 0.01585039762005845f, -0.308424488492642f, 1};
@@ -214,7 +214,7 @@ static ptx_val polynomial(ptx_fn *f, const float terms[TERMS], ptx_val x)
     return sum;
 }
 
-/* The sign changes where bit 31 of `flip` is set. */
+/* Flips the sign if bit 31 of `flip` is set. */
 static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
@@ -302,7 +302,7 @@ static ptx_val choose_array(rope *r, const ptx_val of[2])
     return ptx_pointer(f, PTX_GLOBAL, (ptx_type)of[0].element, ptx_select(f, r->is_value, of_v, of_k));
 }
 
-/* Where in the cache, or among its scales, this lane's head is. */
+/* The address of this lane's head in the cache, or among its scales. */
 static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, const ptx_val of[2])
 {
     ptx_fn *f = r->f;
@@ -342,8 +342,8 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
     }
 }
 
-/* Stores the scale of a token's head, and returns what its elements are multiplied by. Magnitudes are compared by their
- * bits, so that a NaN is the largest. */
+/* Stores the scale of a token's head, and returns the factor for its elements. Magnitudes are compared by their bits, so that
+ * a NaN is the largest. */
 static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
@@ -359,7 +359,7 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     return ptx_mul(f, ptx_rcp_approx(f, most), 127);
 }
 
-/* Appends nothing where the slot is negative or beyond the cache. */
+/* Appends nothing if the slot is negative or past the cache. */
 static void append(rope *r)
 {
     ptx_fn *f = r->f;
@@ -376,7 +376,7 @@ static void append(rope *r)
     }
     if (r->cache == INT8_TOKEN) {
         factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->scale_of), has_slot);
-    } else { /* by the scale of the head of all tokens */
+    } else { /* by the head's scale for all tokens */
         ptx_val all = choose_array(r, r->scale_of), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
         factor = ptx_rcp(f, scale);
@@ -464,13 +464,13 @@ static const kiln_arg args[] = {
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
      "page * page_size + row for each token's K and V\nanother for each; with one that is negative or beyond the cache nothing is appended"},
     {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
-    CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nwhat gets no token stays as it is"),
+    CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
     CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the same strides"),
     CACHE("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
     CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the same strides"),
-    {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: what codes are multiplied by"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: the factor of its codes"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
-    {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: what codes are multiplied by"},
+    {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: the factor of its codes"},
     {"v_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "v_heads", "1"), 4, "cache == int8_token", "the same for V, with the same strides"},
     COUNT("n", "tokens"),
     COUNT("q_heads", "heads of Q; may be 0"),

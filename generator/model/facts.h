@@ -36,11 +36,11 @@ typedef enum model_norm { MODEL_NORM_NONE, MODEL_NORM_RMS, MODEL_NORM_LAYER } mo
 
 enum { MODEL_MOST_LAYERS = 1024, MODEL_USUAL_CONTEXT = 2048 };
 
-/* A number is 0 where the file does not say it. */
+/* A number is 0 if the file does not give it. */
 typedef struct model_facts {
     const char *architecture; /* "llama", printable */
-    const char
-        *family; /* of its products: "linear" for GGUF's formats, "nf4_gemm", "nvfp4_gemv", or "": none */
+    const char *
+        family; /* family of its products: "linear" for GGUF's formats, "nf4_gemm", "nvfp4_gemv", or "": none */
     bool has_nested_scales; /* nf4_gemm: bitsandbytes' double quantisation */
     model_layer *layers;
     uint32_t layer_count;
@@ -57,14 +57,14 @@ typedef struct model_facts {
     bool has_scaled_embedding;                       /* its rows are multiplied by sqrt(width) */
     bool has_scaled_results; /* of attention and the hidden layer, before the sum with the state */
     bool has_attention;      /* false: none that kiln's attention computes */
-    const char **notes;      /* what the model needs beside these: a line each, printable */
+    const char **notes;      /* requirements of the model beyond these: a line each, printable */
     size_t note_count, note_capacity;
 } model_facts;
 
-/* Adds a line, unless it is there. */
+/* Adds a line, unless it is already there. */
 __attribute__((format(printf, 3, 4))) void model_note(arena *a, model_facts *m, const char *format, ...);
 
-/* Reads a GGUF file's header; tensors overrule keys. False after a diagnostic. */
+/* Reads a GGUF file's header; tensors override keys. False after a diagnostic. */
 bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* A GGUF header -> facts: what the keys say, then what the tensors are. */
+/* Reads facts from a GGUF header: from the keys, then from the tensors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,12 +59,12 @@ static void set_architecture(const reader *r, const char *name)
 
 typedef enum effect {
     NUMBER,  /* one of the facts, at `place`, from `least` to `most` */
-    REAL,    /* the same, a float; least 1: above 0 */
+    REAL,    /* like NUMBER, but a float; least 1: above 0 */
     NOTHING, /* changes no kernel; a number from `least` to `most`, unless that is 0 */
-    NEEDED,  /* where the value is not `usual`, the note, and the bool at `place` unless that is 0 */
+    NEEDED,  /* if the value is not `usual`, adds the note, and sets the bool at `place` unless that is 0 */
 } effect;
 
-/* Keys that begin with the architecture's name. Any other such key is a note, since it may change the model. */
+/* Keys that begin with the architecture's name. Any other such key adds a note, since it may change the model. */
 static const struct known_key {
     const char *name;
     effect effect;
@@ -91,7 +91,7 @@ static const struct known_key {
     {"tensor_data_layout", NOTHING, 0, 0, 0, NULL, NULL},
     {"rope.scaling.original_context_length", NOTHING, 0, 0, 0, NULL, NULL},
     {"rope.scaling.finetuned", NOTHING, 0, 0, 0, NULL, NULL},
-    {"expert_count", NOTHING, 0, 0, 0, NULL, NULL}, /* its tensors are a note */
+    {"expert_count", NOTHING, 0, 0, 0, NULL, NULL}, /* its tensors add a note */
     {"expert_used_count", NOTHING, 0, 0, 0, NULL, NULL},
     {"logit_scale", NEEDED, 0, 0, 0, "1", "logits are multiplied by it"},
     {"embedding_scale", NEEDED, 0, 0, 0, "1", "the embedding's rows are multiplied by it"},
@@ -109,7 +109,8 @@ static const struct known_key {
     {"rope.scale_linear", NEEDED, 0, 0, 0, "1", "fill rope's frequencies and set its magnitude accordingly"},
 };
 
-/* Cut to MOST_SHOWN bytes; every byte outside printable ASCII becomes '?', so no line end reaches the configuration. */
+/* Truncates to MOST_SHOWN bytes; every byte outside printable ASCII becomes '?', so no line end reaches the
+ * configuration. */
 static const char *printable(const reader *r, const char *s, size_t size)
 {
     char *copy = arena_string(r->arena, s, size < MOST_SHOWN ? size : MOST_SHOWN);
@@ -123,8 +124,8 @@ static bool take_number(const reader *r, const struct known_key *known, const ch
 {
     gguf_error error;
     uint32_t value;
-    if (!gguf_get_u32(r->file, key, &value, &error)) { /* an array: it differs from layer to layer */
-        model_note(r->arena, r->m, "%s; the tensors alone are read.", error.text);
+    if (!gguf_get_u32(r->file, key, &value, &error)) { /* an array: the value differs between layers */
+        model_note(r->arena, r->m, "%s; only the tensors are read.", error.text);
         return true;
     }
     if (value < known->least || value > known->most)
@@ -174,7 +175,7 @@ static bool read_key(const reader *r, const char *key, const char *name, uint64_
     return true;
 }
 
-/* A file that has a part of the tensors. */
+/* A note for a file with a part of the tensors. */
 static void note_split(const reader *r, const gguf_string *name, uint64_t index)
 {
     char value[MOST_SHOWN];
@@ -183,7 +184,7 @@ static void note_split(const reader *r, const gguf_string *name, uint64_t index)
     gguf_show_value(r->file, index, value, sizeof value);
     if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
         model_note(r->arena, r->m,
-                   "split.count is %s: the file is one of several, and its tensors alone are read.",
+                   "split.count is %s: the file is one of several, and only its own tensors are read.",
                    printable(r, value, strlen(value)));
 }
 
@@ -217,7 +218,7 @@ typedef enum tensor_kind {
     BIAS,
     NORM,       /* sets the bool at `place` */
     NORM_SHIFT, /* LayerNorm's beta */
-    NEEDS,      /* the note */
+    NEEDS,      /* adds the note */
     NO_ATTENTION,
 } tensor_kind;
 
@@ -295,7 +296,7 @@ static void take_matrix(const reader *r, const gguf_tensor *t, model_matrix *mat
     matrix->columns = t->dims[0];
 }
 
-/* "blk.7.attn_q.weight": 7, and what follows it; null: no layer's. */
+/* "blk.7.attn_q.weight": 7, and the text after it; null: not a layer's tensor. */
 static const char *layer_of(const char *name, uint32_t *layer)
 {
     char *end;
@@ -378,7 +379,7 @@ static uint64_t rows_of(const model_facts *m, model_role role)
     return m->layer_count > 0 && m->layers[0].matrices[role].format ? m->layers[0].matrices[role].rows : 0;
 }
 
-/* The size of a head from a matrix of `heads` heads; where the keys say another, the matrix is right. */
+/* The size of a head from a matrix of `heads` heads; if the keys differ, the matrix is right. */
 static bool set_head_dim(const reader *r, uint64_t *head_dim, uint64_t rows, uint64_t heads, const char *what,
                          const char *key)
 {

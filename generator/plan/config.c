@@ -1,4 +1,4 @@
-/* The configuration: YAML -> plan. One function per key; each says what it expected and goes on. */
+/* The configuration: YAML -> plan. One function per key; each reports what it expected and continues. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool is_identifier(const char *s)
     return *s != '\0';
 }
 
-/* Why generated files or functions of this name would meet others; null: they do not. */
+/* Why names of generated files or functions would collide; null: they do not. */
 static const char *owner_of(const char *name)
 {
     if (name[0] == '_')
@@ -69,7 +69,7 @@ static void read_license(reader *r, const yaml_node *node)
 
 /* ---- targets and images ----------------------------------------------------------------------------------------- */
 
-/* Keeps targets in order, whatever the order in the file. */
+/* Keeps targets sorted, regardless of the file's order. */
 static void insert_target(reader *r, target t, place at)
 {
     size_t i = r->plan->target_count++;
@@ -99,7 +99,7 @@ static void add_target(reader *r, const char *word, const char *quoted, place at
     insert_target(r, t, at);
 }
 
-/* The words of --targets in place of what the configuration lists. */
+/* Reads the words of --targets, which replace the configuration's. */
 static void read_target_option(reader *r, const char *words)
 {
     const int before = r->d->count;
@@ -155,7 +155,7 @@ static void read_images(reader *r, const yaml_node *list)
     }
 }
 
-/* The words of --images in place of what the configuration lists. */
+/* Reads the words of --images, which replace the configuration's. */
 static void read_image_option(reader *r, const char *words)
 {
     const place at = {.file = "--images (IMAGES in CMake)"};
@@ -193,7 +193,7 @@ static bool is_digits(const char *s)
     return *s && s[strspn(s, "0123456789")] == '\0' && (s[0] != '0' || !s[1]);
 }
 
-/* Each reports why the node is no value of the parameter, or returns true. */
+/* Each reports why the node is not a value of the parameter, or returns true. */
 
 static bool take_word(const reader *r, const kiln_param *param, const yaml_node *node)
 {
@@ -291,7 +291,7 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
     return family;
 }
 
-/* "legal": those that break a constraint are left out. */
+/* "legal": skips combinations that break a constraint. */
 static bool read_combinations(const reader *r, request *q, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "combinations", "all or legal"))
@@ -396,7 +396,7 @@ static const char *budget_names(const reader *r)
     return names.data;
 }
 
-/* A number for the bundle, or a mapping of families, with the bundle among them under its key. */
+/* A number for the bundle, or a mapping from families and `bundle` to numbers. */
 static void read_max_bytes(reader *r, const yaml_node *node)
 {
     if (node->kind != YAML_MAP || node->refused) {
@@ -436,11 +436,11 @@ static void read_max_driver(reader *r, const yaml_node *node)
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-/* In the order in which they are read: kernels needs to know the targets. */
+/* In reading order: kernels needs the targets. */
 static const struct {
     const char *key;
     void (*read)(reader *, const yaml_node *);
-    const char *example; /* null: may be left out */
+    const char *example; /* null: optional */
 } keys[] = {
     /* clang-format off */
     {"bundle",     read_bundle,       "NAME"},
@@ -472,7 +472,7 @@ static void read_root(reader *r, const yaml_node *root)
     reader_check_ptx_names(r);
     if (r->d->count == 0 && r->options->choose)
         r->options->choose(r->arena, r->plan, r->d, r->options->choose_context);
-    if (r->d->count == 0) /* an item with an error would leave its variants out */
+    if (r->d->count == 0) /* skips the check if an item had an error, since its variants are missing */
         tuned_bind(r->arena, r->plan, r->d);
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }

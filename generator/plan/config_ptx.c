@@ -1,4 +1,4 @@
-/* kernels: items that name PTX files: which, and what the configuration adds to their entries. */
+/* kernels: items with PTX files: the files, and the configuration of their entries. */
 #include <stddef.h>
 #include <string.h>
 
@@ -38,13 +38,13 @@ static void insert_file(reader *r, external_module *m, ptx_file *file, size_t *c
     m->files[i] = file;
 }
 
-/* What an item, or a variant, embeds. */
+/* The modules that an item, or a variant, embeds. */
 typedef struct module_list {
     external_module *items;
     size_t count, capacity;
 } module_list;
 
-/* Whether some of these modules serves each target. */
+/* Checks that some module serves each target. */
 static bool check_targets(reader *r, const external_module *const *modules, size_t count, place at)
 {
     return external_check_targets(r->arena, modules, count, r->plan->targets, r->plan->target_count, at,
@@ -74,7 +74,7 @@ static bool read_module(reader *r, const yaml_node *node, module_list *list)
     return ok && external_check_module(r->arena, m, node->at, r->d);
 }
 
-/* "NAME=a,b": the module of files a and b. What the bundle says of a file does not depend on the folder that it is in. */
+/* "NAME=a,b": the module of files a and b. The bundle's text about a file does not depend on its folder. */
 static bool read_given_module(reader *r, const char *name, const char *files, place at, module_list *list)
 {
     external_module *m = add_module(r, list);
@@ -92,7 +92,7 @@ static bool read_given_module(reader *r, const char *name, const char *files, pl
     return ok && external_check_module(r->arena, m, at, r->d);
 }
 
-/* The modules that --ptx gives a name, or the files that an item lists. False after a diagnostic. */
+/* The modules of a --ptx name, or of the files that an item lists. False after a diagnostic. */
 static bool read_modules(reader *r, const yaml_node *node, module_list *list)
 {
     bool is_given = false, ok = true;
@@ -120,7 +120,7 @@ void reader_check_ptx_names(const reader *r)
                                                        strcspn(r->options->ptx[i], "="))));
 }
 
-/* ---- what is said of an entry ------------------------------------------------------------------------------------ */
+/* ---- the description of an entry ------------------------------------------------------------------------------------ */
 
 static bool read_text(const reader *r, const yaml_node *node, const char *key, const char *expected,
                       external_text *out)
@@ -129,7 +129,7 @@ static bool read_text(const reader *r, const yaml_node *node, const char *key, c
     return reader_is_kind(r, node, YAML_SCALAR, key, expected);
 }
 
-/* Up to three elements, or one value that is the first. */
+/* Reads up to three elements, or one value as the first. */
 static bool read_three(const reader *r, const yaml_node *node, const char *key, const char *expected,
                        external_text out[3])
 {
@@ -148,7 +148,7 @@ static bool read_three(const reader *r, const yaml_node *node, const char *key, 
 
 static const struct {
     const char *key, *expected;
-    size_t offset; /* of the text, or of three, in external_launch */
+    size_t offset; /* of the text, or of the first of three, in external_launch */
     bool is_three;
 } launch_members[] = {
     {"grid", "a number of thread blocks", offsetof(external_launch, grid), true},
@@ -157,7 +157,7 @@ static const struct {
     {"max_shared_bytes", "a number of bytes", offsetof(external_launch, max_shared_bytes), false},
 };
 
-/* What is not said stays as it is. */
+/* Missing keys leave `out` unchanged. */
 static bool read_launch(const reader *r, const yaml_node *map, external_launch *out)
 {
     bool ok = true;
@@ -176,7 +176,7 @@ static bool read_launch(const reader *r, const yaml_node *map, external_launch *
     return ok;
 }
 
-/* A list of names, or a mapping from names to what they are. */
+/* Reads a list of names, or a mapping from names to descriptions. */
 static bool read_args(const reader *r, const yaml_node *node, external_request *q)
 {
     q->has_args = true;
@@ -218,7 +218,7 @@ static const struct {
     bool (*read)(const reader *, const yaml_node *, external_request *);
 } entry_readers[] = {{"name", read_name}, {"args", read_args}, {"rules", read_rules}};
 
-/* What is said of a kernel; `launch` gets what all its variants have. */
+/* Reads a kernel's keys; `launch` gets the defaults of its variants. */
 static bool read_kernel(const reader *r, const yaml_node *map, external_request *q, external_launch *launch)
 {
     bool ok = true;
@@ -257,7 +257,7 @@ static bool find_entry(const reader *r, const module_list *list, const char *nam
     return false;
 }
 
-/* Two of one file are told apart better by their own names than by line. */
+/* Entries of one file need their names to tell them apart: they share a line. */
 static bool is_new(reader *r, const variant *v)
 {
     const size_t other = names_add(r->arena, &r->family_names, v->family->name, r->plan->variant_count);
@@ -302,7 +302,7 @@ static void read_entries(reader *r, const yaml_node *node, const module_list *li
     }
 }
 
-/* As the PTX has them. */
+/* Takes all entries as the PTX has them. */
 static void take_entries(reader *r, const module_list *list, place at)
 {
     for (size_t m = 0; m < list->count; m++) {
@@ -346,7 +346,7 @@ static bool read_variant_files(reader *r, const yaml_node *first, const yaml_nod
     return true;
 }
 
-/* The only one, or the one that is named. */
+/* The only entry, or the named one. */
 static bool read_variant_entry(const reader *r, const yaml_node *node, const module_list *list,
                                external_variant *out)
 {
@@ -362,7 +362,7 @@ static bool read_variant_entry(const reader *r, const yaml_node *node, const mod
     return false;
 }
 
-/* The first variant's are the parameters. */
+/* Takes the parameters from the first variant's values. */
 static bool read_params(const reader *r, const yaml_node *values, external_request *q)
 {
     for (const yaml_node *n = values->first; n; n = n->next) {
@@ -375,7 +375,7 @@ static bool read_params(const reader *r, const yaml_node *values, external_reque
     return true;
 }
 
-/* One value of each parameter. */
+/* Reads one value of each parameter. */
 static bool read_each_value(const reader *r, const yaml_node *values, const external_request *q,
                             external_text *out)
 {
@@ -393,7 +393,7 @@ static bool read_each_value(const reader *r, const yaml_node *values, const exte
     return ok;
 }
 
-/* A variant that is the only one needs none. */
+/* A single variant needs no values. */
 static bool read_values(const reader *r, const yaml_node *node, bool is_first, external_request *q,
                         external_variant *out)
 {
@@ -412,7 +412,7 @@ static bool read_values(const reader *r, const yaml_node *node, bool is_first, e
     if (is_first && !read_params(r, values, q))
         return false;
     out->values = arena_alloc(r->arena, (q->param_count + 1) * sizeof *out->values);
-    return q->param_count > 0 && /* else the first's are wrong, which has been said */
+    return q->param_count > 0 && /* else the first variant's are wrong, which is already reported */
            read_each_value(r, values, q, out->values);
 }
 
@@ -433,7 +433,7 @@ static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node
     return read_launch(r, node, &v->launch) && ok;
 }
 
-/* Each serves some targets; together they serve all. */
+/* Checks that each serves some target and together they serve all. */
 static bool check_variants(reader *r, const yaml_node *item, const yaml_node *list, const external_request *q)
 {
     const external_module *modules[EXTERNAL_VARIANTS_MOST];
@@ -473,7 +473,7 @@ static void read_variants(reader *r, const yaml_node *item, const yaml_node *lis
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
-/* Whether to keep line information; false after a diagnostic, so that no warning names the key again. */
+/* Whether to keep line information; false after a diagnostic, so that the warning does not name the key again. */
 static bool keeps_line_info(const reader *r, const yaml_node *node)
 {
     if (!node)
@@ -500,7 +500,7 @@ static void read_line_info(const reader *r, bool is_kept, const external_module 
     }
 }
 
-/* What an item says of all its files. A list may be there twice: as another's. */
+/* Reads the keys that apply to all files of an item. A list may share another list's module. */
 static void read_module_members(reader *r, const yaml_node *item, module_list *lists, size_t count)
 {
     const yaml_node *license_node = yaml_member(item, "license");

@@ -1,4 +1,4 @@
-/* What is said of any node: a wrong kind, an unknown key. */
+/* Checks that apply to any node: its kind, its keys. */
 #include "config_reader.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
     if (node->refused)
         return false;
     if (yaml_is_null(node)) {
-        /* libfyaml gives no place for a value that is not there: the parser took the key's. */
+        /* libfyaml gives no place for a missing value: the parser took the key's. */
         diagnose(r->d, node->at, message_null_value, expected, key);
         return false;
     }
@@ -110,7 +110,7 @@ static const char *skip_spaces(const char *s)
     return s + strspn(s, " ");
 }
 
-/* A word of a license; null: there is none, or it is an operator. */
+/* Skips a word of a license; null: there is none, or it is an operator. */
 static const char *skip_license_id(const char *s)
 {
     static const char in_ids[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:";
@@ -131,7 +131,7 @@ static const char *skip_word(const char *s, const char *word)
 
 enum { DEEPEST_LICENSE = 16 };
 
-/* Behind "MIT", "GPL-2.0+ WITH x" or "(...)", and further ones behind AND and OR; null: none is there. */
+/* Skips "MIT", "GPL-2.0+ WITH x" or "(...)", and further ones after AND and OR; null: there is none. */
 static const char *skip_license(const char *s, int depth)
 {
     for (;;) {

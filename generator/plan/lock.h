@@ -20,10 +20,10 @@ typedef struct lock {
  * the estimates do not matter. */
 void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES]);
 
-/* The path of a configuration's lock: NAME.lock.yaml for NAME.yaml; null: the configuration came through a pipe. */
+/* The path of a configuration's lock: NAME.lock.yaml for NAME.yaml; null: the configuration is a pipe. */
 const char *lock_path(arena *a, const plan *p);
 
-/* Reads a lock, and records in the plan that it was read. Leaves out variants that run on no target of the plan. False after
+/* Reads a lock, and records in the plan that it was read. Skips variants that run on no target of the plan. False after
  * diagnostics. */
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
 

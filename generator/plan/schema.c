@@ -1,4 +1,4 @@
-/* A JSON Schema of configurations. What the values of a parameter have to do with each other is for kiln to say. */
+/* A JSON Schema of configurations. Only kiln itself checks how a parameter's values depend on each other. */
 #include "schema.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void add_property(json *j, const char *key, const char *type, const char 
     json_end(j);
 }
 
-/* Words of digits may stand as numbers; of an integer they have to. */
+/* Words of digits may be numbers; for an integer they must be. */
 static void add_enum(json *j, const char *words, bool are_integers)
 {
     json_key(j, "enum");
@@ -59,7 +59,7 @@ static void add_string(json *j, const void *of)
     json_string_member(j, "type", "string");
 }
 
-/* What `add` says, or an array of that. */
+/* Either `add`'s schema, or an array of it. */
 static void add_array(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
 {
     add_type(j, "array", NULL);
@@ -141,7 +141,7 @@ static void add_shapes(json *j, const kiln_family *family)
     json_end(j);
 }
 
-/* {"if": it is this family, "then": its parameters and no other key} */
+/* {"if": the family's name, "then": its parameters and no other key} */
 static void add_family(json *j, const kiln_family *family)
 {
     json_begin_object(j);
@@ -163,7 +163,7 @@ static void add_family(json *j, const kiln_family *family)
     json_key(j, "properties");
     json_begin_object(j);
     add_property(j, "family", NULL, NULL);
-    begin_property(j, "combinations", NULL, "of the values listed: all, or those that the family has");
+    begin_property(j, "combinations", NULL, "of the listed values: all, or only those that the family has");
     add_enum(j, "all legal", false);
     json_end(j);
     add_shapes(j, family);
@@ -232,14 +232,14 @@ static void add_size(json *j)
     json_end(j);
 }
 
-/* What the items of all families have with `shapes`. */
+/* Definitions for items of all families with `shapes`. */
 static void add_definitions(json *j)
 {
     json_key(j, "$defs");
     json_begin_object(j);
     add_size(j);
     begin_property(j, "devices", NULL,
-                   "words of a device's name; default: the device that stands for each target");
+                   "words of a device's name; default: each target's representative device");
     add_array(j, add_string, NULL, 0);
     json_end(j);
     begin_property(j, "workspace", NULL, "whether calls give one; default: allowed");
@@ -257,7 +257,7 @@ static void add_definitions(json *j)
     json_end(j);
 }
 
-/* combinations goes without shapes, the other keys go with them. */
+/* combinations excludes shapes; the other keys need them. */
 static void add_shapes_conditions(json *j)
 {
     const char *words = shaped_keys;
@@ -339,7 +339,8 @@ static void add_variant(json *j, const void *of)
     add_one_or_more(j, add_string, NULL, 0);
     json_end(j);
     add_property(j, "entry", "string", "the kernel; default: the only one of the file");
-    add_property(j, "values", "object", "what tells the variant from the others: each has the same names");
+    add_property(j, "values", "object",
+                 "the values that distinguish the variant; all variants have the same names");
     begin_property(j, "when", NULL,
                    "condition on a call, over arguments; dispatch takes the first variant that it holds for");
     add_formula(j, NULL);
@@ -348,7 +349,7 @@ static void add_variant(json *j, const void *of)
     json_end(j);
 }
 
-/* A file, one per target, or variants. */
+/* A file, a file per target, or variants. */
 static void add_ptx(json *j)
 {
     begin_property(j, "ptx", NULL,
@@ -369,7 +370,7 @@ static void add_ptx(json *j)
     json_end(j);
 }
 
-/* {"if": there is "ptx", "then": its keys} */
+/* {"if": it has "ptx", "then": its keys} */
 static void add_external(json *j)
 {
     json_begin_object(j);
@@ -385,7 +386,7 @@ static void add_external(json *j)
     add_ptx(j);
     add_property(j, "license", "string", "an SPDX expression; default: NOASSERTION");
     add_property(j, "line_info", "boolean",
-                 "false leaves .file and .loc out, which name sources; default: true");
+                 "false removes .file and .loc, which name sources; default: true");
     begin_property(j, "entries", "object", "the kernels to embed; default: all of the file");
     json_key(j, "additionalProperties");
     json_begin_object(j);
@@ -401,7 +402,7 @@ static void add_external(json *j)
     json_end(j);
     json_end(j);
     json_end(j);
-    add_entry(j); /* of variants, here, as there is one kernel */
+    add_entry(j); /* keys of variants are allowed, since there is one kernel */
     json_end(j);
     json_end(j);
     json_end(j);
@@ -491,13 +492,13 @@ void schema_print(text *out, family_list families)
     json_boolean_member(&j, "additionalProperties", false);
     json_key(&j, "properties");
     json_begin_object(&j);
-    begin_property(&j, "bundle", "string", "prefix of everything generated");
+    begin_property(&j, "bundle", "string", "prefix of all generated names");
     json_string_member(&j, "pattern", "^[A-Za-z][A-Za-z0-9_]*$");
     json_number_member(&j, "maxLength", LONGEST_BUNDLE);
     json_end(&j);
-    add_list(&j, "targets", target_names, "what the images are made for");
+    add_list(&j, "targets", target_names, "the targets of the images");
     add_list(&j, "images", image_formats, "ptx, which is the default, cubin, or both");
-    begin_property(&j, "compress", NULL, "the images, to be expanded when they load");
+    begin_property(&j, "compress", NULL, "packs the images, which are expanded when they load");
     add_enum(&j, image_codecs, false);
     json_end(&j);
     add_kernels(&j, families);
@@ -507,8 +508,7 @@ void schema_print(text *out, family_list families)
                    "files of times that a program of kiln_add_tune measured, one per device");
     add_array(&j, add_string, NULL, 0);
     json_end(&j);
-    add_property(&j, "max_driver", "number",
-                 "the CUDA version of a driver that has to load every image: 12.2");
+    add_property(&j, "max_driver", "number", "the CUDA version of a driver that must load every image: 12.2");
     json_end(&j);
     add_definitions(&j);
     json_end(&j);

@@ -4,7 +4,7 @@
 
 #include "family/family.h"
 
-/* Draft 2020-12. It takes every configuration that kiln takes; kiln says more of what is wrong. */
+/* Draft 2020-12. It accepts every configuration that kiln accepts; kiln rejects more. */
 void schema_print(text *out, family_list families);
 
 #endif

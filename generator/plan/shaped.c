@@ -62,7 +62,7 @@ static void read_devices(const reader *r, shaped_item *item, const yaml_node *li
             read_device(r, item, list, node);
 }
 
-/* Takes the device that stands for each listed target; a target without such a device has no estimates. */
+/* Takes each listed target's representative device; a target without one has no estimates. */
 static void take_usual_devices(const reader *r, shaped_item *item)
 {
     for (size_t i = 0; i < r->plan->target_count; i++) {
@@ -141,7 +141,7 @@ static bool has_tuning(const kiln_family *family)
     return false;
 }
 
-/* Takes every value of a tuning parameter that the item does not name. */
+/* Takes every value of a tuning parameter that the item omits. */
 static void take_all_values(arena *a, request *q, size_t index)
 {
     const kiln_param *param = &q->family->params[index];

@@ -3,7 +3,7 @@
  *     m: [1, 16]                 each of these
  *     m: {from: 1, to: 512}      both ends, powers of two between them, and the edges of tiles
  *     q_row_stride: q_heads * head_dim   an expression over other sizes of the shape and contract parameters
- * Lists multiply. A measured shape has numbers only. */
+ * Lists multiply. A measured shape has only numbers. */
 #include "shapes.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ bool reader_number(const reader *r, const yaml_node *node, const char *key, uint
     return false;
 }
 
-/* The largest size of the argument that fits the digits that are read. */
+/* The largest size of the argument that fits the parser's digits. */
 static uint64_t largest_of(const kiln_arg *arg)
 {
     const uint64_t largest = arg_largest(arg);
@@ -226,7 +226,7 @@ static bool read_list(const reader *r, const kiln_arg *arg, const yaml_node *lis
     return ok;
 }
 
-/* "n", "2 * n"; but not "-1", "1.5" or "0x10", which are wrong numbers. */
+/* "n", "2 * n"; but not "-1", "1.5" or "0x10", which are malformed numbers. */
 static bool is_expression(const yaml_node *node)
 {
     const char first = node->text[0];
@@ -234,7 +234,7 @@ static bool is_expression(const yaml_node *node)
     return !node->quoted && !yaml_is_null(node) && first != '-' && (is_name || strpbrk(node->text, "*+-/%"));
 }
 
-/* `like` null: only a number is legal. */
+/* `like` null: only numbers are legal. */
 static bool read_values(const reader *r, const kiln_family *family, const variant *like, const kiln_arg *arg,
                         const yaml_node *node, size_values *out)
 {

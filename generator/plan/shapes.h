@@ -1,4 +1,4 @@
-/* Shapes: the sizes of calls, as items of a configuration and tuned files name them. */
+/* Shapes: the sizes of calls, as configurations and tuned files name them. */
 #ifndef PLAN_SHAPES_H
 #define PLAN_SHAPES_H
 
@@ -14,7 +14,7 @@ typedef struct call_shape {
         *expressions;    /* by argument: over the shape's other sizes and contract parameters; null: none */
     const size_t *order; /* the arguments that are expressions, each after the sizes that it uses */
     size_t order_count;
-    bool is_inner; /* from inside a range, not one of its ends: left out if a rule forbids it */
+    bool is_inner; /* from inside a range, not one of its ends: skipped if a rule forbids it */
 } call_shape;
 
 size_t family_arg_count(const kiln_family *family);

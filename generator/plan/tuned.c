@@ -1,5 +1,5 @@
-/* tuned: files of measured times -> the shapes of a plan. A time of a variant that the bundle lacks is left out, so that a bundle
- * may have fewer variants than the one that was measured; a name that no variant can have is an error. */
+/* tuned: files of measured times -> the shapes of a plan. Skips a time of a variant that the bundle lacks, so that a
+ * bundle may have fewer variants than the measured one; a name that no variant can have is an error. */
 #include "tuned.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool read_capability(const reader *r, const yaml_node *node, uint32_t *sm
 
 /* ---- families and variants ---------------------------------------------------------------------------------------- */
 
-/* Of the bundle, kernels of external PTX among them; else any that can be asked for; else null. */
+/* Finds a family of the bundle, including external PTX; otherwise a family of the generator; otherwise null. */
 static const kiln_family *find_family(const reader *r, const char *name)
 {
     const kiln_family *family = reader_find_family(r, name);
@@ -50,7 +50,7 @@ static bool is_external(const plan *p, const kiln_family *family)
     return family_find(p->families, family->name) != family;
 }
 
-/* Why "tile_m=3" is no part of an id of the family; null: it is one. */
+/* Why "tile_m=3" cannot be part of an id of the family; null: it can. */
 static const char *why_no_part(arena *a, const kiln_family *family, const char *part)
 {
     size_t index;
@@ -84,7 +84,7 @@ static const char *why_no_id(arena *a, const kiln_family *family, const char *id
     return NULL;
 }
 
-/* Whether a variant of the family can have this id; else after a diagnostic. */
+/* Whether a variant of the family can have this id; otherwise a diagnostic. */
 static bool check_id(const reader *r, const kiln_family *family, const yaml_node *node)
 {
     const char *why = is_external(r->plan, family) ? NULL : why_no_id(r->arena, family, node->key);
@@ -96,7 +96,7 @@ static bool check_id(const reader *r, const kiln_family *family, const yaml_node
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
-/* The shape of the plan that has these sizes on this device, which may be another file's. */
+/* The plan's shape with these sizes on this device, possibly from another file. */
 static tuned_shape *shape_of(const tuned_reader *t, const kiln_family *family, uint64_t *sizes)
 {
     plan *p = t->r->plan;
@@ -175,7 +175,7 @@ static void read_entry(tuned_reader *t, const yaml_node *item)
 
 static void read_root(tuned_reader *t, const yaml_node *root)
 {
-    static const char emulated[] = "kiln emulated "; /* what tools/emulator calls its devices */
+    static const char emulated[] = "kiln emulated "; /* prefix of tools/emulator's device names */
     const reader *r = t->r;
     uint64_t multiprocessors = 0;
     const yaml_node *capability = yaml_member(root, "compute_capability"),
@@ -249,7 +249,7 @@ static bool is_shaped(const plan *p, const kiln_family *family)
     return false;
 }
 
-/* Binds the times of one file; returns how many are of variants that the bundle lacks, and the first. */
+/* Binds the times of one file; returns the number of variants that the bundle lacks, and the first. */
 static size_t bind_file(plan *p, const name_table *ids, const tuned_file *file, const tuned_time **first)
 {
     size_t lacking = 0;

@@ -1,4 +1,4 @@
-/* Times that were measured on devices: what the files under `tuned` say. */
+/* Times measured on devices: the contents of the files under `tuned`. */
 #ifndef PLAN_TUNED_H
 #define PLAN_TUNED_H
 
@@ -9,11 +9,11 @@
 
 /* What kiln_add_tune's program writes for one device. */
 typedef struct tuned_file {
-    const char *asked, *path; /* as the configuration names it; where it was read */
+    const char *asked, *path; /* in the configuration; resolved */
     place at;                 /* in the configuration */
     const char *data;
     size_t bytes;
-    const char *device; /* its name; null: it does not say */
+    const char *device; /* its name; null: not given */
     uint32_t sm, multiprocessors;
 } tuned_file;
 
@@ -28,16 +28,16 @@ typedef struct tuned_time {
 typedef struct tuned_shape {
     const tuned_file *file; /* the first that has it */
     const kiln_family *family;
-    uint64_t *sizes; /* by argument of the family; TUNED_ANY_SIZE: it does not name that one */
+    uint64_t *sizes; /* by argument of the family; TUNED_ANY_SIZE: not named */
     tuned_time *times;
     size_t time_count, time_capacity;
 } tuned_shape;
 
-/* 0 where there is none: by the variant's id. */
+/* Returns a time by the variant's id; 0 if there is none. */
 uint32_t tuned_nanoseconds(const tuned_shape *s, const variant *v);
 
-/* Those shapes at which some of the variants were measured, of one choice, in the order of the files; and the arguments, by
- * their places in the family, that one of them names. */
+/* Shapes at which some variants of one choice were measured, in the order of the files; and the arguments, by index in
+ * the family, that the shapes name. */
 typedef struct tuned_choice {
     const tuned_shape **shapes;
     size_t shape_count;
@@ -46,8 +46,8 @@ typedef struct tuned_choice {
 } tuned_choice;
 
 struct plan;
-/* Gives the times their variants; those that the bundle lacks are left out, with a warning unless they were candidates of an item
- * with shapes. */
+/* Binds the times to variants; times without a variant are skipped, with a warning unless the variants were candidates
+ * of an item with shapes. */
 void tuned_bind(arena *a, struct plan *p, diagnostics *d);
 
 tuned_choice tuned_choice_of(arena *a, const struct plan *p, const variant *const *variants, size_t count);

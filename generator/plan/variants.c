@@ -1,4 +1,4 @@
-/* From what a configuration asks for to variants with names. */
+/* Expands a configuration's requests to variants with names. */
 #include "variants.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ size_t plan_image_owner(const plan *p, size_t i, const kiln_family *family)
 
 /* ---- variants that run nowhere ----------------------------------------------------------------------------------- */
 
-/* Variants of a request that need the same target, which is not listed. */
+/* Variants of a request that need the same unlisted target. */
 typedef struct stranded {
     uint32_t lowest_sm;
     const variant *first;
@@ -77,8 +77,8 @@ static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, cons
     list->items[i].count++;
 }
 
-/* "runs on sm_80, sm_90": the lowest target alone does not say where a variant runs whose family asks for kinds of targets, as
- * sm_90a and sm_100f, or for more shared memory than some newer ones have. */
+/* "runs on sm_80, sm_90": the lowest target alone is not enough if a variant needs kinds of targets, such as sm_90a and
+ * sm_100f, or more shared memory than some newer ones have. */
 static const char *targets_text(arena *a, const variant *v)
 {
     text names = text_new(a);
@@ -93,8 +93,8 @@ static const char *targets_text(arena *a, const variant *v)
     return names.length > 0 ? names.data : "runs on no target";
 }
 
-/* Bytes of shared memory that a thread block may have on every target; on every one from sm_80 on: CUDA programming guide,
- * technical specifications. */
+/* Shared memory per thread block on every target; on every target from sm_80 on: CUDA programming guide, technical
+ * specifications. */
 enum { SHARED_OF_ALL = 65536, SHARED_OF_NEWER = 101376 };
 
 /* Why a variant does not run on other targets. */
@@ -225,7 +225,7 @@ static const variant *first_variant(const plan *p, const kiln_family *family)
     return p->variants[i];
 }
 
-/* The first value of a parameter with which a variant runs on a target; null: none that can be listed. */
+/* The first value of a parameter for which a variant runs on a target; null: none can be listed. */
 static const char *value_that_runs(arena *a, constraints *all, const variant *v, size_t param, target t)
 {
     const kiln_param *row = &v->family->params[param];
@@ -269,7 +269,7 @@ static void check_targets(arena *a, const plan *p, const place *places, diagnost
     for (family_list f = p->families; *f; f++) {
         uint32_t served = served_targets(p, *f);
         if (served == 0)
-            continue; /* not asked for, or already said of each variant */
+            continue; /* not requested, or already reported for each variant */
         for (size_t i = 0; i < p->target_count; i++)
             if (!(served >> i & 1))
                 report_unserved(a, p, *f, p->targets[i], places[i], d);
@@ -280,6 +280,6 @@ void plan_check(arena *a, const plan *p, const place *places, diagnostics *d)
 {
     bool complete = d->count == 0;
     check_names(a, p, d);
-    if (complete) /* else what is missing here has been said */
+    if (complete) /* otherwise a reported mistake explains it */
         check_targets(a, p, places, d);
 }

@@ -1,4 +1,4 @@
-/* From what a configuration asks for to variants with names. */
+/* Expands a configuration's requests to variants with names. */
 #ifndef PLAN_VARIANTS_H
 #define PLAN_VARIANTS_H
 
@@ -6,11 +6,12 @@
 #include "plan.h"
 
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
- * changes slowest, values in the order listed. Diagnostics: too many; combinations that break a constraint, once for
- * each, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
+ * changes slowest, values in the order listed. Diagnostics: too many variants; combinations that break a constraint,
+ * once for each, except in a request for the legal ones that has any; variants that run on no target, once for each
+ * lowest target. */
 void request_expand(arena *a, request *r, plan *p, diagnostics *d);
 
-/* Gives each parameter that was not asked for its default. */
+/* Gives each omitted parameter its default. */
 void request_fill_defaults(arena *a, request *r);
 
 /* The first variant, of a family or (null) of any, whose images variant i shares: the kernels of a module have its files. Those

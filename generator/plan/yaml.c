@@ -1,4 +1,4 @@
-/* Reads libfyaml's events rather than its documents: those resolve and drop what must be diagnosed here. Marks of
+/* Reads libfyaml's events instead of its documents: documents resolve and drop what must be diagnosed here. Marks of
  * libfyaml 0.7.12 count from 0, the places of its errors from 1. */
 #include "yaml.h"
 
@@ -25,7 +25,7 @@ typedef struct reader {
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
 
-/* The length of the well-formed sequence at s, 0 when there is none. A NUL is none: it is no text. */
+/* The length of the well-formed sequence at s, 0 if there is none. A NUL is not text. */
 static size_t sequence_length(const unsigned char *s, size_t bytes)
 {
     static const struct {
@@ -86,7 +86,7 @@ static const char *token_text(const reader *r, struct fy_token *token)
     return copy;
 }
 
-/* A token as it was written: libfyaml spells tags out. */
+/* A token's source text: libfyaml expands tags. */
 static const char *token_source(const reader *r, struct fy_token *token)
 {
     const struct fy_mark *start = fy_token_start_mark(token), *end = fy_token_end_mark(token);
@@ -97,7 +97,7 @@ static const char *token_source(const reader *r, struct fy_token *token)
     return quote_text(r->arena, source);
 }
 
-/* Anchors and aliases are marked behind their '&' or '*'. */
+/* libfyaml's marks of anchors and aliases come after their '&' or '*'. */
 static place before(place at)
 {
     at.column -= at.column > 1;
@@ -210,7 +210,7 @@ static void read_map(reader *r, yaml_node *map, int depth)
     }
 }
 
-/* The node that an event begins. The event stays the caller's; what it tells is taken before the next is asked for. */
+/* Reads the node that an event begins. The caller keeps the event; its data is copied before the next event. */
 static yaml_node *read_node(reader *r, struct fy_event *event, place otherwise, int depth)
 {
     if (event->type == FYET_SCALAR)

@@ -39,7 +39,7 @@ static bool is_bits(ptx_type type)
     }
 }
 
-/* What a signature letter takes, in words for the reader; null when v is of that kind. */
+/* The operand kind of a signature letter, in words; null if v is of that kind. */
 static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_type from)
 {
     ptx_type is = (ptx_type)v.type;
@@ -102,7 +102,7 @@ static const char *operands_of(const op_row *row)
     return s + 1;
 }
 
-/* Takes the types from the operands where the caller leaves them open; literals have none. */
+/* Takes the types from the operands if the caller leaves them open; literals have none. */
 static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
 {
     for (int i = 0; letters[i]; i++) {
@@ -132,7 +132,7 @@ static ptx_type unsigned_as(ptx_type type)
     }
 }
 
-/* What a literal becomes where a signature has this letter. */
+/* The type of a literal under this signature letter. */
 static ptx_type literal_type(char letter, ptx_type type, ptx_type from)
 {
     switch (letter) {
@@ -320,7 +320,7 @@ void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
 
 /* ---- parameters: their loads stand in `top` --------------------------------------------------------------------- */
 
-/* Appends at the top of the kernel and in its scope, even where a block is open. */
+/* Appends at the top of the kernel and in its scope, even while a block is open. */
 static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result, const char *symbol,
                             ptx_place at)
 {
@@ -366,7 +366,7 @@ ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char
     return val_poison;
 }
 
-enum { PARAM_ALIGN = 256 }; /* that of CUDA's allocators; a family's rules say where less is enough */
+enum { PARAM_ALIGN = 256 }; /* that of CUDA's allocators; a family's rules name smaller ones */
 
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
 {

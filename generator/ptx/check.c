@@ -1,5 +1,5 @@
-/* The checker: checks what it takes a whole kernel to check. Types and scopes are checked while it is built; their problems
- * are printed here too. */
+/* The checker: checks that need the whole kernel. Types and scopes are checked during construction; their problems are
+ * printed here too. */
 #include "ir.h"
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static void check_barrier(ptx_fn *f, const divergence *d, const ptx_inst *inst)
     if (inst->guard.kind == VAL_REGISTER)
         fn_problem(f, inst->at, "%s inside PTX_WHEN", op_mnemonic(inst->row, name));
     else if (divergence_here(f, d, inst->within) != LEVEL_BLOCK)
-        fn_problem(f, inst->at, "%s where threads of the block may have taken different ways",
+        fn_problem(f, inst->at, "%s where threads of the block may have diverged",
                    op_mnemonic(inst->row, name));
 }
 
@@ -71,8 +71,7 @@ static void check_warp(ptx_fn *f, const divergence *d, const ptx_inst *inst)
         fn_problem(f, inst->at, "%s under a predicate that may differ between lanes of the warp",
                    op_mnemonic(inst->row, name));
     else if (divergence_here(f, d, inst->within) == LEVEL_LANE)
-        fn_problem(f, inst->at, "%s where lanes of the warp may have taken different ways",
-                   op_mnemonic(inst->row, name));
+        fn_problem(f, inst->at, "%s where lanes of the warp may have diverged", op_mnemonic(inst->row, name));
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */

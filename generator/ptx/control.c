@@ -27,7 +27,7 @@ static void scope_close(ptx_fn *f)
     f->current = s->parent;
 }
 
-/* A bad predicate becomes poison and keeps the block, so that what follows is still checked. */
+/* A bad predicate becomes poison and keeps the block, so that later code is still checked. */
 static ptx_val predicate_or_poison(ptx_fn *f, ptx_val p, const char *what, ptx_place at)
 {
     char name[48];
@@ -179,7 +179,7 @@ ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val ste
     return block;
 }
 
-/* Takes the counter, so that the compiler does not warn where a body does not use it. */
+/* Takes the counter, so that the compiler does not warn if a body does not use it. */
 bool ptx_for_body(const ptx_block *block, ptx_val counter)
 {
     (void)counter;

@@ -1,16 +1,16 @@
-/* What one warp executes, counted while nothing runs: for estimates of time (kiln/estimate.h).
+/* Counts what one warp executes, statically: for estimates of time (kiln/estimate.h).
  *
- * A loop between constants counts as often as it runs, any other once; an if as taken. */
+ * A loop with constant bounds counts all trips, any other one trip; an if counts as taken. */
 #include "ir.h"
 
 enum {
     WAVEFRONT_BYTES = 128,
     PRODUCT = 256,   /* multiply-adds */
-    SLOW_ISSUES = 4, /* of a special function: a warp takes its unit for eight cycles, beside others */
+    SLOW_ISSUES = 4, /* of a special function: a warp occupies its unit for eight cycles, beside others */
     DIVIDE_ISSUES = 12
 };
 
-/* Of an instruction that is more than one issue slot. */
+/* Issue slots of an instruction. */
 static uint32_t issues_of(const ptx_inst *inst)
 {
     switch (inst->row->op) {
@@ -35,7 +35,7 @@ static uint32_t issues_of(const ptx_inst *inst)
     }
 }
 
-/* What the integer pipe takes: whatever works on integers, bits and predicates, but for addresses in memory and products. */
+/* The integer pipe's share: operations on integers, bits and predicates, except addresses in memory and products. */
 static uint32_t integers_of(const ptx_inst *inst)
 {
     switch (inst->row->op) {
@@ -67,7 +67,7 @@ static uint32_t integers_of(const ptx_inst *inst)
     }
 }
 
-/* Every lane at its own address, the warp's side by side. */
+/* Each lane has its own address; the warp's are adjacent. */
 static uint32_t wavefronts_of_lanes(uint32_t bytes)
 {
     const uint32_t all = 32 * bytes;
@@ -113,13 +113,13 @@ static uint32_t products_of(const ptx_inst *inst)
     return 0;
 }
 
-/* How often a block runs, and in what. */
+/* How often a block runs, and where it counts. */
 typedef struct frequency {
     uint32_t times;
     uint8_t counted; /* COUNT_; not COUNT_NOT */
 } frequency;
 
-/* Of an if with an else one arm counts: the first, unless it is the rare one. */
+/* An if with an else counts one arm: the first, unless it is the rare one. */
 static uint32_t times_of(const ptx_fn *f, const scope *s)
 {
     if (s->counted == COUNT_NOT || (s->kind == SCOPE_ELSE && fn_scope(f, s->pair)->counted != COUNT_NOT))

@@ -1,5 +1,5 @@
-/* Definition before use, for variables from ptx_declare; others have a first value. A set of flags, one per register,
- * follows control flow: the arms of an if are intersected, and so are the exits of a loop. */
+/* Definition before use, for variables from ptx_declare; others have an initial value. A set of flags, one per
+ * register, follows control flow: the arms of an if are intersected, and so are the exits of a loop. */
 #include <string.h>
 
 #include "ir.h"

@@ -1,10 +1,10 @@
-/* Kernels that may begin before the launch in front of them has ended: those with ptx_grid_wait. Every thread has to wait, so it
- * stands in no block. Before it nothing is written, and read is only what constant parameters point at. */
+/* Kernels that may begin before the preceding launch has ended: those with ptx_grid_wait. Every thread must wait, so it
+ * must be outside all blocks. Before it nothing is written, and only constant parameters' arrays are read. */
 #include <string.h>
 
 #include "ir.h"
 
-/* Where an address comes from. A fixed point over what stands before the wait: origins only rise. */
+/* The origin of an address. A fixed point over the code before the wait: origins only rise. */
 typedef enum origin { ORIGIN_NONE, ORIGIN_CONSTANT, ORIGIN_OTHER } origin;
 
 bool ptx_is_dependent(const ptx_fn *f)
@@ -25,7 +25,7 @@ void ptx_set_constant(ptx_fn *f, const char *name)
 
 /* ---- origins ----------------------------------------------------------------------------------------------------- */
 
-/* The pointers at the top are the parameters, in their order, and arrays, which are the kernel's own. */
+/* The pointers at the top are the parameters, in order, and arrays, which are the kernel's own. */
 static void find_first_origins(const ptx_fn *f, uint8_t *origins)
 {
     size_t param = 0;
@@ -40,7 +40,7 @@ static void find_first_origins(const ptx_fn *f, uint8_t *origins)
     }
 }
 
-/* What is loaded, or made of text, is no address that is known. */
+/* Loaded values, and raw instructions' results, have unknown origins. */
 static bool keeps_origins(const ptx_inst *inst)
 {
     switch (inst->row->op) {
@@ -112,7 +112,7 @@ static void check_early(ptx_fn *f, const uint8_t *origins, const ptx_inst *inst)
 {
     char name[24];
     if (inst->row->op == PTX_OP_RAW)
-        fn_problem(f, inst->at, "ptx_raw before ptx_grid_wait: nobody knows what it accesses");
+        fn_problem(f, inst->at, "ptx_raw before ptx_grid_wait: its memory accesses are unknown");
     for (int i = 0; i < inst->operand_count; i++) {
         const ptx_val v = inst->operands[i];
         if (v.kind != VAL_REGISTER || v.type != PTX_PTR || (v.space != PTX_GLOBAL && v.space != PTX_GENERIC))
@@ -136,7 +136,7 @@ void check_dependent(ptx_fn *f)
         if (inst->kind != INST_OP || inst->row->op != PTX_OP_GRID_WAIT)
             continue;
         if (inst->within)
-            fn_problem(f, inst->at, "griddepcontrol inside a block: every thread has to wait");
+            fn_problem(f, inst->at, "griddepcontrol inside a block: every thread must wait");
         end = i < end ? i : end;
     }
     if (end == f->body.count)

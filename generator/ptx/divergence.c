@@ -1,5 +1,5 @@
-/* Where values may differ, between the warps of a thread block or the lanes of a warp, and in which blocks threads may have
- * diverged. A fixed point: levels only rise. */
+/* Finds where values may differ, between the warps of a thread block or the lanes of a warp, and in which blocks
+ * threads may have diverged. A fixed point: levels only rise. */
 #include "ir.h"
 
 static level higher(level a, level b)
@@ -37,13 +37,13 @@ static bool in_lane_order(const ptx_fn *f, ptx_val v)
 
 enum { WARP_ZEROS = 5 }; /* a multiple of 32 */
 
-/* Compares 32*k + lane to a multiple of 32 that is one per warp: then k decides. */
+/* Compares 32*k + lane to a multiple of 32 that is uniform in a warp: then only k matters. */
 static bool splits_at_warps(const ptx_fn *f, const divergence *d, ptx_val lanes, ptx_val bound)
 {
     return in_lane_order(f, lanes) && val_zeros(f, bound) >= WARP_ZEROS && level_of(d, bound) <= LEVEL_WARP;
 }
 
-/* The operand in lane order where the result depends on its k alone; null for other operations. */
+/* The operand in lane order if the result depends only on its k; null for other operations. */
 static const ptx_val *operand_left_by_warp(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     const ptx_val *v = inst->operands;
@@ -120,7 +120,7 @@ static level result_level(const ptx_fn *f, const divergence *d, const ptx_inst *
     return higher(inst->varies, operands_level(d, inst));
 }
 
-/* Where k of a result in lane order may differ: where an operand may, or k of the one in lane order. */
+/* Where k of a result in lane order may differ: where an operand may, or k of the operand in lane order. */
 static level row_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_WARP : LEVEL_BLOCK;
@@ -148,7 +148,7 @@ static bool visit_operation(const ptx_fn *f, divergence *d, const ptx_inst *inst
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
-/* Where threads leave a loop at different times, they diverge inside. */
+/* If threads leave a loop at different times, they diverge inside. */
 static bool visit(const ptx_fn *f, divergence *d, const ptx_inst *inst)
 {
     switch (inst->kind) {

@@ -1,5 +1,5 @@
-/* Facts about an integer when it is made: how many of its low bits are 0, for the alignment of addresses, and whether it
- * counts the lanes of a warp, for operations of a whole warp. Variables have none: they change. */
+/* Facts about a new integer: how many of its low bits are 0, for the alignment of addresses, and whether it counts the
+ * lanes of a warp, for warp operations. Variables have none: they change. */
 #include "ir.h"
 
 enum { ALL_ZEROS = 32 };

@@ -1,5 +1,5 @@
-/* The kernel under construction, as the builder, the checker and the printer see it. Structured: blocks open and close
- * in one list of instructions, and branches exist only in print. */
+/* The kernel under construction, for the builder, the checker and the printer. Structured: blocks open and close in one
+ * list of instructions, and branches exist only in print. */
 #ifndef PTX_IR_H
 #define PTX_IR_H
 
@@ -7,8 +7,8 @@
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-/* The last three are literals, plain numbers of C: bits of an int64_t, a uint64_t or a double, until an operation gives them a
- * type. Uninitialised memory seldom holds their numbers. */
+/* The last three are literals, plain C numbers: bits of an int64_t, a uint64_t or a double, until an operation gives
+ * them a type. Uninitialised memory seldom holds their numbers. */
 enum { VAL_POISON, VAL_REGISTER, VAL_IMMEDIATE, VAL_SIGNED = 0x61, VAL_UNSIGNED, VAL_REAL };
 
 typedef struct ptx_place {
@@ -17,18 +17,18 @@ typedef struct ptx_place {
 } ptx_place;
 
 typedef struct ptx_reg {
-    uint8_t type, space; /* space: of pointers; those to shared memory have 32 bits */
+    uint8_t type, space; /* space: for pointers; those to shared memory have 32 bits */
     bool variable;       /* ptx_set may write it */
-    bool counter;        /* of a PTX_FOR, which alone writes it */
-    bool declared;       /* without a first value */
-    bool derived;        /* pointers: not an array's own, so its alignment may be larger than `align` */
+    bool counter;        /* counter of a PTX_FOR, which only the loop writes */
+    bool declared;       /* without an initial value */
+    bool derived;        /* pointers: not an array's own, so the real alignment may exceed `align` */
     bool lane_order;     /* 32*k + the lane's number, with one k per warp, or one per lane */
-    uint8_t zeros;       /* integers: low bits that are known to be 0 */
-    uint8_t said;        /* level: the author says that it differs at most so much; LEVEL_LANE: nothing */
-    uint32_t align;      /* pointers: known to be a multiple of so many bytes; 0: not known */
-    uint32_t scope;      /* index of the block where it was made */
-    size_t born;    /* position after the instruction that made it; 0 for variables, parameters and arrays */
-    int moved_line; /* where ptx_set moved it into a variable; 0: it did not */
+    uint8_t zeros;       /* integers: low bits known to be 0 */
+    uint8_t said;   /* level: the author declares that it differs at most there; LEVEL_LANE: not declared */
+    uint32_t align; /* pointers: known alignment in bytes; 0: unknown */
+    uint32_t scope; /* index of the block where it was made */
+    size_t born;    /* position after the defining instruction; 0 for variables, parameters and arrays */
+    int moved_line; /* where ptx_set moved it into a variable; 0: not moved */
 } ptx_reg;
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ typedef struct op_row {
 extern const op_row op_rows[];
 extern const size_t op_row_count;
 
-/* The row of an operation that takes these types, or null. */
+/* The row of an operation for these types, or null. */
 const op_row *op_find(ptx_op op, ptx_type type, ptx_type from);
 /* The first row of an operation. */
 const op_row *op_first(ptx_op op);
@@ -66,7 +66,7 @@ typedef struct sreg_row {
 } sreg_row;
 extern const sreg_row sreg_rows[PTX_SREG_COUNT];
 
-/* What takes a hint, an order or a scope. */
+/* Operations that take a hint, an order or a scope. */
 enum {
     TAKE_LOAD = 1,
     TAKE_STORE = 2,
@@ -83,7 +83,7 @@ enum {
     HINT_PREFETCH = PTX_L2_64B | PTX_L2_128B | PTX_L2_256B,
     HINT_ORDERS = PTX_RELAXED | PTX_ACQUIRE | PTX_RELEASE | PTX_ACQ_REL | PTX_SC,
     HINT_SCOPES = PTX_CTA | PTX_GPU | PTX_SYS,
-    HINT_POLICY = 1 << 25 /* .L2::cache_hint: set where the pointer has a policy */
+    HINT_POLICY = 1 << 25 /* .L2::cache_hint: set if the pointer has a policy */
 };
 typedef struct hint_row {
     int bit, takes;
@@ -105,13 +105,13 @@ extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 /* ---- requirements ------------------------------------------------------------------------------------------------- */
 
 extern const ptx_requirement requirement_lowest;
-/* What a body needs that has all of a and b; on a target, since family features have no lowest target. */
+/* The joint needs of a and b; for a target, since family features have no lowest target. */
 ptx_requirement requirement_join(ptx_requirement a, ptx_requirement b);
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
 
 const char *type_bits_name(ptx_type type);   /* "b32" */
-const char *type_memory_name(ptx_type type); /* "b16" for f16, which loads do not know */
+const char *type_memory_name(ptx_type type); /* "b16" for f16, which loads lack */
 ptx_type type_wide(ptx_type type);           /* U64 for U32; PTX_NONE */
 bool type_needs_register(ptx_type type);     /* has no immediates: 16-bit floats and pairs of floats */
 bool type_is_integer(ptx_type type);         /* numbers or bits, but not pairs */
@@ -125,8 +125,8 @@ typedef enum inst_kind {
     INST_ELSE,
     INST_END_IF,
     INST_LOOP,
-    INST_END_LOOP, /* operand 0: again while it holds */
-    INST_BREAK,    /* operand 0: out of `scope` where it holds */
+    INST_END_LOOP, /* operand 0: repeat while it holds */
+    INST_BREAK,    /* operand 0: leave `scope` if it holds */
     INST_NOTE      /* `symbol` is the text */
 } inst_kind;
 
@@ -139,11 +139,11 @@ typedef struct ptx_inst {
     int hints;
     const char
         *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
-    const uint8_t *groups; /* mma: what each g stands for */
+    const uint8_t *groups; /* mma: the type of each g */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
     ptx_val guard;         /* predicate of PTX_WHEN, else poison */
-    uint32_t within;       /* the block that it stands in */
+    uint32_t within;       /* the enclosing block */
     uint32_t scope;        /* control: the block that it opens, ends or leaves */
     ptx_requirement needs; /* beyond the row's */
     level varies;          /* beyond the row's */
@@ -168,7 +168,7 @@ typedef enum scope_kind {
     SCOPE_LOOP
 } scope_kind;
 
-/* Where what a block executes is counted: as what is around it, per trip of a loop, or not at all. */
+/* Where a block's instructions are counted: with the enclosing block's, per trip of a loop, or not at all. */
 enum { COUNT_AROUND, COUNT_MAIN, COUNT_SIDE, COUNT_NOT };
 
 typedef struct scope {
@@ -178,7 +178,7 @@ typedef struct scope {
     bool has_else;                    /* SCOPE_IF */
     bool has_break;                   /* loops */
     bool repeated;                    /* SCOPE_LOOP: ptx_repeat_if was called */
-    uint8_t counted;                  /* COUNT_: what was called of ptx_main_loop and its like */
+    uint8_t counted;                  /* COUNT_: set by ptx_main_loop and its like */
     uint32_t test;                    /* SCOPE_FOR: the block of the test for an empty loop, 0 for none */
     uint32_t label;                   /* number in its labels; an else has its if's */
     uint32_t pair;                    /* SCOPE_ELSE: the block of its if */
@@ -211,18 +211,18 @@ struct ptx_fn {
     arena *arena;
     const char *entry;
     target target;
-    target_range *alike; /* of the targets whose kernels are built alike; null: nobody asks */
+    target_range *alike; /* of the targets that have the same kernel; null: not recorded */
     uint32_t block[3];
     uint32_t min_blocks;
-    list regs;        /* ptx_reg; number 0 is not used */
-    list top;         /* ptx_inst *: parameters and the addresses of arrays */
-    list body;        /* ptx_inst * */
-    list scopes;      /* scope; 0 is the kernel */
-    list params;      /* kernel_param */
-    list symbols;     /* symbol */
-    list problems;    /* problem */
-    list calls;       /* size_t: the body's length where calls began that wait for their arguments */
-    size_t called_at; /* the same of the last call that has its arguments */
+    list regs;     /* ptx_reg; number 0 is unused */
+    list top;      /* ptx_inst *: parameters and the addresses of arrays */
+    list body;     /* ptx_inst * */
+    list scopes;   /* scope; 0 is the kernel */
+    list params;   /* kernel_param */
+    list symbols;  /* symbol */
+    list problems; /* problem */
+    list calls; /* size_t: the body's length at the start of each call whose arguments are being evaluated */
+    size_t called_at; /* the same for the last call whose arguments are complete */
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     bool has_main_loop;
@@ -241,7 +241,7 @@ scope *fn_scope(const ptx_fn *f, uint32_t i);
 void *list_add(ptx_fn *f, list *l, size_t element_bytes);
 __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...);
 
-/* Printable ASCII, which is all that PTX may be made of. */
+/* Whether a text is printable ASCII, the only characters allowed in PTX. */
 bool text_is_ptx(const char *s);
 
 ptx_val val_register(ptx_fn *f, ptx_type type);
@@ -249,39 +249,41 @@ ptx_val val_born(ptx_fn *f, ptx_type type); /* as the result of the instruction 
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
-/* False for poison. Where no problem is known that it may come from, its author never gave it a value: adds a problem that
- * calls it `what`. */
+/* False for poison. If no known problem explains it, its author never gave it a value: adds a problem that calls it
+ * `what`. */
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
-/* A literal becomes an immediate of the type, if the type has that number: a fraction is rounded to a float, all else is exact.
- * Other values stay as they are. False after a problem that calls the literal `what`. */
+/* Converts a literal to an immediate of the type, if the type has that number: a fraction is rounded to a float, others
+ * are exact. Leaves other values unchanged. False after a problem that calls the literal `what`. */
 bool val_settle(ptx_fn *f, ptx_val *v, ptx_type type, const char *what, ptx_place at);
 bool val_is_literal(ptx_val v);
 
-/* Whether a value may be used here: it is given, was not moved away, and its block has not ended. Adds a problem if not. */
+/* Whether a value may be used here: it has a value, was not moved away, and its block has not ended. Adds a problem if
+ * not. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
-/* The same without a problem, for callers with many values: they name a value only where this is false. */
+/* Checks without a problem, for callers with many values: they call val_usable only if this is false. */
 bool val_is_fine(const ptx_fn *f, ptx_val v);
 
-/* The place of a call that ptx_call_begins noted; its arguments have been evaluated. */
+/* The place of a call that ptx_call_begins recorded; its arguments have been evaluated. */
 ptx_place call_place(ptx_fn *f, const char *file, int line);
 
-/* False, with a problem, where two of the values were emitted while the arguments of the last such call were evaluated: C
- * leaves open which came first. */
+/* False, with a problem, if two of the values were emitted while the arguments of the last such call were evaluated: C
+ * leaves their order open. */
 bool vals_in_order(ptx_fn *f, int count, const ptx_val values[], ptx_place at);
 
 /* Appends an instruction with room for results and operands, under the current guard. */
 ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_place at);
-/* An operation over operands, checked against its row; result 0 or poison. type: PTX_NONE to take an operand's. */
+/* Applies an operation to operands, checked against its row; returns result 0 or poison. type: PTX_NONE to take an
+ * operand's. */
 ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val operands[], ptx_place at);
-/* The same with all results; null after a problem. */
+/* Builds an operation with all results; null after a problem. */
 ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vector, int count,
                      const ptx_val operands[], ptx_place at);
 
-/* The value, in a register when its type has no immediates. */
+/* The value, in a register if its type has no immediates. */
 ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at);
-/* Notes facts about an operation's result: its low bits, whether it counts the lanes. */
+/* Records facts about an operation's result: its low bits, whether it counts the lanes. */
 void facts_note(ptx_fn *f, const ptx_inst *inst);
 int val_zeros(const ptx_fn *f, ptx_val v);
 
@@ -291,9 +293,9 @@ bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces,
                   ptx_place at);
 /* Whether an instruction of a kind (TAKE_) takes these hints, this order or scope. */
 bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
-/* The pointer's cache policy; poison when it has none. */
+/* The pointer's cache policy; poison if none. */
 ptx_val pointer_policy(ptx_val pointer);
-/* Sets space, hints and what they need, in an instruction that accesses memory through a pointer. */
+/* Sets space, hints and their needs, in an instruction that accesses memory through a pointer. */
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 
 /* The number after the $ at *s in ptx_raw's text, or -1; moves *s to its last digit. */
@@ -303,11 +305,11 @@ int raw_number(const char **s);
 typedef struct names {
     const ptx_fn *f;
     bool has_places;  /* append to each line a comment with its place in the kernel's source */
-    uint32_t *number; /* per register; 0: it is not used */
-    uint32_t *used;   /* per class: how many */
+    uint32_t *number; /* per register; 0: unused */
+    uint32_t *used;   /* per class */
 } names;
 names names_make(const ptx_fn *f);
-bool names_has(const names *n, const ptx_inst *inst); /* is a result of it used at all? */
+bool names_has(const names *n, const ptx_inst *inst); /* whether any of its results is used */
 void print_value(text *out, const names *n, ptx_val v);
 void print_instruction(text *out, const names *n, const ptx_inst *inst);
 
@@ -323,7 +325,7 @@ bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each use of a declared variable that is not set on every path to it. */
 void check_definitions(ptx_fn *f);
-/* Adds a problem for what may not stand before ptx_grid_wait, and where threads may not come to it. */
+/* Adds a problem for code that must not precede ptx_grid_wait, and if threads may miss it. */
 void check_dependent(ptx_fn *f);
 
 uint32_t scope_open(ptx_fn *f, scope_kind kind, ptx_place at);

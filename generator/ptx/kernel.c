@@ -1,4 +1,4 @@
-/* The kernel under construction: its lists, its problems, and what callers ask. */
+/* The kernel under construction: its lists, its problems, and queries. */
 #include "ir.h"
 
 #include <stdarg.h>

@@ -193,7 +193,7 @@ static int bits_set(int word, int mask)
     return n;
 }
 
-/* Loads, stores and copies take hints or an order, atomics and fences nothing or an order. */
+/* Loads, stores and copies take hints or an order, atomics and fences only an order, or neither. */
 static const char *hint_trouble(int takes, int hints, bool global)
 {
     int orders = bits_set(hints, HINT_ORDERS), scopes = bits_set(hints, HINT_SCOPES);
@@ -486,7 +486,7 @@ static ptx_val joined(ptx_fn *f, ptx_val low, ptx_val high, uint32_t selector, p
                   at);
 }
 
-/* Packs two values of 16 bits as they are, or the low halves of wider ones. */
+/* Packs two 16-bit values, or the low halves of wider ones. */
 static ptx_val pair(ptx_fn *f, const ptx_val values[], ptx_place at)
 {
     if (ptx_type_bytes((ptx_type)values[0].type) == 2 && values[0].type == values[1].type)

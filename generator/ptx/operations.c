@@ -1,4 +1,4 @@
-/* Operations on values: those that the table describes completely, and the few that need code of their own. */
+/* Operations on values: those that the table describes completely, and a few with their own code. */
 #include "ir.h"
 
 /* Applies an operation that an author called: its arguments may not depend on C's order of evaluation. */

@@ -59,7 +59,7 @@ static void number_results(names *n, const ptx_inst *inst)
     }
 }
 
-/* Numbers follow the order of first results. Parameters and array addresses that nothing reads get none. */
+/* Numbers follow the order of first results. Unread parameters and array addresses get none. */
 names names_make(const ptx_fn *f)
 {
     names n = {.f = f,
@@ -170,7 +170,7 @@ void print_value(text *out, const names *n, ptx_val v)
 
 /* ---- instructions ----------------------------------------------------------------------------------------------- */
 
-/* Prints those hints that are in `which`. */
+/* Prints the hints in `which`. */
 static void print_hints(text *out, int hints, int which)
 {
     for (size_t i = 0; i < hint_row_count; i++)
@@ -239,7 +239,7 @@ static void print_name(text *out, const ptx_inst *inst)
     }
 }
 
-/* Results are registers, even those that are pointers. */
+/* Results are registers, even pointers. */
 static void print_result(text *out, const names *n, ptx_val v)
 {
     print_register(out, n, v.reg);
@@ -335,8 +335,8 @@ static void end_line(text *out, const names *n, const ptx_inst *inst)
     text_add_char(out, '\n');
 }
 
-/* Prints an instruction, or the branches and labels of a control instruction. Blocks are not indented: in a bundle of deep
- * loops that would be a twentieth of its bytes. */
+/* Prints an instruction, or the branches and labels of a control instruction. Blocks are not indented: in a bundle of
+ * deep loops that would be a twentieth of its bytes. */
 static void print_item(text *out, const names *n, const ptx_inst *inst)
 {
     const scope *s = fn_scope(n->f, inst->scope);

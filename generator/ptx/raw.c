@@ -15,7 +15,7 @@ int raw_number(const char **s)
     return number;
 }
 
-/* Null where the text names every value, and no other. */
+/* Null if the text names every value, and no other. */
 static const char *text_trouble(const char *written, int values)
 {
     uint32_t named = 0;

@@ -1,4 +1,4 @@
-/* Memory between threads: copies in the background, barriers in shared memory, atomics, fences. */
+/* Memory between threads: asynchronous copies, barriers in shared memory, atomics, fences. */
 #include "ir.h"
 
 /* ---- copies in the background ----------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static const struct {
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
-/* A number that is no type is PTX_NONE: a value may never have been initialised. */
+/* PTX_NONE for a number that is not a type: a value may be uninitialised. */
 static size_t known(ptx_type type)
 {
     return (size_t)type < TYPE_COUNT ? (size_t)type : PTX_NONE;
@@ -153,7 +153,7 @@ ptx_val ptx_f64(double value)
     return ptx_bits(PTX_F64, bits);
 }
 
-/* A double as a float of `exponent` and `fraction` bits, at most 16 in all, rounded once, to nearest even. */
+/* Rounds a double once to a float of `exponent` and `fraction` bits, at most 16 in all, to nearest even. */
 static uint16_t narrow_float(double value, int exponent, int fraction)
 {
     uint64_t bits;

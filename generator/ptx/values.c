@@ -21,7 +21,7 @@ ptx_val val_retyped(ptx_val v, ptx_type type)
     return v;
 }
 
-/* Whether a call for this kernel may have returned the value. Uninitialised memory seldom holds such a one. */
+/* Whether a call for this kernel may have returned the value. Uninitialised memory seldom looks like one. */
 static bool is_possible(const ptx_fn *f, ptx_val v)
 {
     if (v.type > PTX_PTR)
@@ -117,7 +117,7 @@ static double real_of(ptx_val literal)
     return real;
 }
 
-/* Whole numbers below 2 to this power are exact in the type; 0: it is no float. */
+/* Integers below 2 to this power are exact in the type; 0: it is not a float. */
 static uint32_t whole_bits(ptx_type type)
 {
     switch (type) {
@@ -152,7 +152,7 @@ bool val_settle(ptx_fn *f, ptx_val *v, ptx_type type, const char *what, ptx_plac
         return true;
     if (type == PTX_NONE) {
         fn_problem(f, at,
-                   "%s is a plain number, and nothing beside it has a type: give it one, as in ptx_u32(1)",
+                   "%s is a plain number, and no other operand has a type: give it one, as in ptx_u32(1)",
                    what);
     } else if (!has_number(type, *v)) {
         fn_problem(f, at, "%s is %.17g, which does not fit %s", what, real_of(*v), ptx_type_name(type));

@@ -14,7 +14,7 @@ static ptx_val as_variable(ptx_fn *f, ptx_type type, ptx_val like)
     return v;
 }
 
-/* The result of the last instruction, where it is this value and only ptx_set has seen it. */
+/* The result of the last instruction, if it is this value and only ptx_set has seen it. */
 static ptx_val *fresh_result(const ptx_fn *f, ptx_val value)
 {
     if (value.kind != VAL_REGISTER || value.offset || fn_reg(f, value.reg)->variable || !f->body.count)

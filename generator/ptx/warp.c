@@ -3,8 +3,8 @@
 
 /* ---- shuffles ----------------------------------------------------------------------------------------------------- */
 
-/* The clamp operand of shfl: the high byte masks the bits of a lane's number that select its segment, the low one is the
- * segment's last lane; for `up` its first. */
+/* The clamp operand of shfl: the high byte masks the lane bits that select its segment, the low one is the segment's
+ * last lane; for `up` its first. */
 static ptx_val shuffle_clamp(ptx_op op, int lanes)
 {
     bool up = op == PTX_OP_SHFL_UP || op == PTX_OP_SHFL_UP_P;
@@ -102,7 +102,7 @@ ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const ch
 
 /* ---- special registers --------------------------------------------------------------------------------------------- */
 
-/* Where a row of threads is a whole number of warps, or the whole thread block, y and z are the same in a warp. */
+/* If a row of threads is a whole number of warps, or the whole thread block, y and z are uniform in a warp. */
 static level special_level(const ptx_fn *f, ptx_sreg which)
 {
     bool along = which == PTX_TID_Y || which == PTX_TID_Z, one_row = f->block[1] == 1 && f->block[2] == 1;

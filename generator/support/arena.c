@@ -1,4 +1,4 @@
-/* The arena: a list of chunks, each at least as large as what was asked for, freed together. */
+/* The arena: a list of chunks, each at least as large as requested, freed together. */
 #include "arena.h"
 
 #include <stdalign.h>
@@ -18,7 +18,7 @@ typedef struct chunk {
 } chunk;
 
 struct arena {
-    chunk *chunks; /* the newest first; only that one is allocated from */
+    chunk *chunks; /* the newest first; allocations come only from that one */
     chunk *spare;  /* cleared */
 };
 
@@ -67,7 +67,7 @@ void arena_clear(arena *a)
     a->chunks = NULL;
 }
 
-/* The smallest that is large enough, so that large ones stay for what is large; null when there is none. */
+/* The smallest spare chunk that is large enough, which keeps large ones for large requests; null if there is none. */
 static chunk *take_spare(arena *a, size_t capacity)
 {
     chunk **best = NULL;
@@ -110,7 +110,7 @@ void *arena_alloc(arena *a, size_t bytes)
     return memory;
 }
 
-/* Behind the newest chunk, which alone is allocated from. */
+/* Inserts the chunks after the newest chunk, the only one allocated from. */
 void arena_adopt(arena *a, arena *from)
 {
     *end_of(&a->chunks) = from->chunks;
@@ -118,7 +118,7 @@ void arena_adopt(arena *a, arena *from)
     free(from);
 }
 
-/* What has a chunk to itself grows with it, or into a spare one: nothing is left behind. */
+/* A block that is alone in its chunk grows with the chunk, or into a spare one: no space is lost. */
 void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown)
 {
     chunk **at = &a->chunks;

@@ -1,4 +1,4 @@
-/* What an arena has is freed together: the run's at its end, a piece of work's when that is done. Running out of memory
+/* Memory that is freed together: the run's arena at its end, a task's when the task is done. Running out of memory
  * prints a diagnostic and exits with status 3. */
 #ifndef SUPPORT_ARENA_H
 #define SUPPORT_ARENA_H
@@ -13,10 +13,10 @@ typedef struct arena arena;
 arena *arena_new(void);
 void arena_free(arena *a);
 
-/* What it has is gone, and the memory kept for what comes next: for what is made over and over. */
+/* Frees its contents and keeps the memory for reuse, as in a loop. */
 void arena_clear(arena *a);
 
-/* What `from` has lives as long as `a`; `from` itself is gone. */
+/* Moves the contents of `from` into `a`; `from` no longer exists. */
 void arena_adopt(arena *a, arena *from);
 
 void *arena_alloc(arena *a, size_t bytes); /* zeroed, aligned for any type */
@@ -28,10 +28,10 @@ __attribute__((format(printf, 2, 3))) char *arena_format(arena *a, const char *f
  * when it must. `array` is the address of the caller's pointer, cast. */
 void *arena_push(arena *a, void **array, size_t *count, size_t *capacity, size_t element_bytes);
 
-/* `bytes` that arena_alloc gave, of which `used` count, in a larger place; what is behind them is not cleared. */
+/* Moves `bytes` from arena_alloc, of which `used` count, to a larger block; the rest is not cleared. */
 void *arena_grow(arena *a, void *memory, size_t used, size_t bytes, size_t grown);
 
-/* A text that grows. `data` is always NUL-terminated. */
+/* A growing text. `data` is always NUL-terminated. */
 typedef struct text {
     arena *arena;
     char *data;

@@ -1,4 +1,4 @@
-/* Diagnostics, errors that end the program, and the nearest word to a misspelt one. */
+/* Diagnostics, errors that end the program, and spelling suggestions. */
 #include "diagnostics.h"
 
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static bool same_letter(char a, char b)
     return lower(a) == lower(b);
 }
 
-/* How many letters must be added, dropped, changed or swapped with a neighbour; case does not count. */
+/* The number of letters to add, drop, change or swap with a neighbour; case does not count. */
 static int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int rows[3][LONGEST_WORD + 1];
@@ -136,7 +136,7 @@ const char *nearest_word(const char *word, const char *candidates, char *buffer,
     size_t length = strlen(word);
     if (length > LONGEST_WORD)
         return NULL;
-    int best = (int)(length / 4) + 2; /* one slip, and one more for every four letters, is still near */
+    int best = (int)(length / 4) + 2; /* one mistake, and one more for every four letters, is near */
     bool found = false;
     for (const char *c = candidates; *c;) {
         size_t c_length = strcspn(c, " ");

@@ -1,5 +1,5 @@
-/* Reads whole files, and writes several together: only those whose bytes change, and only over files that
- * kiln wrote. */
+/* Reads whole files, and writes several together: only those whose bytes change, and only over files that kiln wrote.
+ * */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "files.h"
 
@@ -90,7 +90,7 @@ void file_add(file_output *f, spool_range range)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* All of a file, in its order. */
+/* Reads all of a file, in order. */
 static bool read_output(const file_output *f, spool_take *take, void *context)
 {
     for (size_t i = 0; i < f->range_count; i++)
@@ -137,7 +137,7 @@ static int open_beside(arena *a, const char *path, const char **name)
     }
 }
 
-/* The name of a new file with the contents of `f`. Null on failure, with errno; no file is left. */
+/* Writes the contents of `f` to a new file and returns its name. Null on failure, with errno; no file is left. */
 static const char *write_beside(arena *a, const file_output *f)
 {
     const char *name;
@@ -181,7 +181,7 @@ bool file_has_line(const char *front, const char *mark)
     return true;
 }
 
-/* Null if there is no regular file at the path. Does not block if a pipe takes its place meanwhile. */
+/* Null if there is no regular file at the path. Does not block if the path becomes a pipe meanwhile. */
 static FILE *open_regular(const char *path, bool follows_links)
 {
     struct stat status;
@@ -216,7 +216,7 @@ static bool has_these_bytes(const file_output *f, bool follows_links)
     return same;
 }
 
-/* A link is replaced, so it is not written yet. */
+/* False for a link, which is to be replaced. */
 static bool is_written(const file_output *f)
 {
     return has_these_bytes(f, false);
@@ -232,7 +232,7 @@ static const char *kind_of(mode_t mode)
     return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* Whether the system made the link, as /dev/stdout and /proc/self/fd/1, whatever it leads to now. */
+/* Whether the system made the link, such as /dev/stdout and /proc/self/fd/1, whatever its target. */
 static bool is_system_link(arena *a, const char *path)
 {
     char *folder = realpath(folder_of(a, path), NULL);
@@ -242,7 +242,8 @@ static bool is_system_link(arena *a, const char *path)
     return is_system;
 }
 
-/* What is at the path in place of a regular file or a link to one; null: nothing. A link that leads nowhere loses nothing. */
+/* The kind of file at the path if it is neither a regular file nor a link to one; null: there is none. Replacing a
+ * dangling link loses nothing. */
 static const char *other_kind(arena *a, const char *path, const struct stat *own)
 {
     struct stat end;
@@ -257,7 +258,8 @@ static const char *other_kind(arena *a, const char *path, const struct stat *own
                : arena_format(a, "a link to %s", kind_of(end.st_mode));
 }
 
-/* Whether the file may be replaced; otherwise a diagnostic. An empty file or a link to a file loses nothing. */
+/* Whether the file may be replaced; otherwise a diagnostic. Replacing an empty file or a link to a file loses nothing.
+ * */
 static bool may_write(arena *a, const file_output *f, bool replaces_all, diagnostics *d)
 {
     struct stat status;
@@ -315,7 +317,7 @@ bool paths_are_one(arena *a, const char *x, const char *y)
 
 /* ---- writing together -------------------------------------------------------------------------------------------- */
 
-/* Signals that would end the program between a temporary file and its place wait until both are done. */
+/* Blocks signals that would end the program until every temporary file is renamed or removed. */
 static void hold_signals(sigset_t *before)
 {
     sigset_t held;
@@ -362,7 +364,7 @@ static bool write_held(arena *a, const file_output *files, size_t count, bool re
         else
             report(d, files[i].path);
     }
-    for (size_t i = 0; i < count; i++) /* what a failure left behind */
+    for (size_t i = 0; i < count; i++) /* left by a failure */
         if (temporary[i])
             unlink(temporary[i]);
     return ok;

@@ -1,4 +1,4 @@
-/* The JSON writer. Calls out of order are mistakes of the caller and end in an internal error. */
+/* The JSON writer. Calls in the wrong order are an internal error. */
 #include "json.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static void new_line(json *j)
         text_add(j->out, "  ");
 }
 
-/* What stands between the last value and the next one, or its key. */
+/* Writes the separator before the next value, or its key. */
 static void separate(json *j)
 {
     if (j->depth == 0)

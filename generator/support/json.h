@@ -1,4 +1,4 @@
-/* Writes JSON as it goes: one member or element per line, two spaces a level, so that differences read well. */
+/* Writes JSON incrementally: one member or element per line, two spaces a level, for readable diffs. */
 #ifndef SUPPORT_JSON_H
 #define SUPPORT_JSON_H
 
@@ -25,7 +25,8 @@ void json_finish(json *j);
 
 void json_begin_object(json *j);
 void json_begin_array(json *j);
-void json_begin_inline_object(json *j); /* it and all inside it on one line: for what is read as one thing */
+void json_begin_inline_object(
+    json *j); /* an object on one line with its contents, for values that are read as one */
 void json_begin_inline_array(json *j);
 void json_end(json *j);
 

@@ -19,7 +19,7 @@ static uint64_t hash_of(const char *name, size_t length)
     return hash ^ hash >> 32;
 }
 
-/* The slot of the name, or the free slot where it would go. */
+/* The slot of the name, or the free slot for it. */
 static name_slot *slot_of(const name_table *t, const char *name, size_t length)
 {
     size_t i = (size_t)hash_of(name, length) & (t->slot_count - 1);

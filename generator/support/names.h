@@ -15,7 +15,7 @@ typedef struct name_table {
 
 #define NAME_NONE SIZE_MAX
 
-/* The number of a name; NAME_NONE: it is not there. */
+/* Returns the number of a name, or NAME_NONE. */
 size_t names_find(const name_table *t, const char *name, size_t length);
 
 /* Adds a name, which must live as long as the table. Returns NAME_NONE, or the number that the name already

@@ -1,4 +1,4 @@
-/* A file without a name: made under one, which is taken away at once. */
+/* A file without a name: its name is removed right after it is opened. */
 #include "spool.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ struct spool {
     const char *folder;
     int descriptor;
     atomic_uint_fast64_t end;
-    atomic_int error; /* the errno of an addition that failed */
+    atomic_int error; /* errno of a failed addition */
 };
 
 const char *temporary_folder(void)

@@ -1,5 +1,5 @@
-/* Text that grows. Formatting is left to vsnprintf, which no locale changes for strings, integers and characters, but
- * for what PTX is full of: that is appended as it is. */
+/* Growing text. Strings, integers and characters are formatted by vsnprintf, which no locale changes for them; the most
+ * common formats in PTX are appended directly. */
 #include <stdio.h>
 #include <string.h>
 

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Words that C or C++ keeps for itself, so that nothing generated can be called so. */
+/* Keywords of C and C++, which generated names must avoid. */
 extern const char c_keywords[];
 
-/* Other names that mean something where the generated C or C++ is compiled: the macros and types of <stdint.h> and
- * <stddef.h>, those of kiln's headers and of cuda.h, and what gcc and clang define in their GNU modes. */
+/* Whether a name is taken by other headers of the generated C or C++: the macros and types of <stdint.h> and
+ * <stddef.h>, kiln's headers and cuda.h, and macros that gcc and clang define in their GNU modes. */
 bool c_headers_take(const char *name);
 
 /* The C library's headers, without ".h". */

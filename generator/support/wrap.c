@@ -43,7 +43,7 @@ void wrap_prose(wrapper *w, const char *prose)
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */
 
-/* Those of a row bind alike, loosest first. A comma stays at the end of its line, an operator goes to the next. */
+/* Separators of a row bind alike, loosest first. A comma stays at the end of its line, an operator starts the next. */
 static const char *const separators[][7] = {
     {", "},         {" || "},
     {" && "},       {" == ", " != ", " <= ", " >= ", " < ", " > "},
@@ -51,7 +51,7 @@ static const char *const separators[][7] = {
 };
 enum { LEVELS = sizeof separators / sizeof separators[0], COMMA = 0 };
 
-/* Part of an expression, and how much has to follow it on its last line. */
+/* A part of an expression, and the length of what must follow it on its last line. */
 typedef struct part {
     const char *at;
     size_t length, after;
@@ -75,7 +75,7 @@ static bool closes(char c)
     return c == ')' || c == ']';
 }
 
-/* How long the first of the pieces is that separators of this level make; without the space that follows it. */
+/* The length of the first piece, split at separators of this level, without the space after it. */
 static size_t piece_length(part p, size_t level)
 {
     size_t depth = 0;
@@ -90,7 +90,8 @@ static size_t piece_length(part p, size_t level)
 
 static void lay_out(wrapper *w, part p, size_t indent);
 
-/* As many on a line as fit; what does not fit as a whole has lines of its own, deeper than an operator of this level. */
+/* Fills lines with pieces; a piece that does not fit gets its own lines, indented deeper than an operator of this
+ * level. */
 static void lay_out_pieces(wrapper *w, part p, size_t level, size_t indent)
 {
     size_t deeper = level == COMMA ? indent : indent + 2;
@@ -116,7 +117,7 @@ static void lay_out_pieces(wrapper *w, part p, size_t level, size_t indent)
     }
 }
 
-/* "name(...)", perhaps with something behind it. */
+/* "name(...)", with anything that follows it. */
 static void lay_out_call(wrapper *w, part p)
 {
     size_t open = 0, depth = 1;
@@ -134,7 +135,7 @@ static void lay_out_call(wrapper *w, part p)
     add(w, p.at + close, p.length - close);
 }
 
-/* From here, and from `indent` in the lines that follow. */
+/* Lays out from here; later lines start at `indent`. */
 static void lay_out(wrapper *w, part p, size_t indent)
 {
     size_t level = 0;

@@ -4,16 +4,16 @@
 
 #include "arena.h"
 
-/* A text that is at this column of its line. */
+/* A text, and its current column. */
 typedef struct wrapper {
     text *out;
     size_t column;
 } wrapper;
 
-void wrap_move(wrapper *w, size_t column); /* pads; a new line when the column is behind */
+void wrap_move(wrapper *w, size_t column); /* pads; starts a new line if the column is already passed */
 
-/* From the column on, which the lines that follow begin at too. Prose breaks between words; an expression where it binds
- * loosest, an operator at the start of a line, and calls and parentheses inside only when they have to. */
+/* Print from the column, where later lines start too. Prose breaks between words; an expression where it binds loosest,
+ * with an operator at the start of a line, and inside calls and parentheses only if needed. */
 void wrap_prose(wrapper *w, const char *prose);
 void wrap_expression(wrapper *w, const char *expression);
 

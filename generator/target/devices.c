@@ -19,7 +19,7 @@ static const struct {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* By words of its name, in their order: "Jetson Nano". */
+/* Whether a device has these words in its name, in order: "Jetson Nano". */
 static bool is_called(const char *device, const char *name)
 {
     size_t wanted, length;
@@ -32,8 +32,8 @@ static bool is_called(const char *device, const char *name)
     return !word;
 }
 
-/* The device that has the words in its name, where those of all others that have them contain its whole name: "agx orin" is the
- * Jetson AGX Orin, not the Jetson AGX Orin 32GB. ROWS: there is none. */
+/* The device with the words in its name, if every other such device's name contains the whole name of it: "agx orin" is
+ * the Jetson AGX Orin, not the Jetson AGX Orin 32GB. ROWS: none. */
 static size_t find_row(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++) {

@@ -1,4 +1,4 @@
-/* The PTX targets that can be asked for: those of PTX ISA 9.0 from sm_75 up. */
+/* The supported PTX targets: those of PTX ISA 9.0 from sm_75 up. */
 #include "target.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "support/quote.h"
 #include "support/words.h"
 
-/* In order, each with the PTX version that it came with (PTX ISA, .target). */
+/* In order, each with the PTX version that introduced it (PTX ISA, .target). */
 /* clang-format off */
 #define TARGETS(FIRST, T) \
     FIRST(63, "sm_75") T(70, "sm_80") T(71, "sm_86") T(74, "sm_87") T(78, "sm_89") T(78, "sm_90") \

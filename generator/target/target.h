@@ -1,4 +1,4 @@
-/* The PTX targets that can be asked for. */
+/* The supported PTX targets. */
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H
 
@@ -17,37 +17,37 @@ enum { TARGET_NAME_BYTES = 12 };
 enum { TARGETS_MOST = 24 };
 extern const char target_names[];
 
-/* Of a thread block, in all and along z, on every device: CUDA programming guide, technical specifications. */
+/* Limits of a thread block, in all and along z, on every device: CUDA programming guide, technical specifications. */
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64 };
 
-/* "sm_90a" -> {90, ARCH}; false for what is no target. */
+/* "sm_90a" -> {90, ARCH}; false if it is not a target. */
 bool target_parse(const char *name, target *out);
 
-/* "; the oldest is sm_75" for a target older than all; for others what suggest_text() gives. */
+/* "; the oldest is sm_75" for a target older than all; otherwise suggest_text()'s. */
 const char *target_suggest_text(arena *a, const char *word);
 
 /* Writes "sm_90a" and returns it. */
 const char *target_print(target t, char name[TARGET_NAME_BYTES]);
 const char *target_text(arena *a, target t);
 
-/* The PTX version that a target came with, 80 for 8.0; 0 for no target. */
+/* The PTX version that introduced a target, 80 for 8.0; 0 if it is not a target. */
 uint16_t target_version(target t);
 
-/* Targets that gave the same answers to target_has: those from `from` to below `below`. */
+/* Targets that gave the same answers to target_has: from `from` up to, not including, `below`. */
 typedef struct target_range {
     uint32_t from, below;
 } target_range;
 
-/* Whether the target's number is at least `sm`; narrows a range, null or one that begins as {0, UINT32_MAX}. */
+/* Whether the target's number is at least `sm`; narrows a range, which may be null and begins as {0, UINT32_MAX}. */
 bool target_has(target t, uint32_t sm, target_range *alike);
 
 /* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
 int target_compare(target a, target b);
 
-/* Whether code that was made for `has` runs on every device that `wanted` stands for. */
+/* Whether code for `has` runs on every device that `wanted` covers. */
 bool target_serves(target has, target wanted);
 
-/* Whether a device on which both run takes x, as kiln_select does: what is specific, then what is newest. */
+/* Whether x is preferred on a device that runs both, as in kiln_select: first the more specific, then the newer. */
 bool target_is_preferred(target x, target y);
 
 #endif

@@ -1,5 +1,5 @@
-/* typedef enum KILN_AS_INT name {...}: an enumeration of int's size, also under -fshort-enums. So structs and calls fit a library
- * that was compiled without that option. */
+/* typedef enum KILN_AS_INT name {...} has the size of int even under -fshort-enums, so structs and calls match a
+ * library compiled without that option. */
 #ifndef KILN_AS_INT_H
 #define KILN_AS_INT_H
 

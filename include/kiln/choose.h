@@ -1,4 +1,4 @@
-/* Choosing the variant of a family that should take the least time for a call: what generated functions include. */
+/* Chooses a family's fastest variant for a call, by estimates and measured times. Included by generated code. */
 #ifndef KILN_CHOOSE_H
 #define KILN_CHOOSE_H
 
@@ -9,21 +9,21 @@
 extern "C" {
 #endif
 
-/* A choice under way. Zeros, but for the loader and the limit, to begin with. */
+/* The state of a choice. Zero it, then set the loader and the limit. */
 typedef struct kiln_choice {
     const kiln_loader *loader;
-    const kiln_kernel *best, *fallback; /* fallback: whose launch says why nothing can be launched */
-    uint64_t limit;       /* what takes as many cycles is no better: those of the best, else KILN_NO_LIMIT */
-    kiln_candidate *list; /* what was considered, or null; then the limit goes for none */
+    const kiln_kernel *best, *fallback; /* fallback: its launch reports why nothing can be launched */
+    uint64_t limit;       /* cycles of the best so far, else KILN_NO_LIMIT; only less is better */
+    kiln_candidate *list; /* the variants considered, or null; with a list the limit does not apply */
     size_t capacity, count;
     int fallback_is_usable;
 } kiln_choice;
 
 #define KILN_NO_LIMIT  UINT64_MAX
-#define KILN_RULED_OUT (UINT64_MAX - 1) /* cycles: looked at only while there is no best */
+#define KILN_RULED_OUT (UINT64_MAX - 1) /* cycles: considered only until there is a best */
 
-/* Whether a device can run a kernel that has an image for this target and every newer one. One that cannot may have another
- * image of it: kiln_usable tells. */
+/* Returns whether a device can run a kernel that has an image for this target and every newer one. Otherwise another
+ * image may fit: ask kiln_usable. */
 KILN_INLINE int kiln_is_sure(const kiln_device *device, uint32_t sm, uint32_t min_driver,
                              uint32_t shared_bytes)
 {
@@ -31,7 +31,7 @@ KILN_INLINE int kiln_is_sure(const kiln_device *device, uint32_t sm, uint32_t mi
            device->max_shared_bytes >= shared_bytes;
 }
 
-/* Takes the kernel when it is better than those before. Once per bundle, small rather than fast. */
+/* Takes the kernel if it is better than the previous ones. One copy per bundle, for size rather than speed. */
 __attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const kiln_kernel *kernel,
                                                         int is_sure, const char *why_not, uint64_t cycles)
 {
@@ -55,8 +55,9 @@ __attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const ki
     }
 }
 
-/* `device` is a local copy of the loader's, so that compilers know that no call changes it. why_not: which rule the call breaks,
- * or null. code null: no estimate, the first is taken. Inline, as most of an estimate is known when it is compiled. */
+/* Considers one variant. `device` is a local copy of the loader's, so that compilers know that calls do not change it.
+ * why_not: the rule that the call breaks, or null. code null: no estimate, the first is taken. Inline, because most of
+ * an estimate is constant. */
 KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
                                int is_sure, const char *why_not, const kiln_code *code, const kiln_work *work)
 {
@@ -67,7 +68,7 @@ KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const 
         kiln_take(c, kernel, is_sure, why_not, cycles);
 }
 
-/* Behind all times that were measured come all estimates. A list has it the other way round: KILN_MEASURED (kiln.h). */
+/* Orders all estimates after all measured times. Lists use the opposite bit: KILN_MEASURED (kiln.h). */
 __attribute__((noinline, unused)) static void
 kiln_take_tuned(kiln_choice *c, const kiln_kernel *kernel, int is_sure, const char *why_not, uint64_t order)
 {
@@ -77,7 +78,8 @@ kiln_take_tuned(kiln_choice *c, const kiln_kernel *kernel, int is_sure, const ch
         c->list[at].cycles ^= KILN_MEASURED;
 }
 
-/* Likewise where variants were measured. nanoseconds: at the nearest shape; 0: it was not measured there, or none is near. */
+/* Considers a variant with a measured time. nanoseconds: at the nearest shape; 0: not measured there, or no shape is
+ * near. */
 KILN_INLINE void kiln_consider_tuned(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
                                      int is_sure, const char *why_not, uint32_t nanoseconds,
                                      const kiln_code *code, const kiln_work *work)
@@ -91,8 +93,8 @@ KILN_INLINE void kiln_consider_tuned(kiln_choice *c, const kiln_device *device, 
         kiln_take_tuned(c, kernel, is_sure, why_not, order);
 }
 
-/* Finds the choice that differs from `asked` in the fewest numbers, the first of equals, and returns the
- * index of the first number in which it differs. `choices` has `count` choices of `numbers` numbers each. */
+/* Finds the choice that differs from `asked` in the fewest numbers; on a tie, the first. Returns the index of the first
+ * number that differs. `choices` has `count` choices of `numbers` numbers each. */
 __attribute__((noinline, unused)) static size_t
 kiln_first_difference(const uint32_t *asked, const uint32_t *choices, size_t count, size_t numbers)
 {

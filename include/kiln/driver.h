@@ -1,8 +1,8 @@
-/* The CUDA Driver API entry points that kiln calls, as a table of functions.
+/* A table of the CUDA Driver API entry points that kiln calls.
  *
- * This header never includes <cuda.h> and declares none of its enumerations or macro-renamed functions, so it
- * compiles on machines without a CUDA toolkit, and beside <cuda.h> in one file, in either order, in C11 and C++17:
- * the typedefs below are the ones that cuda.h makes. Results are plain int (a CUresult; 0 is success).
+ * This header never includes <cuda.h> and declares none of its enumerations or macro-renamed functions. So it compiles
+ * on machines without a CUDA toolkit, and together with <cuda.h> in one file, in either order, in C11 and C++17: the
+ * typedefs below are identical to cuda.h's. Results are plain int (a CUresult; 0 is success).
  */
 #ifndef KILN_DRIVER_H
 #define KILN_DRIVER_H
@@ -21,12 +21,12 @@ typedef struct CUstream_st *CUstream;
 typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
 
-/* The first driver with every entry point that is not optional: CUDA 11.0 brought cuDevicePrimaryCtxRelease_v2. As
- * cuDriverGetVersion reports it. */
+/* The oldest driver with every required entry point: CUDA 11.0 added cuDevicePrimaryCtxRelease_v2. In the format of
+ * cuDriverGetVersion. */
 #define KILN_OLDEST_DRIVER 11000
 
-/* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int.
- * First what every use of the runtime calls: a table filled by hand needs these alone. */
+/* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int. These
+ * are the required entry points: a table filled by hand needs no others. */
 #define KILN_DRIVER_RUNTIME_FUNCTIONS(X)                                                                     \
     X(driver_get_version, "cuDriverGetVersion", (int *version))                                              \
     X(ctx_get_current, "cuCtxGetCurrent", (CUcontext * context))                                             \
@@ -43,7 +43,7 @@ struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,          \
        CUstream stream, void **params, void **extra))
 
-/* What a program calls before and after: a device, a context, memory. */
+/* Entry points for the application's own setup: a device, a context, memory. */
 #define KILN_DRIVER_APPLICATION_FUNCTIONS(X)                                                                 \
     X(init, "cuInit", (unsigned int flags))                                                                  \
     X(device_get_count, "cuDeviceGetCount", (int *count))                                                    \
@@ -59,7 +59,8 @@ struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
     X(memcpy_dtoh, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                            \
     X(memset_d8, "cuMemsetD8_v2", (CUdeviceptr to, unsigned char value, size_t bytes))
 
-/* What only some features of the runtime call. Null where the driver lacks it: such a feature fails, or does without. */
+/* Entry points that only some features of the runtime call. Null if the driver lacks one: the feature then fails or has
+ * a fallback. */
 #define KILN_DRIVER_OPTIONAL_FUNCTIONS(X)                                                                    \
     X(launch_kernel_ex, "cuLaunchKernelEx",                                                                  \
       (const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra))            \
@@ -69,9 +70,8 @@ struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
 #define KILN_DRIVER_FUNCTIONS(X)                                                                             \
     KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_APPLICATION_FUNCTIONS(X) KILN_DRIVER_OPTIONAL_FUNCTIONS(X)
 
-/* Filled by kiln_driver_load (kiln.h), or by hand: a test's stub, or a program that links libcuda. Read-only after
- * that, so threads may share it. `library` is the dlopen handle, null when there is none. With the linker's addresses
- * (gcc and clang):
+/* Filled by kiln_driver_load (kiln.h), or by hand: by a test's stub, or a program that links libcuda. Read-only after
+ * that, so threads may share it. `library` is the dlopen handle, or null. With the linker's addresses (gcc and clang):
  *
  *     #define DECLARE(member, symbol, parameters) extern int linked_##member parameters __asm__(symbol);
  *     KILN_DRIVER_FUNCTIONS(DECLARE)

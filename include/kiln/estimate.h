@@ -1,25 +1,24 @@
-/* How long a launch takes, estimated: what dispatch compares variants by. Generated functions and `kiln explain` call this
- * one function.
+/* Estimates the time of a launch, which dispatch compares variants by. Generated functions and `kiln explain` call this
+ * function.
  *
  * UNIT. Clock cycles of a multiprocessor, without the fixed cost of a launch.
  *
- * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of which
- * `resident` run at once. A launch takes as long as what it has most of:
+ * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of
+ * which `resident` run at once. The largest of these terms counts in full:
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
  *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
  *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
- *   waiting  thread blocks that run one after the other, each as long as one warp alone: in the main loop an instruction
+ *   waiting  thread blocks that run one after the other, each as long as a single warp: in the main loop an instruction
  *            every LOOP_CYCLES, elsewhere, where each needs the one before, every WARP_CYCLES; and for each trip of the loop
  *            the cycles that its loads are not ahead
  *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
  *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
- * and a quarter of the others, which overlap only in part; three eighths where a multiprocessor has one thread block at a
- * time, as nothing runs while its warps wait for each other. The constants are round figures for devices from Turing to
- * Blackwell, checked against the times of an H100 and an H200 (tools/bench/README.md): an estimate ranks variants of one
- * family, it does not predict times.
+ * and a quarter of each other term, since they overlap only in part; three eighths if a multiprocessor has one thread
+ * block at a time, because it is idle while that block's warps wait for each other. The constants are round figures for
+ * devices from Turing to Blackwell, checked against the times of an H100 and an H200 (tools/bench/README.md): an
+ * estimate ranks variants of one family, it does not predict times.
  *
- * Instructions are those that the generator counted in PTX: of one warp, in a trip of the kernel's main loop, and outside of
- * it.
+ * Instructions are counted by the generator in PTX, per warp: in a trip of the kernel's main loop, and outside of it.
  */
 #ifndef KILN_ESTIMATE_H
 #define KILN_ESTIMATE_H
@@ -33,19 +32,19 @@
 extern "C" {
 #endif
 
-/* What one warp executes. */
+/* Instructions and products of one warp. */
 typedef struct kiln_warp_code {
     uint32_t issues;     /* issue slots */
-    uint32_t integers;   /* those of integer instructions, conversions and moves */
+    uint32_t integers;   /* issue slots of integer instructions, conversions and moves */
     uint32_t wavefronts; /* of 128 bytes */
     uint32_t products;   /* on tensor cores: 256 multiply-adds of 16-bit types */
 } kiln_warp_code;
 
-/* Instructions of a kernel: in a trip of the main loop, in a trip of a side loop, and in the rest. */
+/* A kernel's instructions: in a trip of the main loop, in a trip of a side loop, and in the rest. */
 typedef struct kiln_code {
     kiln_warp_code loop, side, rest;
     uint32_t warps;       /* of a thread block */
-    uint32_t trip;        /* what a warp does in a trip, in the unit of kiln_work.length */
+    uint32_t trip;        /* a warp's work in a trip, in the unit of kiln_work.length */
     uint32_t loop_warps;  /* warps that share the main loop's trips */
     uint32_t loop_groups; /* groups of loop_warps warps in a thread block */
 } kiln_code;
@@ -53,17 +52,17 @@ typedef struct kiln_code {
 /* The work of a launch. */
 typedef struct kiln_work {
     uint64_t blocks;      /* thread blocks */
-    uint64_t resident;    /* those that have room on a multiprocessor */
+    uint64_t resident;    /* thread blocks that fit on a multiprocessor */
     uint64_t length;      /* of the main loop */
-    uint64_t repeats;     /* how often a thread block runs it */
-    uint64_t side_trips;  /* of the loops beside it */
-    uint64_t wait;        /* cycles per trip that loads are not ahead */
-    uint64_t block_bytes; /* that a thread block asks the L2 cache for */
-    uint64_t bytes;       /* that the launch reads and writes at least */
+    uint64_t repeats;     /* runs of the main loop in a thread block */
+    uint64_t side_trips;  /* trips of the side loops */
+    uint64_t wait;        /* cycles per trip that loads stall */
+    uint64_t block_bytes; /* that a thread block reads from the L2 cache */
+    uint64_t bytes;       /* minimum that the launch reads and writes */
     uint64_t extra;       /* additional cycles */
 } kiln_work;
 
-/* At -O2 too: with a constant kiln_code most of an estimate is known when it is compiled. */
+/* Inline at -O2 too: most of an estimate is constant if kiln_code is. */
 #define KILN_INLINE static inline __attribute__((always_inline))
 
 KILN_INLINE uint64_t kiln_more(uint64_t a, uint64_t b)
@@ -80,13 +79,13 @@ KILN_INLINE uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_
     return busiest + (issues + wavefronts + products - busiest) / 4;
 }
 
-/* 32-bit division: 64-bit division takes several times as long. */
+/* 32-bit division: 64-bit division is several times slower. */
 KILN_INLINE uint32_t kiln_divide_up(uint32_t n, uint32_t by)
 {
     return (n + by - 1) / by;
 }
 
-/* Larger numbers of thread blocks and trips are beyond what a launch can be. */
+/* Clamps to 31 bits: no launch has more thread blocks or trips. */
 KILN_INLINE uint32_t kiln_31_bits(uint64_t n)
 {
     return n < UINT32_MAX / 2 ? (uint32_t)n : UINT32_MAX / 2;
@@ -98,8 +97,7 @@ KILN_INLINE uint64_t kiln_estimate(const kiln_device *device, const kiln_code *c
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
     const uint32_t most = kiln_divide_up(kiln_31_bits(work->blocks), multiprocessors);
     const uint32_t waves = kiln_divide_up(most, work->resident ? (uint32_t)work->resident : 1);
-    const uint32_t trips =
-        kiln_divide_up(kiln_31_bits(work->length), code->trip); /* of all warps that share them */
+    const uint32_t trips = kiln_divide_up(kiln_31_bits(work->length), code->trip); /* of all warps together */
     const uint64_t most_trips = work->repeats * kiln_divide_up(trips, code->loop_warps);
 
     const uint64_t outside =

@@ -8,8 +8,8 @@
  *             puts(line); // axpy n=1000 grid 4 block 256 shared 0 axpy/type=f32
  *     }
  *
- * Strides of arrays are left out. The functions are static inline, so they are compiled into your program; the runtime library
- * does not have them. They call only functions of string.h, so real-time threads may call them.
+ * Strides of arrays are omitted. The functions are static inline and not in the runtime library. They call only
+ * functions of string.h, so real-time threads may call them.
  */
 #ifndef KILN_TRACE_H
 #define KILN_TRACE_H
@@ -24,10 +24,10 @@ extern "C" {
 
 /* An integer that a launch passes. */
 typedef struct kiln_size {
-    const char *name; /* as in NAME.json: "m", "pages_size"; name_bytes of it, without a NUL */
+    const char *name; /* as in NAME.json: "m", "pages_size"; name_bytes long, without a NUL */
     int name_bytes;
     int is_signed;
-    uint64_t value; /* a signed one is extended to 64 bits */
+    uint64_t value; /* signed values are sign-extended to 64 bits */
 } kiln_size;
 
 /* Reads one size and returns where the next one is, or null after the last. `at` is event->kernel->sizes (null: the kernel
@@ -50,7 +50,7 @@ static inline const char *kiln_next_size(const kiln_launch_event *event, const c
     return *at == ' ' ? at + 1 : NULL;
 }
 
-/* Gives a size by its name. Returns 1, or 0 if the kernel does not take it: then *value stays as it is. */
+/* Finds a size by its name. Returns 1, or 0 if the kernel does not take it: then *value is unchanged. */
 static inline int kiln_find_size(const kiln_launch_event *event, const char *name, uint64_t *value)
 {
     kiln_size size;
@@ -64,7 +64,7 @@ static inline int kiln_find_size(const kiln_launch_event *event, const char *nam
     return 0;
 }
 
-/* A line that counts all of its bytes and keeps those that have room; private. */
+/* Counts all bytes of a line and keeps those that fit; private. */
 typedef struct kiln_line {
     char *text;
     size_t bytes, length;
@@ -101,9 +101,9 @@ static inline void kiln_add_three(kiln_line *line, const char *before, uint64_t 
         kiln_add_number(line, "x", z, 0);
 }
 
-/* Writes the launch as one line, NUL-terminated and cut to `bytes`: the family, the sizes, the grid and the block without
- * trailing ones ("4x2"), the bytes of dynamic shared memory and the variant's id; after a launch that failed also the driver's
- * result. Returns the length of the whole line without its NUL, as snprintf does. */
+/* Writes the launch as one line, NUL-terminated and truncated to `bytes`: the family, the sizes, the grid and the block
+ * without trailing ones ("4x2"), the bytes of dynamic shared memory and the variant's id; after a failed launch also
+ * the driver's result. Returns the length of the whole line without its NUL, as snprintf does. */
 static inline size_t kiln_describe_launch(const kiln_launch_event *event, char *text, size_t bytes)
 {
     const char *id = event->kernel->id;

@@ -1,9 +1,9 @@
-/* Times that were measured: which of them count for a call. Generated functions and `kiln explain` call this one function.
+/* Finds the measured times that apply to a call. Generated functions and `kiln explain` call this function.
  *
- * METRIC. A call is near a shape when each size that the shape names is at most twice, and at least half, what the shape
- * has; 0 is near 0 alone. Of several shapes that it is near, the nearest counts: the one with the least sum of differences
- * of log2, and of those alike the first. Near a shape the variants that were measured there compete by their times, and no
- * others, unless none of them can serve the call; elsewhere all compete by their estimates.
+ * METRIC. A call is near a shape if each size that the shape names is within a factor of two of the shape's; 0 is near
+ * only 0. The nearest shape counts: the one with the smallest sum of differences of log2, on a tie the first. Near a
+ * shape only the variants that were measured there compete, by their times, unless none of them can serve the call;
+ * elsewhere all compete by their estimates.
  */
 #ifndef KILN_TUNED_H
 #define KILN_TUNED_H
@@ -17,12 +17,12 @@
 extern "C" {
 #endif
 
-/* A size that a shape does not name: it may be anything. */
+/* A size that a shape does not name: any value matches. */
 #define KILN_ANY_SIZE UINT64_MAX
 
 #define KILN_FAR UINT64_MAX
 
-/* log2 in units of 1/64, on a straight line between powers of two. Of at least 1. */
+/* Returns log2 in units of 1/64, interpolated linearly between powers of two. size is at least 1. */
 static inline uint64_t kiln_log2(uint64_t size)
 {
     const unsigned exponent = 63 - (unsigned)__builtin_clzll(size);
@@ -35,13 +35,13 @@ static inline uint64_t kiln_size_distance(uint64_t size, uint64_t measured)
     const uint64_t least = size < measured ? size : measured, most = size < measured ? measured : size;
     if (measured == KILN_ANY_SIZE || most == 0)
         return 0;
-    if (most - least > least) /* which holds where least is 0 */
+    if (most - least > least) /* always true if least is 0 */
         return KILN_FAR;
     return kiln_log2(most) - kiln_log2(least);
 }
 
-/* The shape that is nearest to these sizes; `count` where they are near none that was measured on such a device. A shape is
- * a row of 2 + size_count numbers: sm, multiprocessors, sizes. */
+/* Returns the index of the shape nearest to these sizes, or `count` if no shape measured on such a device is near. A
+ * shape is a row of 2 + size_count numbers: sm, multiprocessors, sizes. */
 __attribute__((noinline, unused)) static size_t kiln_nearest(const kiln_device *device,
                                                              const uint64_t *shapes, size_t count,
                                                              const uint64_t *sizes, size_t size_count)

@@ -1,5 +1,5 @@
-/* Expands an image that is a Zstandard frame. Apart from the runtime, so that only programs with such images carry the
- * decoder. */
+/* Expands a Zstandard frame. Separate from the runtime, so that only programs with compressed images link the decoder.
+ * */
 #include <stdbool.h>
 
 #include <kiln/zstd.h>
@@ -11,7 +11,7 @@ static bool is_whole_frame(const kiln_image *image);
 
 kiln_status kiln_zstd(const kiln_image *image, void *scratch, size_t scratch_bytes)
 {
-    /* The text first, with its NUL, and the context behind it. */
+    /* The text first, with its NUL, followed by the context. */
     if (image->expanded_bytes >= scratch_bytes)
         return KILN_ERROR_SCRATCH_TOO_SMALL;
     const size_t bytes = (size_t)image->expanded_bytes;
@@ -29,8 +29,8 @@ kiln_status kiln_zstd(const kiln_image *image, void *scratch, size_t scratch_byt
     return KILN_OK;
 }
 
-/* One frame of today's format, of the size that the bundle states and with a checksum, and nothing behind it. libzstd takes
- * several, those to be skipped, and old formats too. */
+/* Accepts exactly one frame of the current format, with the size that the bundle states and a checksum. libzstd also
+ * accepts several frames, skippable ones and old formats. */
 static bool is_whole_frame(const kiln_image *image)
 {
     ZSTD_frameHeader header;

@@ -153,7 +153,7 @@ def wait_until(what, is_so):
 
 
 def is_alive(process_group):
-    """A process that has ended but that nobody has waited for is not."""
+    """A process that has ended but was not waited for is not."""
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, group = path.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]

@@ -376,7 +376,7 @@ def times(scratch):
     (scratch / "toolkit/ptxas").write_text(PTXAS.replace("if grep", 'if grep -q "entry .*_wide" "$4"; then echo "fatal: too wide"; exit 1; fi\nif grep'))
     before = sorted(os.listdir(scratch))
     said = generate(scratch / "three", options=("--times",), env=environment, status=1)
-    expect("as a cubin for sm_80, found that ptxas says: fatal: too wide" in said, f"a refusal: {said}")
+    expect("for sm_80, but ptxas reports: fatal: too wide" in said, f"a refusal: {said}")
     expect(sorted(os.listdir(scratch)) == sorted([*before, "three"]) and not list((scratch / "three").iterdir()), "nothing is written")
 
 

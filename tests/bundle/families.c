@@ -3,7 +3,7 @@
 
 /* ---- axpy: no parameters, so the variant's function is the family's ---------------------------------------------- */
 
-/* On sm_90 it reads x, which is constant, before it waits for the launch in front of it. */
+/* On sm_90 it reads x, which is constant, before it waits for the preceding launch. */
 static void emit_axpy(ptx_fn *f, const kiln_variant *v)
 {
     ptx_val n = ptx_param(f, PTX_U64, "n");
@@ -114,8 +114,7 @@ static const kiln_arg blend_args[] = {
      .kind = KILN_ARG_OPTIONAL_OUT,
      .type = "f32",
      .shape = "ceil_div(rows, 2)",
-     .summary =
-         "norms of pairs of rows, which nobody needs unless they check that long comments are wrapped well"},
+     .summary = "norms of pairs of rows, which are only there to check that long comments are wrapped well"},
     {.name = "factor", .type = "$acc", .summary = "multiplies x"},
     {.name = "rows", .type = "u32", .summary = "rows"},
     {.name = "stride", .type = "u64", .summary = "elements from one row to the next"},
@@ -184,7 +183,7 @@ static void shape_blend(kiln_shape *s, const kiln_variant *v)
 static const kiln_family blend = {
     .name = "blend",
     .summary = "y = factor*x, row by row",
-    .source = "nobody's paper",
+    .source = "no paper",
     .accuracy =
         "an element of y is within 2^-24 of its magnitude, for factors from 2^-100 to 2^100; norm is exact",
     .params = blend_params,

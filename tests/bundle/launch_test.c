@@ -141,7 +141,7 @@ static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function
     return overlap_result;
 }
 
-/* Of the kernel that waits itself, where the image that was taken does. */
+/* For the kernel that waits itself, if the selected image does. */
 static void overlaps_launches_where_asked(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void overlaps_launches_where_asked(void **state)
 }
 
 /* Over the emulated driver, under all checks: y of one launch is what the next one adds to, which waits for it; where x, which
- * is constant, is what the launch in front wrote, the next one has read it too early. */
+ * is constant, is what the preceding launch wrote, the next one has read it too early. */
 static void overlapping_launches_are_in_order(void **state)
 {
     (void)state;
@@ -459,7 +459,7 @@ static void picks_nothing_when_there_is_nothing_to_launch(void **state)
     kernel = stale;
     expect_failure(
         sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
-        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination");
     assert_null(kernel);
     expect_failure(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER, "blend",
                    "kernel is null");
@@ -495,7 +495,7 @@ static void names_what_there_is(void **state)
     args.width = 32;
     expect_failure(
         sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
-        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination");
     static const struct {
         uint32_t type, acc, width, clamp;
         const char *differs;

@@ -1,7 +1,7 @@
 /* kiln.h's promise for real-time threads: after kiln_preload a call takes no lock, allocates nothing, loads nothing and
  * makes no system call, but one call of the driver when it launches. Over the golden bundle and a driver that counts.
  *
- * The locks are held from beginning to end, by nobody: whoever takes one would wait for ever. options.wait releases them,
+ * The locks are held from beginning to end, by no thread: a thread that takes one would never return. options.wait releases them,
  * so that the checks can be seen to fail. System calls end the process that makes them (seccomp). */
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -109,7 +109,7 @@ static subset best_subset(const small_table *t, uint32_t ratio)
     return best;
 }
 
-/* The least ratio that so many reach, and the fewest that serve at any ratio. */
+/* The least ratio that this many reach, and the fewest that serve at any ratio. */
 static void find_limits(const small_table *t, uint32_t *ratio, uint32_t *fewest)
 {
     *ratio = *fewest = UINT32_MAX;

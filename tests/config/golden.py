@@ -43,7 +43,7 @@ def messages():
 
 
 def errors():
-    """Of errors.txt: the files that are read, and the texts expected, by NAME. A NAME.txt alone is a NAME.yaml that is
+    """From errors.txt: the files that are read, and the texts expected, by NAME. A NAME.txt alone is a NAME.yaml that is
     not there."""
     files = cases.read(ERRORS)[1]
     expected = {pathlib.PurePath(file).stem: data.decode() for file, data in files.items() if file.endswith(".txt")}
@@ -74,7 +74,7 @@ def run_error(kiln, folder, name):
 
 
 def run_errors(kiln, names):
-    """{name: what is said of it}."""
+    """{name: its diagnostics}."""
     with tempfile.TemporaryDirectory() as folder:
         cases.fill(folder, errors()[0])
         return {name: run_error(kiln, folder, name) for name in names}
@@ -131,7 +131,7 @@ def test_every_message(_kiln):
             failed += differ(name, "a row of generator/support/messages.h\n", "none\n")
     for file in files:
         if is_config(file) and file[:-5] not in texts:
-            failed += differ(file, "a .txt behind it: build the target rebase_config\n", "none\n")
+            failed += differ(file, "its .txt: build the target rebase_config\n", "none\n")
     if len(rows) < 30:
         failed += differ("messages.h", "a table that this test can read\n", f"{len(rows)} rows\n")
     return failed
@@ -164,7 +164,7 @@ def test_output_fails(kiln):
 
 
 def test_readme(kiln):
-    """The mistaken configuration of generator/README.md, and what it says is said of it."""
+    """The mistaken configuration of generator/README.md, and the diagnostics that it shows."""
     section = PAGE.read_text().partition("\n## Diagnostics\n")[2]
     config = re.search(r"^```yaml\n(.*?)^```", section, re.M | re.S)[1]
     command, expected = re.search(r"^    \$ kiln (.+)\n((?:    .+\n)+)", section, re.M).groups()

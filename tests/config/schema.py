@@ -23,7 +23,7 @@ except ImportError as missing:
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
-# Of families that a test makes for itself.
+# Configurations of families that a test makes for itself.
 OTHERS = {TESTS / "bundle/sample.yaml", TESTS / "consumer/own_family/kernels.yaml"}
 
 REFUSED = """

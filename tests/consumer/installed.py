@@ -223,7 +223,7 @@ def init(scratch):
 
 
 def makefiles(scratch):
-    """The same with make: depfile and options, and nothing for ever."""
+    """The same with make: depfile and options, and no endless rebuild."""
     need("make")
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"
@@ -305,7 +305,7 @@ OWN_MISTAKES = (
 
 
 def same_code(a, b):
-    """But for comments and how it is laid out."""
+    """Without comments and layout."""
     return "".join(re.sub(r"/\*.*?\*/", "", a, flags=re.S).split()) == "".join(re.sub(r"/\*.*?\*/", "", b, flags=re.S).split())
 
 
@@ -360,7 +360,7 @@ def own_family(scratch):
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
     said = " ".join(header.replace("*", " ").split())
-    expect("Pointers are device addresses, aligned to an element's size or to what a comment says" in said, f"alignment: {header}")
+    expect("Pointers are device addresses, aligned to an element's size or as a comment states" in said, f"alignment: {header}")
     expect("aligned to 4 * vector bytes, 4 to 16: what" in header, f"alignment by variant: {header}")
     output = run(folder / "build/mykiln", "families", "halve")
     expect(re.search(r"^ *x +in +4 \* vector +f32\[n\]", output, re.M), f"alignment by variant: {output}")
@@ -406,7 +406,7 @@ def own_family(scratch):
         expect(right in text, f"{file} has '{right}'")
         source.write_text(text.replace(right, wrong))
         said = build(folder, fails=True)
-        expect(told in said and "internal error" not in said, f"the mistake '{wrong}' is told as its author's: {said}")
+        expect(told in said and "internal error" not in said, f"the mistake '{wrong}' is reported as its author's: {said}")
         source.write_text(text)
 
 
@@ -472,7 +472,7 @@ def external_ptx(scratch):
     ptx.write_text(text.replace(".param .u32 bounded_sums_param_0", ".param .texref bounded_sums_param_0"))
     output = build(folder, fails=True)
     expect("nvcc.ptx:57:9: error: expected a number, a pointer or bytes as parameter, found '.texref'" in output,
-           f"a mistake is told with its place: {output}")
+           f"a mistake is reported with its place: {output}")
     expect("fma.rz" in (folder / "build/external.c").read_text(), "what was generated before is there still")
 
 
@@ -592,7 +592,7 @@ def compressed(scratch):
     lists.write_text(re.sub(r"kiln_add_bundle\(.*", "kiln_add_bundle(minimal CONFIG kernels.yaml PACK VERIFY)", text))
     if not list(PREFIX.rglob("libkiln_zstd.a")):
         output = " ".join(configure(folder, fails=True).split())
-        expect("this kiln was built without libzstd.a" in output, f"what a build without libzstd.a is told: {output}")
+        expect("this kiln was built without libzstd.a" in output, f"the message of a build without libzstd.a: {output}")
         skip("this kiln was built without libzstd.a")
     need("make", "pkg-config")
     config, app = folder / "kernels.yaml", folder / "app.c"
@@ -782,7 +782,7 @@ def cross(scratch):
     for flags in ("CFLAGS", "LDFLAGS"):
         os.environ.pop(flags, None)  # they are the build's, and this is another compiler
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
-    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "the message says what to do")
     output = " ".join(configure(folder, *options, "-DKILN_HOST_EXECUTABLE=/bin/true", fails=True).split())
     expect("KILN_HOST_EXECUTABLE is no kiln that runs on this machine: `/bin/true --version`" in output, f"another program: {output}")
     configure(folder, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
@@ -799,7 +799,7 @@ def cross(scratch):
     run(CMAKE, "--install", scratch / "kiln", "--prefix", scratch / "aarch64")
     library = project(scratch, "reexport/library", "kernels.yaml")
     options = (f"-DCMAKE_PREFIX_PATH={scratch}/aarch64", options[1])
-    expect(WHAT_TO_DO in " ".join(configure(library, *options, fails=True).split()), "what to do is said")
+    expect(WHAT_TO_DO in " ".join(configure(library, *options, fails=True).split()), "the message says what to do")
     configure(library, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
     build(library)
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
@@ -897,10 +897,10 @@ def orin(scratch):
 
 
 def by_hand(scratch):
-    """The cross project, built for this machine; and what a build without a generator is told."""
+    """The cross project, built for this machine; and the message of a build without a generator."""
     folder = project(scratch, "cross", "kernels.yaml")
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DKILN_GENERATOR=OFF")
-    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "the message says what to do")
     configure(folder, *options, f"-DIMPORTED_KILN={GENERATOR}")
     build(folder)
     runs(folder, CROSS_RESULT)

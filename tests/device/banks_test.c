@@ -164,7 +164,7 @@ static void loads_matrices(void **state)
     }
 }
 
-/* Of tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
+/* For tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
 static void loads_and_copies_tiles(void **state)
 {
     (void)state;

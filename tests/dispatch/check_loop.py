@@ -134,7 +134,7 @@ def main():
                 least = min(times[rows, name] for name in mine if (rows, name) in times)
                 expect(f"{kind}, {rows} rows: {least} ns of {min(all_times)} are within 1.05", least <= 1.05 * min(all_times), True)
         expect("messages about the new lock, except the source of the times",
-               re.fullmatch(r"h100.yaml:\S+ warning: these times are of the emulated driver, .*\n",
+               re.fullmatch(r"h100.yaml:\S+ warning: these times come from the emulated driver .*\n",
                             run(folder, KILN, "generate", "loop.yaml", "-q").stderr) is not None, True)
 
         # By hand: of each type one variant that was not chosen is the fastest by far up to 4 rows, and another one beyond.

@@ -57,7 +57,7 @@ def explained(kiln, config, device, family, given):
 TOLD = [
     ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +16 +128 +2 +0 +workspace_size at least 1048576\n"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"
-                                          r"as large as the variants ask for: workspace_size=4194304\nall: a=f16,acc=f32,"),
+                                          r"as large as the variants need: workspace_size=4194304\nall: a=f16,acc=f32,"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4100", r"^kiln: error: nf4_gemm: k must be a multiple of 64\n$"),
     ("nf4_gemm a=f16 rows=strided", r"nf4_gemm: no variant has a=f16 rows=strided; there are a=f32 rows=packed, a=f16 rows=packed, a=bf16 rows=packed\n"),
     ("nvfp4_gemv m=2147483648 k=2147483648 l=2147483648", r"; none can be launched\n(?:.*\n)*? +-  .*  a would have 2\^63 bytes or more\n"),
@@ -73,7 +73,7 @@ def tell(kiln, config, device):
 
 
 def complete(kiln, config, device, families):
-    """What is wrong with the command that explain offers where everything is missing: it must be explained as it is."""
+    """What is wrong with the command that explain offers where everything is missing: it must work unchanged."""
     for family in families:  # the default type of attention is none of the bundle's
         out = explain(kiln, config, device, family, *["type=bf16"] * (family == "attention"))
         said = re.fullmatch(rf"kiln: error: {family}: .+ (?:is|are) missing, as in\n(.+)\n", out.stderr)

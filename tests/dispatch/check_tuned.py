@@ -36,7 +36,7 @@ def variant(name):
 
 
 def tuned_file(capability, multiprocessors, *shapes):
-    """Of (sizes, {variant: nanoseconds})."""
+    """A tuned file from (sizes, {variant: nanoseconds})."""
     lines = [f"compute_capability: {capability}", f"multiprocessors: {multiprocessors}", "times:"]
     for sizes, times in shapes:
         family = variant(next(iter(times))).partition("/")[0]
@@ -230,7 +230,7 @@ def program():
         expect("a link", ((folder / "link.yaml").is_symlink(), len(times_of(folder / "there/real.yaml")) > 1,
                           [path.name for path in (folder / "there").iterdir()]), (True, True, ["real.yaml"]))
 
-        # A file of another device, and files that are wrong, are left as they are.
+        # A file of another device, and files that are wrong, are unchanged.
         other = folder / "other.yaml"
         other.write_text(FILES["a100.yaml"])
         tune(folder, "other.yaml", status=1)
@@ -239,7 +239,7 @@ def program():
                                            "- {family: nf4_gemm, shape: {m: 1, n: 64}}\n- {family: nvfp4_gemv, shap: {m: 1}}\n")
         said = run(TUNE, "wrong.yaml", "-o", "x.yaml", "--driver", DRIVER, cwd=folder, status=1).stderr
         families = "nf4_gemm, nf4_gemm_transposed, rmsnorm_q4k_gemv, nvfp4_gemv, attention"
-        expect("what is said of wrong shapes", said.replace("wrong.yaml:", ""), f"""\
+        expect("diagnostics of wrong shapes", said.replace("wrong.yaml:", ""), f"""\
 1:3: error: expected a family of the bundle, found 'nf4_gem'; there are {families}
 4:11: error: expected an integer argument of nf4_gemm, found 'mm'; there are m, n, k, workspace_size
 4:23: error: expected a number, a list of numbers or an expression for 'n', found '4 +': '4 +', character 4: expected a number, a name or '('
@@ -250,8 +250,8 @@ def program():
 
         # Its file in a bundle that has fewer variants: the pick is the one of least time.
         told = make(folder, ["parts.yaml"])
-        expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times are of the emulated driver, .*\n"
-                                            r"parts\.yaml:\d+:7: warning: \d+ times of variants that the bundle lacks, which are left out; "
+        expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times come from the emulated driver .*\n"
+                                            r"parts\.yaml:\d+:7: warning: \d+ times ignored, of variants that the bundle lacks; "
                                             r"the first is of rmsnorm_q4k_gemv/\S+\n", told) is not None, True)
         (pick, candidates), = called(folder, ["nf4_gemm m=3 n=64 k=256 workspace_size=9999999"], "sm_90")
         times = {split: parts["{m: 3, n: 64, k: 256}", variant(split)] for split in ("split=1", "split=4")}

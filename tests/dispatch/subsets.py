@@ -225,7 +225,7 @@ COUNTED = ("issue", "integer", "float", "special", "wavefronts", "tensor", "sect
 
 
 def count_block(profile, manifest, identity, target, size, path):
-    """Of the launch's average thread block, and what it takes of a multiprocessor; without ptxas on the path no registers."""
+    """Counts of the launch's average thread block, and its resources; without ptxas on the path no registers."""
     out = subprocess.run([profile, manifest, "--variant", identity, "--target", target, "--args", args_text(size), "--json"],
                          capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     if out.returncode:
@@ -262,7 +262,7 @@ class Variant:
         self.promised = int(promised.group(1)) if promised else 99
 
     def outside(self, a):
-        """What a thread block does but for its main loop: what one trip of one warp takes less what a second adds."""
+        """What a thread block does outside its main loop: what one trip of one warp takes less what a second adds."""
         if not self.family.trip:
             return {}
         size, trip = self.family.trip(self.p)

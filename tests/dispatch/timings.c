@@ -20,7 +20,7 @@ static double now(void)
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Of `calls` calls of what run(i) does, each. */
+/* The least time of a call, over `calls` calls of run(i). */
 static double least(void (*run)(unsigned), unsigned calls)
 {
     double ns = 1e18;

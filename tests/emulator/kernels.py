@@ -4,7 +4,7 @@ usage: kernels.py FOLDER FILE...
 
 What kernels have in common they leave out. One without ".version" is given MODULE. One without ".entry" stands inside
 ENTRY and END; without ".reg" too it finds NAMES before it: registers, memory, and what most kernels work out first. All
-of it comes behind the lines "//" that the kernel begins with. One that is launched after others has BEFORE behind it.
+of it comes behind the lines "//" that the kernel begins with. One that is launched after others has BEFORE after it.
 """
 import pathlib
 import re

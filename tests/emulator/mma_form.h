@@ -48,7 +48,7 @@ static inline double element_value(const element *t, uint64_t bits)
     return negative ? -v : v;
 }
 
-/* Of a value that the type holds. */
+/* The bits of a value that the type holds. */
 static inline uint64_t element_bits(const element *t, double v)
 {
     if (!t->exponent)
@@ -177,7 +177,7 @@ static inline place quad_place(const mma_form *f, char matrix, int lane, int i)
     }
 }
 
-/* Of element i that a lane holds of A, B, C or D. */
+/* The place of a lane's element i of A, B, C or D. */
 static inline place place_of(const mma_form *f, char matrix, int lane, int i)
 {
     const fragment_rule *r = f->rule;

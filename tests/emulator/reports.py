@@ -123,8 +123,8 @@ def settings(corpus, folder):
                               ("BLOCKS", "4-3", "expected FIRST-LAST"), ("BLOCKS", "0--1", "expected FIRST-LAST"),
                               ("BLOCKS", " 0-0", "expected FIRST-LAST"), ("CHECK", ",", "is not one of memory"),
                               ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, same, all, none"),
-                              ("CHECK", "none,race", "'none' stands alone or not at all"),
-                              ("CHECK", "all,none", "'none' stands alone or not at all"),
+                              ("CHECK", "none,race", "'none' must be the only word"),
+                              ("CHECK", "all,none", "'none' must be the only word"),
                               ("ORDER", "back", "expected forward, reverse or shuffle"),
                               ("DEVICE", "sm_1", "'sm_1' is not a device"), ("DRIVER", "13", "expected a version")):
         done = run(corpus, "correct", folder, **{name: value})

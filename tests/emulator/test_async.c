@@ -94,7 +94,7 @@ static void test_phases(void **state)
     }
 }
 
-/* The copies of all threads arrive through the barrier; nobody waits for groups. */
+/* The copies of all threads arrive through the barrier; no thread waits for groups. */
 static void test_copies_arrive(void **state)
 {
     (void)state;

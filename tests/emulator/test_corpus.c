@@ -193,7 +193,7 @@ static bool check_broken(const char *name, const char *text)
     return (int)o.result == code && are_lines_right(text);
 }
 
-/* What waits for ever takes long to be known: those kernels have a folder of their own. */
+/* An endless wait takes long to detect: those kernels have a folder of their own. */
 static unsigned too_rare_kinds(const char *folder_kind)
 {
     unsigned rare = 0;

@@ -166,7 +166,7 @@ static int64_t clamped(int64_t x)
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x;
 }
 
-/* Of the 48-bit product, `shift` bits further down. */
+/* The 48-bit product, shifted right by `shift`. */
 static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
 {
     return field(a, 24, 0, is_signed) * field(b, 24, 0, is_signed);

@@ -413,7 +413,7 @@ static void test_unsupported(void **state)
     }
 }
 
-/* Nobody asked for the log: then the reason is printed with the refusal. */
+/* No log was requested: then the reason is printed with the refusal. */
 static void test_unsupported_without_log(void **state)
 {
     (void)state;

@@ -121,7 +121,7 @@ static void test_transpose(void **state)
 
 typedef struct fault {
     const char *instruction;
-    int matrices, lane; /* rows that are good but for this lane's */
+    int matrices, lane; /* rows that are good except this lane's */
     uint32_t at;        /* which is this */
     CUresult result;
     const char *message;

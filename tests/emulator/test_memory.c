@@ -194,7 +194,7 @@ static void test_atomics(void **state)
     cuMemFree_v2(p);
 }
 
-/* Static arrays come first; dynamic memory begins behind them, at the next multiple of its alignment. */
+/* Static arrays come first; dynamic memory begins after them, at the next multiple of its alignment. */
 static void test_shared_layout(void **state)
 {
     (void)state;

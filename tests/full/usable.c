@@ -32,7 +32,7 @@ enum {
 static device d;
 static size_t wrong;
 
-/* Of each variant the scalars of the legal call that takes the least shared memory. */
+/* Each variant's scalars in the legal call with the least shared memory. */
 static uint64_t least[MOST_VARIANTS][MAX_ARGS];
 static bool has_least[MOST_VARIANTS];
 

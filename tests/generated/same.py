@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two generators make the same PTX of the same variants, but for names: what a change that must not touch
+"""Two generators make the same PTX of the same variants, except for names: what a change that must not touch
 kernels is judged by.
 
 usage: same.py OLD NEW [--config FILE] [--old-config FILE] [--renamed OLD=NEW]... [--targets T,...]
@@ -7,7 +7,7 @@ usage: same.py OLD NEW [--config FILE] [--old-config FILE] [--renamed OLD=NEW]..
   --config      default: tests/full.yaml
   --old-config  the same configuration in the words that OLD takes
   --renamed     an argument of kernels and its new name
-Variants are told by their ids, or, where OLD calls them otherwise, by their order. Exits 1 at a difference, and prints the
+Variants are matched by their ids, or, if OLD names them otherwise, by their order. Exits 1 at a difference, and prints the
 first line that differs of each image.
 """
 import argparse
@@ -82,7 +82,7 @@ def main():
                 different += [found] if found else []
                 renamed += not found
     print("\n".join(different[:SHOWN]) + ("\n" if different else "") +
-          f"{len(new)} variants, {images} images: {images - renamed - len(different)} the same, {renamed} but for "
+          f"{len(new)} variants, {images} images: {images - renamed - len(different)} the same, {renamed} except for "
           f"names, {len(different)} different")
     sys.exit(1 if different else 0)
 

@@ -27,7 +27,7 @@ static void flip(const kiln_image *copy, uint64_t bit)
     *byte = (char)(*byte ^ (1 << bit % 8));
 }
 
-/* Of a PTX image the NUL behind it counts too: the driver reads up to it. */
+/* The NUL after a PTX image counts too: the driver reads up to it. */
 static uint64_t bits_of(const kiln_image *image)
 {
     return 8 * (image->bytes + (image->format == KILN_IMAGE_PTX));

@@ -155,7 +155,7 @@ def all_layouts(scratch):
 
 @verb
 def layout(scratch):
-    """Structs are the family's in every bundle, and stay as they are. NAME.c asserts what the manifest says of them."""
+    """Structs are the family's in every bundle, and never change. NAME.c asserts what the manifest says of them."""
     found, wanted = all_layouts(scratch), (HERE / "layout.txt").read_text().splitlines()
     for line in sorted(set(wanted) - set(found)):
         print("-", line)

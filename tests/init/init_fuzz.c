@@ -21,7 +21,7 @@ const char *__lsan_default_suppressions(void)
     return "leak:fy_atom_iter_grow_chunk\n";
 }
 
-/* So many inputs at first, and then one in as many, are made with a choice of variants. */
+/* This many inputs at first, and then one in as many, are made with a choice of variants. */
 enum { WHOLE_INPUTS = 64 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -47,7 +47,7 @@ typedef struct findings {
     comparison prefill, decoding, together, beside, log;
 } findings;
 
-/* Of one query of one head. */
+/* Compares one query of one head. */
 static void compare_row(comparison *c, const float *got, const exact_row *exact, const exact_row *ideal)
 {
     for (uint32_t d = 0; d < HEAD; d++)

@@ -12,7 +12,7 @@ enum {
     QUERY_ROW = QUERY_HEADS * HEAD
 };
 
-/* So many sequences at once: tokens that the cache holds already, then a prompt, then tokens that come one by one. */
+/* This many sequences at once: tokens that the cache holds already, then a prompt, then tokens that come one by one. */
 typedef struct context {
     uint32_t batch, cached, prompt, steps;
 } context;
@@ -58,7 +58,7 @@ typedef struct exact_row {
     double out[HEAD], bound[HEAD], log, log_bound;
 } exact_row;
 
-/* Of the query `i` of a sequence and a head, which sees all keys up to its own. */
+/* Computes query `i` of a sequence and a head, which sees all keys up to its own. */
 void attend_exactly(const tensors *t, const context *c, uint32_t batch, uint32_t i, uint32_t head,
                     element_type type, exact_row *row);
 

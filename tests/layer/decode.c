@@ -1,5 +1,5 @@
 /* Decoding: the first token of a sequence goes through one layer with GGUF's Q4_K weights. For that token attention is v
- * itself, so the projections are all that there is to compute but for SwiGLU and the sums, which the host does.
+ * itself, so the projections are all that there is to compute except SwiGLU and the sums, which the host does.
  *
  * Bound on the error of an element, with r the exact product, S the sum of |h| times what the weight's rounding goes by, and
  * q8's scale d of each 32:  2^-24 |r| + (2^-22 + (L/2 + 3) 2^-24) |r| where the norm is fused + (L + 6) 2^-24 S

@@ -10,7 +10,7 @@
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
-/* Of the driver library at this path, or libcuda.so.1 where it is null. False, after saying why: there is none. */
+/* Opens a device of the driver library at this path, or libcuda.so.1 where it is null. False, after saying why: there is none. */
 bool device_open(const char *driver_path);
 void device_close(void);
 

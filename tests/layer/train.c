@@ -232,7 +232,7 @@ static void make_target(step *t)
     free(low);
 }
 
-/* The gradient to y of half the mean square, but for a factor; its mean square. */
+/* The gradient to y of half the mean square, up to a factor; its mean square. */
 static double make_gradient(step *t)
 {
     for (size_t i = 0; i < TOKENS * OUTPUTS; i++)

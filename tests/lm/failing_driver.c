@@ -1,6 +1,6 @@
-/* A CUDA driver in front of another one. One call of it fails; at the end it says on stderr what was not given back.
+/* A CUDA driver that wraps another one. One call of it fails; at the end it says on stderr what was not given back.
  *
- *     LM_DRIVER     the driver that is behind it
+ *     LM_DRIVER     the wrapped driver
  *     LM_FAIL_CALL  which call fails, from 1 on
  *     LM_FAIL_CODE  with which CUresult [999, an unknown error]
  *     LM_LIST       lists the calls
@@ -66,7 +66,7 @@ static int forward(const char *symbol, const uint64_t a[MOST_ARGUMENTS])
     for (int i = 0; i < HOLDS; i++) {
         if (result == 0 && strcmp(symbol, holds[i].taken) == 0)
             holds[i].count++;
-        if (strcmp(symbol, holds[i].given) == 0) /* also one that fails: more than to call it nobody can do */
+        if (strcmp(symbol, holds[i].given) == 0) /* also one that fails: callers can do no more */
             holds[i].count--;
     }
     return result;

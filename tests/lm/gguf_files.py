@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small GGUF files, right and wrong, and what is said of the wrong ones.
+"""Small GGUF files, right and wrong, and the messages about the wrong ones.
 
 usage: gguf_files.py valid FILE          writes one with a key of each type, three tensors and a tokenizer
        gguf_files.py all FOLDER          writes it, a small one and every wrong one: what fuzzing starts from
@@ -281,7 +281,7 @@ def make(name):
 
 
 def message(expected, size):
-    """The message of a wrong file of so many bytes."""
+    """The message of a wrong file of this many bytes."""
     def number(match):
         words = re.split(r"([-+/])", match[1])
         numbers = [size if w == "size" else int(w) if w.isdigit() else File().before(w) for w in words[::2]]

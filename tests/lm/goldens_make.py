@@ -51,7 +51,7 @@ class Llama:
         return self.post("/tokenize", content=text, add_special=True, parse_special=True)["tokens"]
 
     def greedy(self, prompt):
-        """The tokens, with the end token where there is one; and each one's logarithm of probability, but for tokens that end
+        """The tokens, with the end token where there is one; and each one's logarithm of probability, except for tokens that end
         within a letter: where there are such, there are fewer of these."""
         answer = self.post("/completion", prompt=prompt, n_predict=STEPS, temperature=0, samplers=["top_k"], top_k=1,
                            repeat_penalty=1.0, return_tokens=True, cache_prompt=False, n_probs=2)

@@ -66,7 +66,7 @@ class Checker:
         self.steps = [self.step_bounds(layer, before) for layer, before in enumerate([model.embed(tokens), *self.streams])]
 
     def whole_bounds(self):
-        """Of each tensor, for every token."""
+        """The error of each tensor, over every token."""
         squares = 0
         for seed in range(RUNS):
             streams, _, logits = self.model.run(self.tokens, Noise(self.points, seed))
@@ -82,7 +82,7 @@ class Checker:
         return 2 * np.max(errors), 2 * np.max(np.median(errors, axis=1))
 
     def whole_errors(self, streams, logits):
-        """Of each layer, of the logits, and of the logits' largest element."""
+        """The error of each layer, of the logits, and of the logits' largest element."""
         errors = [length(x - r) / length(r) for x, r in zip([*streams, logits], [*self.streams, self.logits])]
         return [*errors, largest(logits - self.logits)]
 

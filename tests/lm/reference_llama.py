@@ -52,7 +52,7 @@ def ulp_of(x, kind):
 
 
 def q8_scale(x):
-    """Of each 32 neighbours: largest magnitude / 127."""
+    """For each 32 neighbours: largest magnitude / 127."""
     return np.abs(x.reshape(-1, 32)).max(axis=1, keepdims=True).astype(np.float64) / 127
 
 

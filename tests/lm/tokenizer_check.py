@@ -209,7 +209,7 @@ class LlamaCpp:
 
 
 def digest(tokens):
-    """Of the token sequences of some texts."""
+    """A checksum of the token sequences of some texts."""
     framed = b"".join(struct.pack(f"<I{len(row)}i", len(row), *row) for row in tokens)
     return f"{sum(map(len, tokens))} {hashlib.sha256(framed).hexdigest()[:16]}"
 

@@ -157,10 +157,10 @@ static void barrier_by_warp(ptx_fn *f)
 #line 145 "bad_control.c"
 
 const bad_kernel bad_control[] = {
-    BAD(divergent_barrier, "k.c:5: error: bar where threads of the block may have taken different ways\n"),
-    BAD(divergent_loop, "k.c:5: error: bar where threads of the block may have taken different ways\n"),
-    BAD(divergent_variable, "k.c:6: error: bar where threads of the block may have taken different ways\n"),
-    BAD(divergent_break, "k.c:5: error: bar where threads of the block may have taken different ways\n"),
+    BAD(divergent_barrier, "k.c:5: error: bar where threads of the block may have diverged\n"),
+    BAD(divergent_loop, "k.c:5: error: bar where threads of the block may have diverged\n"),
+    BAD(divergent_variable, "k.c:6: error: bar where threads of the block may have diverged\n"),
+    BAD(divergent_break, "k.c:5: error: bar where threads of the block may have diverged\n"),
     BAD(left_by_break, "k.c:4: error: a break, return or goto left this block\n"),
     BAD(for_left_by_break, "k.c:3: error: a break left this PTX_FOR: use ptx_break_if\n"),
     BAD(inner_left_by_break, "k.c:5: error: a break, return or goto left this block\n"),
@@ -176,8 +176,8 @@ const bad_kernel bad_control[] = {
                      "k.c:4: error: ptx_rarely: not directly inside a PTX_IF or PTX_ELSE\n"
                      "k.c:7: error: ptx_side_loop: this is the main loop\n"
                      "k.c:10: error: ptx_main_loop: the kernel has one already\n"),
-    BAD(barrier_by_warp, "k.c:5: error: bar where threads of the block may have taken different ways\n"
-                         "k.c:9: error: bar where threads of the block may have taken different ways\n"
-                         "k.c:12: error: bar where threads of the block may have taken different ways\n"),
+    BAD(barrier_by_warp, "k.c:5: error: bar where threads of the block may have diverged\n"
+                         "k.c:9: error: bar where threads of the block may have diverged\n"
+                         "k.c:12: error: bar where threads of the block may have diverged\n"),
 };
 const size_t bad_control_count = sizeof bad_control / sizeof bad_control[0];

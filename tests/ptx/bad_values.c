@@ -141,7 +141,7 @@ void family_feature(ptx_fn *f)
     ptx_unpack(f, PTX_B8, 4, bytes, ptx_tid_x(f));
     ptx_f16x2_from_e2m1x2(f, bytes[0]);
 }
-/* Zeroed values, which nobody gave one. Each stands alone: after a mistake poison is taken in silence. */
+/* Zeroed values, which were never set. Each stands alone: after a mistake poison is taken in silence. */
 #define NEVER_GIVEN(name, ...)                                                                               \
     static void never_given_##name(ptx_fn *f)                                                                \
     {                                                                                                        \
@@ -242,13 +242,13 @@ const bad_kernel bad_values[] = {
     BAD(never_given_added, "k.c:12: error: red: operand 2 was never given a value\n"),
     BAD(never_given_once, "k.c:4: error: add: operand 1 was never given a value\n"),
     BAD(literals_alone,
-        "k.c:4: error: add: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "k.c:4: error: add: operand 1 is a plain number, and no other operand has a type: give it one, as in "
         "ptx_u32(1)\n"
-        "k.c:5: error: selp: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "k.c:5: error: selp: operand 1 is a plain number, and no other operand has a type: give it one, as in "
         "ptx_u32(1)\n"
-        "k.c:6: error: shl: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "k.c:6: error: shl: operand 1 is a plain number, and no other operand has a type: give it one, as in "
         "ptx_u32(1)\n"
-        "k.c:7: error: PTX_FOR: a bound is a plain number, and nothing beside it has a type: give it one, as in "
+        "k.c:7: error: PTX_FOR: a bound is a plain number, and no other operand has a type: give it one, as in "
         "ptx_u32(1)\n"),
     BAD(literals_out_of_range,
         "k.c:5: error: add: operand 2 is -1, which does not fit u32\n"
@@ -258,7 +258,7 @@ const bad_kernel bad_values[] = {
         "k.c:9: error: mul: operand 2 is -2049, which does not fit f16\n"
         "k.c:10: error: shr: operand 2 is -1, which does not fit u32\n"
         "k.c:11: error: and: operand 2 is -1, which does not fit u32\n"
-        "k.c:12: error: and: operand 2 is a plain number, and nothing beside it has a type: "
+        "k.c:12: error: and: operand 2 is a plain number, and no other operand has a type: "
         "give it one, as in ptx_u32(1)\n"
         "k.c:13: error: ptx_at: the index is 0.5, which does not fit s64\n"
         "k.c:14: error: store: value 1 is 256, which does not fit u8\n"),

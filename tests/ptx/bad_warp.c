@@ -155,7 +155,7 @@ const bad_kernel bad_warp[] = {
     BAD(mma_types, "k.c:7: error: mma: a[0] is bf16x2, expected f16x2\n"
                    "k.c:10: error: mma: c[0] is f32, expected s32\n"),
     BAD(mma_not_in_place, "k.c:7: error: mma: d and c are one array, but c[2] is not a variable\n"),
-    BAD(mma_parted, "k.c:6: error: mma where lanes of the warp may have taken different ways\n"
+    BAD(mma_parted, "k.c:6: error: mma where lanes of the warp may have diverged\n"
                     "k.c:9: error: mma under a predicate that may differ between lanes of the warp\n"),
     BAD(mma_above_target, "k.c:4: error: mma needs sm_80, the target is sm_75\n"),
     BAD(bad_matrix, "k.c:5: error: ldmatrix: the pointer is not to shared memory\n"
@@ -163,12 +163,12 @@ const bad_kernel bad_warp[] = {
                     "k.c:7: error: ldmatrix: an offset of 8 bytes is not a multiple of 16\n"
                     "k.c:8: error: ldmatrix: 16 bytes at once, but the array is aligned to 8\n"
                     "k.c:10: error: stmatrix: there is no form for f32\n"),
-    BAD(matrix_parted, "k.c:5: error: ldmatrix where lanes of the warp may have taken different ways\n"
-                       "k.c:6: error: movmatrix where lanes of the warp may have taken different ways\n"),
-    BAD(shuffle_parted, "k.c:5: error: shfl where lanes of the warp may have taken different ways\n"
-                        "k.c:8: error: vote where lanes of the warp may have taken different ways\n"
-                        "k.c:11: error: bar where lanes of the warp may have taken different ways\n"),
-    BAD(shuffle_by_variable, "k.c:8: error: match where lanes of the warp may have taken different ways\n"),
+    BAD(matrix_parted, "k.c:5: error: ldmatrix where lanes of the warp may have diverged\n"
+                       "k.c:6: error: movmatrix where lanes of the warp may have diverged\n"),
+    BAD(shuffle_parted, "k.c:5: error: shfl where lanes of the warp may have diverged\n"
+                        "k.c:8: error: vote where lanes of the warp may have diverged\n"
+                        "k.c:11: error: bar where lanes of the warp may have diverged\n"),
+    BAD(shuffle_by_variable, "k.c:8: error: match where lanes of the warp may have diverged\n"),
     BAD(shuffle_segments, "k.c:4: error: shfl: segments of 12 lanes, expected 2, 4, 8, 16 or 32\n"
                           "k.c:5: error: shfl: segments of 1 lanes, expected 2, 4, 8, 16 or 32\n"
                           "k.c:6: error: shfl: there is no form for u16\n"),
@@ -184,7 +184,7 @@ const bad_kernel bad_warp[] = {
                    "k.c:5: error: ptx_note: the text is printable ASCII on one line\n"),
     BAD(raw_in_kernel, "k.c:8: error: a variable is used that is not set on every path to here\n"
                        "k.c:8: error: ptx_raw needs sm_80, the target is sm_75\n"
-                       "k.c:8: error: ptx_raw where lanes of the warp may have taken different ways\n"),
-    BAD(by_segment, "k.c:5: error: bar where lanes of the warp may have taken different ways\n"),
+                       "k.c:8: error: ptx_raw where lanes of the warp may have diverged\n"),
+    BAD(by_segment, "k.c:5: error: bar where lanes of the warp may have diverged\n"),
 };
 const size_t bad_warp_count = sizeof bad_warp / sizeof bad_warp[0];

@@ -115,7 +115,7 @@ static void raw_use(ptx_fn *f)
     ptx_select(f, out[1], out[0], tid);
 }
 
-/* Weights, a table of the kernel's own and shared memory before the wait, all else behind it. */
+/* Weights, a table of the kernel's own and shared memory before the wait, all else after it. */
 static void dependent(ptx_fn *f)
 {
     static const uint64_t zeros[4] = {0};
@@ -224,14 +224,14 @@ static void dependent_launches(void **state)
     (void)state;
     const target t = {90, TARGET_BASE};
     check_text("", dependent, t);
-    check_text("k.c:16: error: griddepcontrol inside a block: every thread has to wait\n"
-               "k.c:19: error: griddepcontrol inside a block: every thread has to wait\n"
+    check_text("k.c:16: error: griddepcontrol inside a block: every thread must wait\n"
+               "k.c:19: error: griddepcontrol inside a block: every thread must wait\n"
                "k.c:5: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:6: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:7: error: cp before ptx_grid_wait, of memory that no constant argument points at\n"
                "k.c:8: error: st before ptx_grid_wait: what ran before may still use this memory\n"
                "k.c:9: error: atom before ptx_grid_wait: what ran before may still use this memory\n"
-               "k.c:10: error: ptx_raw before ptx_grid_wait: nobody knows what it accesses\n"
+               "k.c:10: error: ptx_raw before ptx_grid_wait: its memory accesses are unknown\n"
                "k.c:12: error: ld before ptx_grid_wait, of memory that no constant argument points at\n",
                not_dependent, t);
 }
@@ -243,8 +243,8 @@ static void rows_and_warps(void **state)
     const target t = {75, TARGET_BASE};
     check_block("", by_row, t, (uint32_t[]){32, 2, 2});
     check_block("", by_row, t, (uint32_t[]){24, 1, 1} /* y is 0 */);
-    check_block("k.c:5: error: shfl where lanes of the warp may have taken different ways\n"
-                "k.c:8: error: shfl where lanes of the warp may have taken different ways\n",
+    check_block("k.c:5: error: shfl where lanes of the warp may have diverged\n"
+                "k.c:8: error: shfl where lanes of the warp may have diverged\n",
                 by_row, t, (uint32_t[]){24, 2, 1});
 }
 

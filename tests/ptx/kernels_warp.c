@@ -59,7 +59,7 @@ void emit_mma_tile(ptx_fn *f)
     ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
 }
 
-/* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices, with the next slice on its way while one is added up.
+/* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices, with the next slice in flight while one is added up.
  * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)
 {

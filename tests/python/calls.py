@@ -395,7 +395,7 @@ class Copies(Opened):
                 self.k.alloc(8, typestr)
 
     def test_big_endian(self):
-        """What numpy.zeros(2, ">f4") is to the buffer protocol: its bytes would be copied as they are."""
+        """What numpy.zeros(2, ">f4") is to the buffer protocol: its bytes would be copied unchanged."""
         class Pair(ctypes.BigEndianStructure):
             _fields_ = [("first", ctypes.c_float), ("second", ctypes.c_float)]
         with self.assertRaisesRegex(TypeError, "upload: expected little-endian elements, found format '.*>f"):
@@ -472,7 +472,7 @@ class Lifetimes(unittest.TestCase):
             self.assertFalse(primary_is_active(1))
 
     def test_dropped(self):
-        """Nothing is left where nobody closes: a buffer keeps what it needs."""
+        """Nothing is left without a close: a buffer keeps what it needs."""
         k = kiln.load(MANIFEST, driver=DRIVER)
         buffer = k.upload(b"abc")
         del k

@@ -1,4 +1,4 @@
-"""External PTX from Python: described pointers, addresses that nobody described, a struct by value. external.py MANIFEST DRIVER"""
+"""External PTX from Python: described pointers, addresses without a description, a struct by value. external.py MANIFEST DRIVER"""
 import array
 import math
 import struct

@@ -157,7 +157,7 @@ def eval_product(text):
 
 
 class Cost(NamedTuple):
-    """Of a kernel at a size, per unit of its work."""
+    """A kernel at a size, per unit of its work."""
     name: str
     target: str
     size: str

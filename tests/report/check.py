@@ -303,7 +303,7 @@ DEVICES = {"T4": Device("sm_75", 1024, 16, 65536, 65536), "A100": Device("sm_80"
 
 
 def occupancy(device, threads, shared, registers):
-    """Of the most thread blocks for which there is room: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
+    """Warps of the most thread blocks that fit: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
     def has_room(blocks):
         warps = blocks * -(-threads // 32)
         of_partition = 16384 // (-(-registers * 32 // 256) * 256)  # warps that its registers are enough for; there are four
@@ -473,7 +473,7 @@ NASTY = ['<script>alert(1)</script>', '"><svg onload=alert(1)>', "' onmouseover=
 
 
 def nasty(value, names):
-    """The value with a hostile text behind each of its texts, but for those that are no names."""
+    """The value with a hostile text after each of its texts, except those that are no names."""
     if isinstance(value, dict):
         return {k: v if k in ("args", "target", "targets", "condition", "bytes_read", "bytes_written", "elements", "shared_bytes", "result", "sm")
                 else nasty(v, names) for k, v in value.items()}
@@ -502,7 +502,7 @@ def check_pages():
         expect("and its attributes", {k for n in page.all() for k in n.attributes}, {k for n in same.all() for k in n.attributes})
         expect("its script and style", [page.one(n).text for n in ("script", "style")], [same.one(n).text for n in ("script", "style")])
         shown = [row["variant"].text for row in rows_of(page.one("table", id="table"))]
-        expect("names are shown as they are", shown, [re.sub("[\0\n\u202e\ud800]", lambda m: f"\\u{ord(m[0]):04x}", v["id"])
+        expect("names are shown unchanged", shown, [re.sub("[\0\n\u202e\ud800]", lambda m: f"\\u{ord(m[0]):04x}", v["id"])
                                                       for v in hostile["variants"]])
         check_same_bytes(folder)
         check_odd(folder)

@@ -24,7 +24,7 @@ TARGET = re.compile(r"^[0-9a-f]+ +R_\w+ +(\S+)$")
 
 
 def plain(symbol):
-    """Of a section or a symbol, without the compiler's suffixes and the addend: the function of the source."""
+    """The function of a section or a symbol, without the compiler's suffixes and the addend: the function of the source."""
     symbol = re.sub(r"^\.text\.", "", re.split(r"[+-]0x", symbol)[0])
     return re.sub(r"^(unlikely|hot|startup|exit)\.", "", symbol).split(".")[0]
 

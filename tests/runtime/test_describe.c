@@ -47,7 +47,7 @@ static void every_status_has_a_text_of_its_own(void **state)
     static const int numbers[STATUSES] = {0,  10, 11, 12, 13, 14, 15, 16, 17, 30, 31,
                                           32, 33, 34, 50, 51, 52, 53, 54, 55, 56, 57};
     for (int i = 0; i < STATUSES; i++) {
-        assert_int_equal(all[i], numbers[i]); /* fixed for ever */
+        assert_int_equal(all[i], numbers[i]); /* fixed */
         const char *text = kiln_status_string(all[i]);
         assert_string_not_equal(text, "unknown status");
         assert_null(strchr(text, '\n'));

@@ -215,7 +215,7 @@ static void arguments_are_checked_before_anything(void **state)
     assert_int_equal(fake.counts[FAKE_launch_kernel], 0);
 }
 
-/* Three pointers of a struct; of each it is said when it has to be there. */
+/* Three pointers of a struct; with the condition under which each is required. */
 static void pointers_are_checked_by_a_table(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Of `count` calls of what run(count) does, each. */
+/* The median time of a call, over `count` calls in run(count). */
 static double median(void (*run)(uint32_t), uint32_t count)
 {
     double ns[ROUNDS];

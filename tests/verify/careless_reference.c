@@ -1,4 +1,4 @@
-/* References of the fixture's axpy with one mistake each, by KILN_FAULT: what is said of it, and with which place. */
+/* References of the fixture's axpy with one mistake each, by KILN_FAULT: the message and its place. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

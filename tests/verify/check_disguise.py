@@ -3,7 +3,7 @@
 
 usage: check_disguise.py DISGUISE VERIFY OVERLAP PROGRAM DRIVER
 
-DISGUISE is the driver library of disguise.c. VERIFY has the default bundle, OVERLAP kernels that wait for the launch in front,
+DISGUISE is the driver library of disguise.c. VERIFY has the default bundle, OVERLAP kernels that wait for the preceding launch,
 PROGRAM three kernels over a DRIVER that is the host.
 """
 import json
@@ -64,7 +64,7 @@ def check_overlap(folder):
            calls["launch_kernel_ex"] == calls["launch_kernel"] == launches and calls["memcpy_htod"] == calls["ctx_synchronize"],
            "with --overlap, each behind a writer, and no more copies", said, rows, calls, launches)
     _, rows, _ = run(folder, OVERLAP, *sizes, KILN_DISGUISE_EARLY="1", KILN_DISGUISE_WORST="1")
-    expect({row["result"] for row in rows.values()} == {"ok"}, "nothing in front", rows)
+    expect({row["result"] for row in rows.values()} == {"ok"}, "no preceding launch", rows)
     _, rows, _ = run(folder, OVERLAP, *sizes, "--overlap", KILN_DISGUISE_EARLY="1", KILN_DISGUISE_WORST="1")
     expect({row["result"] for row in rows.values()} == {"WRONG"} and
            all(re.search("elements are wrong", row["detail"]) for row in rows.values()), "kernels that do not wait", rows)

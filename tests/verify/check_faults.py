@@ -140,7 +140,7 @@ def check_all_skipped(program, driver):
 
 
 def check_sizes(program, driver):
-    """Any size is tried that rules allow, with the others of the plan; why there is none is said."""
+    """Any size is tried that rules allow, with the others of the plan; why there is none is reported."""
     rows = [("n=1234", QUANTIZE, 0, "ok", "", 20 + 617), ("n=1000001", UNPACK, 0, "ok", "", 1000001),
             ("n=1234", "axpy", 0, "ok", "", 1234 + 1),
             ("n=1235", "axpy", 1, "skipped", "not applicable where n is 1235: n must be even", 0),

@@ -16,13 +16,13 @@ KINDS = {"operation", "comparison", "operand", "register", "immediate", "address
          "wait", "lanes", "rounding", "qualifier", "branch"}
 SMALL = ["--max-elements", "512", "--inputs", "1"]
 
-# What happens to a change, whoever draws it: its kind, the line after it, the result, a word of why.
+# What happens to a change, in any draw: its kind, the line after it, the result, a word of why.
 KNOWN = [
     ("barrier", "", "killed", "CUDA_ERROR"),
     ("fence", "", "lives", ""),
     ("wait", "cp.async.wait_group 1;", "killed", "CUDA_ERROR"),
     ("dropped", "", "killed", "CUDA_ERROR_LAUNCH_TIMEOUT"),  # of the loop's counter
-    ("operation", "min.f32 %f5, %f3, %f4;", "lives", ""),  # nobody looks at values
+    ("operation", "min.f32 %f5, %f3, %f4;", "lives", ""),  # values are not checked
     ("address", "st.global.f32 [%rd6+4], %f5;", "killed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
 ]
 
@@ -119,7 +119,7 @@ def check_again(checker, program):
 
 
 def check_reference(checker, verify):
-    """A reference finds most, and fewer at a size that is not enough; the others are told."""
+    """A reference finds most, and fewer at a size that is not enough; the others are reported."""
     arguments = ["--filter", "nf4_scale/type=f32", "--mutate", "45", "--seed", "1", "--inputs", "2"]
     enough = checker.report(verify, *arguments, "--max-elements", "9000")
     weak = checker.report(verify, *arguments, "--size", "n=1")

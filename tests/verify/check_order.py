@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-# KILN_EMU_ORDER; what is said of the kernel
+# KILN_EMU_ORDER; the result of the kernel
 CASES = (({}, "WRONG", "two runs differ: y"), ({"KILN_EMU_ORDER": "forward"}, "executed, not compared", ""))
 
 # a filter; KILN_EMU_DEVICE; the targets that are not run

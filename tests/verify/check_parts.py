@@ -99,7 +99,7 @@ def check_ranges(folder, whole):
     expect([row["ranges"]["n"] for row in json.loads((folder / "one.json").read_text())["variants"]] == [[192, 192]] * 3, "one size")
 
 
-# What is changed in the first of two parts: what is said of it. (by text, its replacement)
+# What is changed in the first of two parts: the message. (by text, its replacement)
 CHANGES = {
     ('"seed": 1', '"seed": 2'): '{1}: seed is "1", that of {0} is "2"',
     ('"options": "--max-elements 8192 --inputs 1"', '"options": ""'): '{1}: options is "--max-elements 8192 --inputs 1", that of {0} is ""',
@@ -259,7 +259,7 @@ def check_list():
 
 
 def check_terminal():
-    """What runs, and how far it is, is told on a terminal; the table and the results know nothing of it."""
+    """What runs, and how far it is, is shown on a terminal; the table and the results know nothing of it."""
     host, guest = pty.openpty()
     done = subprocess.run([PROGRAM, "--driver", DRIVER, "--max-elements", "64"], stdout=subprocess.PIPE, stderr=guest, check=False)
     os.close(guest)

@@ -99,7 +99,7 @@ def check_lock(folder):
 
 
 def check_hung(folder):
-    """A line that is whole, behind those that are; without --queue a message; and with --resume the other variants are kept."""
+    """A line that is whole, after the whole ones; without --queue a message; and with --resume the other variants are kept."""
     for lock in ([], ["--launch-lock", folder / "lock"]):
         done, lines = queue([IDS[1]], "--launch-seconds", "1", *lock, fault="hangs")
         expect(done.returncode == HUNG and done.stdout.endswith("\n") and lines[1:] ==

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""References and the list of kernels that need none: what is compared, what fails a run, and what is said of mistakes.
+"""References and the list of kernels that need none: what is compared, what fails a run, and the messages about mistakes.
 
 usage: check_references.py DRIVER COMPARED LISTED UNLISTED CARELESS WRONG
 
@@ -34,14 +34,14 @@ def line_of(file, text):
         return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-# mistake: what is said of the variant behind the place of KILN_REFERENCE
+# mistake: the variant's message after the place of KILN_REFERENCE
 MISTAKES = {
     "plan-argument": "plan of the reference of axpy: the kernel has no argument 'm'; it has x, y, norm, a, n",
     "plan-real": "plan of the reference of axpy: 'a' is no integer scalar",
     "make-output": "make of the reference of axpy: 'norm' is no input, which make could fill",
     "make-index": "make of the reference of axpy: 'x' has 10 elements, there is no [10]",
     "make-integer": "make of the reference of axpy: 'n' is no scalar of a float type",
-    "make-expects": "make of the reference of axpy: what is expected of 'y' is said outside of expect",
+    "make-expects": "make of the reference of axpy: 'y' gets an expectation outside of expect",
     "argument": "expect of the reference of axpy: the kernel has no argument 'z'; it has x, y, norm, a, n",
     "parameter": "expect of the reference of axpy: axpy has no parameter 'type'",
     "index": "expect of the reference of axpy: 'y' has 10 elements, there is no [10]",
@@ -53,8 +53,8 @@ MISTAKES = {
     "sets-input": "expect of the reference of axpy: 'x' is set outside of make",
     "dimension": "expect of the reference of axpy: 'x' has 1 dimensions, there is no dimension 1",
     "kinds": "expect of the reference of axpy: 'y' has expectations of two kinds",
-    "unsaid": "expect of the reference of axpy: nothing is said of y[9]; kiln_expect_nothing is for outputs that may be anything",
-    "unsaid-output": "expect of the reference of axpy: nothing is said of norm[0]; kiln_expect_nothing",
+    "unsaid": "expect of the reference of axpy: no expectation for y[9]; kiln_expect_nothing is for outputs that may be anything",
+    "unsaid-output": "expect of the reference of axpy: no expectation for norm[0]; kiln_expect_nothing",
 }
 
 

@@ -1,6 +1,6 @@
 /* A driver library before the emulated one, whose device does not look emulated. It counts calls, and writes the numbers to
- * the file KILN_DISGUISE_CALLS. KILN_DISGUISE_EARLY takes the waits for the launch in front out of all kernels, and with
- * KILN_DISGUISE_WORST a kernel ends before the writer in front of it begins, as it may on a device. All else is the emulated
+ * the file KILN_DISGUISE_CALLS. KILN_DISGUISE_EARLY takes the waits for the preceding launch out of all kernels, and with
+ * KILN_DISGUISE_WORST a kernel ends before the preceding writer begins, as it may on a device. All else is the emulated
  * driver's, which it is linked with. Linked with a GPU's, KILN_DISGUISE_EARLY alone shows whether --overlap finds such kernels
  * there. */
 #define _GNU_SOURCE /* RTLD_NEXT */

@@ -139,7 +139,7 @@ static void test_evaluation_mistakes(void **state)
         {"huge * 2", "'huge * 2': the product passes 64 bits"},
         {"type + 1", "'type + 1': f16 is no number"},
         {"unknown", "'unknown': unknown is no number"},
-        {"half < 1", "'half < 1': a float stands in negative() and finite() only"},
+        {"half < 1", "'half < 1': only negative() and finite() take a float"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pool memory = {NULL};

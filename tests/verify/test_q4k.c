@@ -41,7 +41,7 @@ static double value_of(const gguf_format *f, const unsigned char *block, unsigne
     return gguf_value(&b, i);
 }
 
-/* The blocks of a format, and what the package makes of them, bit for bit but for NaNs. Returns the section's end. */
+/* The blocks of a format, and what the package makes of them, bit for bit except NaNs. Returns the section's end. */
 static const unsigned char *check_section(const gguf_format *f, const unsigned char *at)
 {
     assert_string_equal((const char *)at, f->name);

@@ -1,4 +1,4 @@
-/* References that no program should start with: each is told with its line. */
+/* References that no program should start with: each is reported with its line. */
 #include <kiln/reference.h>
 
 static const kiln_pattern none[] = {{0}};

@@ -4,7 +4,7 @@
 usage: probes.py OUT.jsonl [--set SET ...] [--driver PATH] [--seconds S] [--small] [--only NAME ...] [--known FILE]
        probes.py --plan
 
-Each line of OUT.jsonl is one measurement, written as soon as it is known: {"probe", its parameters, "value", "unit"}, or
+Each line of OUT.jsonl is one measurement, written at once: {"probe", its parameters, "value", "unit"}, or
 "failed" in place of the value. Probes run in order of importance (--plan), each in its own process. A case that takes too
 long or ends its process loses only its own result: a new process measures the next case. No probe begins after --seconds
 (default: 50). --small is a quick test of the whole path, with a few cases and short loops. Probes that --known lists for

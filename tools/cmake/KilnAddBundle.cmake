@@ -3,12 +3,12 @@
 #                 [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
 # kiln_add_bundle(NAME COMMITTED folder [CONFIG file.yaml ...] ...)
 #
-# Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
+# Makes a static library NAME of the kernels that file.yaml names. A target that links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
 #   LOCK       the lock file that `kiln choose` wrote, with the variants of items with shapes; default: file.lock.yaml
-#              beside the configuration, where it is or as soon as it is there
+#              beside the configuration, whenever that file exists
 #   TARGETS    replaces the configuration's targets; 80 is short for sm_80
 #   IMAGES     replaces the configuration's images
 #   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
@@ -321,7 +321,7 @@ macro(_kiln_generate)
         set(witness ${outputs})
         set(made OUTPUT ${outputs})
         set(inputs ${config})
-    else() # make would run the command for ever, were there no file that is newer than its inputs; nor sees it the options
+    else() # make would always run the command without a file that is newer than its inputs; nor does it see the options
         set(witness ${folder}/${bundle}.stamp)
         set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
         set(inputs ${config} ${folder}/${bundle}.options)
@@ -537,7 +537,7 @@ install libzstd-dev, with which kiln builds it${bytes}")
     set(${result} ${codec} PARENT_SCOPE)
 endfunction()
 
-# Of a manifest: of a committed one, or of what a generator makes that is there already; else empty.
+# The scratch bytes in the manifest: a committed one, or an existing one of the generator's; else empty.
 function(_kiln_find_scratch_bytes result)
     if(NOT arg_COMMITTED)
         set(program ${generator})

@@ -147,7 +147,7 @@ static const manifest_image *find_image(profile *p, const manifest_variant *v)
 {
     const manifest_image *best = NULL;
     if (!is_target(p->target))
-        die(2, "--target: '%s' is none; expected one like sm_90", p->target);
+        die(2, "--target: '%s' is not a target; expected one such as sm_90", p->target);
     for (size_t i = 0; i < v->image_count; i++)
         if (suits(v->images[i].target, p->target) > (best ? suits(best->target, p->target) : 0))
             best = &v->images[i];

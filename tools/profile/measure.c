@@ -51,7 +51,7 @@ static uint32_t attribute(kiln_driver *d, int number, int device)
     return (uint32_t)value;
 }
 
-/* Of the emulated driver, seen from this program: in the build folder, else where it was installed. */
+/* The emulated driver's path, from this program: in the build folder, else where it was installed. */
 static const char *own_driver(const profile *p, char path[1200])
 {
     snprintf(path, 1200, "%s/../lib/emulator/libcuda.so.1", p->bin);

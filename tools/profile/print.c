@@ -120,7 +120,7 @@ static int roofline(const counters *c, const gpu *g, double us[LIMITS])
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
-/* Of all arguments; a table that every block reads is another matter. */
+/* Bytes moved for all arguments; a table that every block reads is another matter. */
 static uint64_t moved_bytes(const counters *c, int kind)
 {
     uint64_t sectors = 0;

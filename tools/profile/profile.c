@@ -11,17 +11,18 @@
 #include "../support/options.h"
 #include "../verify/families/families.h"
 
-static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
-                            "n=1048576,...] [--driver PATH] [--json]\n"
-                            "\n"
-                            "  CONFIG         a configuration, or\n"
-                            "  BUNDLE         what was generated from one: NAME.json with NAME.c beside it, "
-                            "or the folder of the two\n"
-                            "  --variant ID   as `kiln list CONFIG` prints it, or its key\n"
-                            "  --target T     the device, as sm_90 (the default), or one image, as sm_100a\n"
-                            "  --args A       every size of an array or the grid; other scalars as wanted\n"
-                            "  --driver PATH  another build of the emulated driver\n"
-                            "  --json         everything, for programs\n";
+static const char usage[] =
+    "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
+    "n=1048576,...] [--driver PATH] [--json]\n"
+    "\n"
+    "  CONFIG         a configuration, or\n"
+    "  BUNDLE         a generated bundle: NAME.json with NAME.c beside it, "
+    "or the folder of the two\n"
+    "  --variant ID   as `kiln list CONFIG` prints it, or its key\n"
+    "  --target T     the device, such as sm_90 (the default), or one image, such as sm_100a\n"
+    "  --args A       every size of an array or the grid; other scalars as wanted\n"
+    "  --driver PATH  another build of the emulated driver\n"
+    "  --json         everything, for programs\n";
 
 /* Flushes standard output; exits with status 3 if that fails. */
 static void end_output(void)
@@ -194,7 +195,7 @@ static void find_own_folder(profile *p)
 {
     ssize_t n = readlink("/proc/self/exe", p->bin, sizeof p->bin - 1);
     if (n <= 0)
-        die(3, "where this program is cannot be found out");
+        die(3, "the path of this program is unknown");
     *strrchr(p->bin, '/') = '\0';
 }
 

@@ -14,7 +14,7 @@ keywords. NAME_python.so, which kiln_add_bundle(NAME ... PYTHON) makes, has the 
 A device array is a Buffer, an object with __cuda_array_interface__ (CuPy, PyTorch, Numba), or an address, an int.
 Functions launch and return: keep arrays alive until the stream has done its work. download() waits for it.
 
-Threads: all functions may be called from any thread at once, but for close(). The bundle's context is made current for
+Threads: all functions may be called from any thread at once, except close(). The bundle's context is made current for
 a call, and the thread's own is put back. Where two threads fail at once, an error's text may be the other's; its
 status is its own.
 """
@@ -42,7 +42,7 @@ __all__ = ["load", "Bundle", "Buffer", "Candidate", "Error", "Launch", "Status"]
 
 
 class Status(enum.IntEnum):
-    """kiln_status (kiln/status.h); the numbers are fixed for ever."""
+    """kiln_status (kiln/status.h); the numbers never change."""
     OK = 0
     NULL_POINTER = 10
     BAD_ARGUMENT = 11
@@ -128,7 +128,7 @@ class _Unknown:
 
 
 class _Values(dict):
-    """Of arguments and parameters; every other name is a word."""
+    """Values of arguments and parameters; every other name is a word."""
 
     def __missing__(self, name):
         return _Word(name)
@@ -744,7 +744,7 @@ class _Signature:
 
     @staticmethod
     def _takes_array(arg, value):
-        """External PTX has pointers that nobody has described: addresses, and 64-bit numbers that may be one."""
+        """External PTX has pointers without a description: addresses, and 64-bit numbers that may be one."""
         return arg["direction"] != "value" or arg["type"] == "address" or (
             arg["c_type"] == "uint64_t" and hasattr(value, "__cuda_array_interface__"))
 
@@ -812,7 +812,7 @@ class _Signature:
             raise self._missing(missing)
 
     def _element_type(self, arg, values):
-        """None where the call leaves it open, or nobody has described it."""
+        """None where the call leaves it open, or it has no description."""
         if arg["direction"] == "value":
             return None
         param, *choice = arg["type"].split(":")
@@ -921,7 +921,7 @@ class Bundle:
         .candidates(...)      a list of Candidate: what dispatch looked at, and why it was not taken
         .workspace(...)       (bytes, bytes of counters) that this call takes; of families that have a workspace
         .workspace_max(...)   those that are enough for smaller sizes too
-        .set_contiguous(...)  a call's keywords, and the strides of arrays without gaps; of families that have strides
+        .set_contiguous(...)  a call's keywords, and the strides of contiguous arrays; of families that have strides
         .variants             its variants' ids
 
     `families` has their names. Keywords are the manifest's names; one that Python keeps for itself has an underscore (in_).
@@ -970,7 +970,7 @@ class Bundle:
             self._add_queries(function, family, signature)
         if "dense" in family:
             function.set_contiguous = lambda **keywords: signature.set_contiguous(family["dense"], keywords)
-            function.set_contiguous.__doc__ = "The keywords of a call, and the strides of arrays without gaps."
+            function.set_contiguous.__doc__ = "The keywords of a call, and the strides of contiguous arrays."
         for call in family.get("calls", []):
             of_call = _Signature(f"{family['name']}_{call['name']}", family, call["args"], call["params"], call["args_bytes"],
                                  open_values)

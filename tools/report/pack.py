@@ -1,4 +1,4 @@
-"""Makes one program of Python files and what they read: an archive that Python runs. It is stored as it is, with one time for
+"""Makes one program of Python files and what they read: an archive that Python runs. It is stored uncompressed, with one time for
 all members, so that it has the same bytes everywhere.
 
 usage: pack.py PROGRAM FILE...

@@ -53,7 +53,7 @@ static bool is_same_device(const results *r, const yaml_node *root)
         return true;
     yaml_complain(
         sm,
-        "it is of another device, of %s with %llu multiprocessors, and this is %s with %u: give -o another name",
+        "it is for another device, %s with %llu multiprocessors, and this is %s with %u: give -o another name",
         sm->text, count, capability, (unsigned)r->multiprocessors);
     return false;
 }
@@ -121,7 +121,7 @@ static void print_results(FILE *out, const results *r, bool *is_written)
     char capability[16];
     fprintf(out, "# Times of kernels on one device. A configuration takes them: tuned: [this file]\n");
     if (r->is_emulated)
-        fprintf(out, "# The device was the emulated one, whose times say nothing of a GPU.\n");
+        fprintf(out, "# The device was the emulated one: its times do not predict a GPU.\n");
     fprintf(out, "device: ");
     json_string(out, r->device);
     fprintf(out, "\ncompute_capability: %s\nmultiprocessors: %u\ntimes:\n", capability_text(r, capability),

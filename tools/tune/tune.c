@@ -20,7 +20,7 @@ enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
 #define WARM_UP_US 20e3
 
-/* What is measured is on disk after so many seconds; a line of progress where there is no terminal after these. */
+/* What is measured is on disk after this many seconds; a line of progress where there is no terminal after these. */
 #define SECONDS_UNWRITTEN 2.0
 #define SECONDS_A_LINE    60.0
 
@@ -344,7 +344,7 @@ static int run_device(tune *t)
     printf("device   %s, sm_%u, %u multiprocessors, driver %d.%d\n", t->device.name, here->sm,
            here->multiprocessors, t->device.version / 1000, t->device.version % 1000 / 10);
     if (t->device.is_emulated)
-        printf("its times say nothing of a GPU\n");
+        printf("its times do not predict a GPU\n");
     fflush(stdout);
     if (missing) {
         fprintf(stderr, "kiln-tune: the driver lacks %s\n", missing);

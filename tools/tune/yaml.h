@@ -31,7 +31,7 @@ bool yaml_is_kind(const yaml_node *node, yaml_kind kind, const char *expected);
 bool yaml_check_keys(const yaml_node *map, const char *keys, const char *of);
 __attribute__((format(printf, 2, 3))) void yaml_complain(const yaml_node *node, const char *format, ...);
 
-/* Of at most 18 digits; false where it is no such number, and nothing is printed. */
+/* Reads a number of at most 18 digits; false if it is not one, and nothing is printed. */
 bool yaml_number(const yaml_node *node, unsigned long long *value);
 
 #endif

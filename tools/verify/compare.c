@@ -105,7 +105,7 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     return out->bound[index] > 0 ? error / out->bound[index] : INFINITY;
 }
 
-/* Of finite numbers; the others have been compared one by one. */
+/* The norm over finite numbers; the others have been compared one by one. */
 static double norm_of_errors(const argument *out, const void *got)
 {
     double sum = 0;

@@ -211,7 +211,7 @@ static size_t count_new(design *d, const row *r, size_t axis)
     return count;
 }
 
-/* Sets the axis to the fitting value with the most new pairs; keeps its value if none has more. */
+/* Sets the axis to the fitting value with the most new pairs; keeps its value if no value has more. */
 static void improve(design *d, row *r, size_t axis)
 {
     const size_t before = r->at[axis];

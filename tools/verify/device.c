@@ -34,7 +34,7 @@ static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid
                        params, extra);
 }
 
-/* CUlaunchConfig and CUlaunchAttribute of cuda.h, as far as they are read here. */
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h, as far as this file reads them. */
 enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 typedef struct launch_attributes {
     unsigned sizes[7];

@@ -78,8 +78,8 @@ void device_replace_image(const device *d, const kiln_image *image, const char *
 
 typedef enum block_order { BLOCKS_FORWARD, BLOCKS_REVERSE, BLOCKS_SHUFFLE } block_order;
 
-/* In which order the thread blocks of later launches begin, on an emulated device: KILN_EMU_ORDER, which stays as it is
- * where the environment has it. */
+/* In which order the thread blocks of later launches begin, on an emulated device: KILN_EMU_ORDER, unless the environment sets it
+ *. */
 void device_order_blocks(const device *d, block_order order);
 
 /* Which kernel the last launch was of; null when that cannot be said. */

@@ -115,7 +115,7 @@ static execute_status check_geometry(attempt *t)
         return EXECUTE_OK;
     if (t->has_writer && !r->overlaps) {
         snprintf(t->error, t->error_bytes,
-                 "it waits itself for the launch in front, but was launched behind it");
+                 "it waits itself for the preceding launch, but was launched after it");
         return EXECUTE_WRONG;
     }
     if (!problem_evaluate(t->problem, v->shared_bytes, &shared_bytes, t->error, t->error_bytes))
@@ -160,7 +160,7 @@ static execute_status launch(attempt *t)
     const int made = writer_launch(t->device, t->buffers, t->problem->arg_count);
     if (made != 0) {
         watch_end();
-        return fail_driver(t, "the launch in front failed", made);
+        return fail_driver(t, "the preceding launch failed", made);
     }
     launch_record_clear();
     kiln_status status = t->how->launch(&t->device->loader, NULL, arguments.bytes);

@@ -269,7 +269,7 @@ static bool number_of(const evaluation *e, const node *n, uint64_t *number)
         return false;
     }
     if (value.is_float)
-        return fail(e, "a float stands in negative() and finite() only");
+        return fail(e, "only negative() and finite() take a float");
     *number = value.number;
     return true;
 }

@@ -23,7 +23,7 @@ typedef enum manifest_direction {
 typedef struct manifest_arg {
     const char *name;
     manifest_direction direction;
-    bool is_constant; /* launches in front do not write it */
+    bool is_constant; /* preceding launches do not write it */
     element_type
         type; /* of the scalar, or of what the pointer points at; ELEMENT_NONE: unknown to this program */
     const char *type_name;

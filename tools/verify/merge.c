@@ -14,7 +14,7 @@
 #include "results.h"
 #include "verify.h"
 
-enum { MOST_MISTAKES = 20 }; /* that are told */
+enum { MOST_MISTAKES = 20 }; /* that are printed */
 
 typedef struct merging {
     char **paths; /* of the parts */
@@ -70,7 +70,7 @@ static void check_output(merging *m, const char *option, const char *path, const
         m->mistakes += !out_may_open(path, m->replaces_all ? NULL : form);
 }
 
-/* Of "3/16". */
+/* Parses "3/16". */
 static part_share parse_part(const char *text)
 {
     char *end;

@@ -33,7 +33,7 @@ typedef struct options {
 bool options_read(options *o, int argc, char **argv);
 void options_print_help(void);
 
-/* Those that were given and that results depend on, but for the seed and the part, in the order of --help. */
+/* Those that were given and that results depend on, except the seed and the part, in the order of --help. */
 char *options_describe(const options *o, pool *memory);
 
 #endif

@@ -100,7 +100,7 @@ void problem_forget_addresses(problem *p);
 /* Whether some rule speaks of the argument. */
 bool problem_has_alignment_rule(const problem *p, const argument *a);
 
-/* Elements of all buffers together, after problem_measure, but for scratch: nobody makes or compares that. */
+/* Elements of all buffers together, after problem_measure, except scratch, which is neither made nor compared. */
 uint64_t problem_elements(const problem *p);
 
 /* Gives every pointer argument zeroed host memory of its size; what an earlier call gave is gone. */

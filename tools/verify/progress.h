@@ -16,7 +16,7 @@ void progress_case(const char *variant, uint64_t cases); /* one begins */
 void progress_variant(uint64_t weight);                  /* one has run */
 void progress_clear(void);                               /* off the terminal: something else is printed */
 
-/* "37 of 86 variants, about 4 min left", so many seconds after the beginning. */
+/* "37 of 86 variants, about 4 min left", this many seconds after the beginning. */
 void progress_describe(const progress *p, double seconds, char *text, size_t bytes);
 
 #endif

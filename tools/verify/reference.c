@@ -233,7 +233,7 @@ static void begin_expectation(argument *a, expectation kind)
 {
     const reference_call *call = a->call;
     if (call->phase != PHASE_EXPECT)
-        fail(call, "what is expected of '%s' is said outside of expect", a->about->name);
+        fail(call, "'%s' gets an expectation outside of expect", a->about->name);
     if (!manifest_is_output(a->about))
         fail(call, "'%s' is no output", a->about->name);
     if (a->is_said && a->expectation != kind)
@@ -282,7 +282,7 @@ static void check_expectations(const reference_call *call)
         for (uint64_t index = 0; index < a->count; index++) {
             if (!a->is_said || !a->is_said[index])
                 fail(call,
-                     "nothing is said of %s[%llu]; kiln_expect_nothing is for outputs that may be anything",
+                     "no expectation for %s[%llu]; kiln_expect_nothing is for outputs that may be anything",
                      a->about->name, (unsigned long long)index);
         }
     }

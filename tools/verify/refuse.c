@@ -105,7 +105,7 @@ static bool is_empty(const problem *p)
     return p->variant->empty && problem_evaluate(p, p->variant->empty, &empty, error, sizeof error) && empty;
 }
 
-/* Of the largest power of two that a size can be. */
+/* The bit of the largest power of two that a size can be. */
 static unsigned top_bit(const argument *a)
 {
     const element_type type = a->about->struct_type;
@@ -147,7 +147,7 @@ static int try_addresses(trial *t, size_t i)
     return tried;
 }
 
-/* Of each pointer that rules speak of, addresses that break one, at the first size where some do: "aligned(x, 16) ||
+/* Tries addresses of each pointer in rules that break one, at the first size where some do: "aligned(x, 16) ||
  * n < 100". */
 static void try_aligned_rules(trial *t)
 {

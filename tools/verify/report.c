@@ -219,7 +219,7 @@ static size_t report_uncompared(const run_results *all)
     return missing;
 }
 
-/* Of kernels that this device does not run. */
+/* Reports kernels that this device does not run. */
 static void report_unused(const run_results *all)
 {
     const family_row *row;

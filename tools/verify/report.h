@@ -10,10 +10,10 @@ void report_begin(const run_results *all, size_t bundle_variants, const char *js
 /* After it, if the bundle that ships has cubins alone: how many, and which ptxas made them. */
 void report_shipped(const manifest *cubins);
 
-/* Of a run, before its table: of how many variants it has a part, and how many an earlier run has run. */
+/* Prints a run's heading: the variants of its part, and those of an earlier run. */
 void report_run(const run_results *all, size_t chosen, const options *o);
 
-/* Of one that was merged: what is wrong. */
+/* Prints the mistakes of a merged run. */
 void report_merged(const run_results *all, size_t parts);
 
 void report_variant(const manifest_variant *v, const run_result *r);

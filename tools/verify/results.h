@@ -46,11 +46,11 @@ typedef struct run_results {
     target_list not_run; /* targets whose images an emulated device did not run */
 } run_results;
 
-/* Of these variants, none of which has run; the facts that a bundle's program knows without a device are set. */
+/* Results of these variants, which have not run yet; the facts that a bundle's program knows without a device are set. */
 void results_open(run_results *all, pool *memory, const manifest *m, const manifest_variant *const *variants,
                   size_t count);
 
-/* The other facts, of a run that has so many variants in all parts, and the targets. */
+/* The other facts, of a run with this many variants in all parts, and the targets. */
 void results_describe(run_results *all, const device *d, const options *o, size_t chosen);
 
 /* Its name in the results: "manifest_xxh3_128". */

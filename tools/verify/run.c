@@ -328,7 +328,7 @@ static bool has_input(const runner *r, const char *name)
     return p->name;
 }
 
-/* The first from `at` on, and round, with an expectation; `at` where none has. */
+/* The first from `at` on, and round, with an expectation; `at` if there is none. */
 static size_t next_expected(const runner *r, const input_pattern *const *inputs, size_t count, size_t at)
 {
     for (size_t i = 0; i < count; i++) {
@@ -491,7 +491,7 @@ static size_t count_launching(const size_plan *plan)
     return launching;
 }
 
-/* Of few sizes each takes more inputs than it would. */
+/* With few sizes each gets more inputs. */
 static size_t share_of_inputs(const runner *r, size_t launching)
 {
     size_t inputs = 0;
@@ -736,7 +736,7 @@ static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, co
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
 
 /* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
- * are the launcher's, but for the struct's type. */
+ * are the launcher's, except the struct's type. */
 static kiln_launch_function find_dispatch(const char *name)
 {
     void *program = dlopen(NULL, RTLD_NOW), *symbol = program ? dlsym(program, name) : NULL;

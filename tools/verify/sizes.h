@@ -121,7 +121,7 @@ void edges_add(edge_list *list, uint64_t value);
 void edges_add_around(edge_list *list, uint64_t value); /* value - 1, value, value + 1 */
 
 /* Around every size of `a` where the grid grows from one block to two, where one more of any dimension starts, and where
- * the grid stops growing; the other scalars are as they are. */
+ * the grid stops growing; the other scalars do not change. */
 void edges_add_tiles(edge_list *list, problem *p, argument *a);
 
 #endif

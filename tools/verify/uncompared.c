@@ -9,7 +9,7 @@
 
 /* ---- the list of the build: names, separated by spaces ------------------------------------------------------------ */
 
-/* The next name of a list, moved on behind it; false: no more. */
+/* The next name of a list, moved past it; false: no more. */
 static bool next_name(const char **list, char *name, size_t bytes)
 {
     *list += strspn(*list, " ");

@@ -111,7 +111,7 @@ static int list_variants(const program *p)
     return VERIFY_EXIT_OK;
 }
 
-/* Every kernel of the index is in the manifest, and the other way round. */
+/* Every kernel of the index is in the manifest, and the reverse. */
 static bool check_manifest(const program *p)
 {
     if (p->manifest->variant_count != p->index->bundle->kernel_count ||

@@ -1,4 +1,4 @@
-/* The families that kiln comes with, for the list of a generator of one's own. */
+/* kiln's own families, for a generator that adds more. */
 #ifndef KILN_FAMILIES_H
 #define KILN_FAMILIES_H
 
@@ -16,7 +16,7 @@ extern const kiln_family gguf_dequantize_family, gguf_rows_family, q4k_dequantiz
 extern const kiln_family linear_family, nvfp4_gemv_family, fp4_quantize_family, q8_quantize_family,
     rope_family, attention_family;
 
-/* All of them, as elements of the list that kiln_main takes. */
+/* Elements of the list that kiln_main takes. */
 #define KILN_FAMILIES                                                                                        \
     &int4_scale_family, &int4_pack_family, &int4_quantize_family, &int4_unpack_family, &nf4_scale_family,    \
         &nf4_pack_family, &nf4_quantize_family, &nf4_unpack_family, &nf4_gemm_family,                        \

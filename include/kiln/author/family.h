@@ -17,7 +17,7 @@
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   given(pointer): an optional pointer is not null
- *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
+ *                   negative(x) of a signed integer or a float argument, valid nowhere else: it is not at
  *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
@@ -56,13 +56,13 @@ typedef struct kiln_param {
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
-    /* The number of each of a contract parameter's words in argument structs, in the order of `words`: "1 2". f16 bf16 f32 f64,
-     * low high, any, and words of digits have fixed numbers and are left out. Callers compile the numbers in: a new word gets
-     * a new number, wherever it is in `words`. */
+    /* The number of each word of a contract parameter in argument structs, in the order of `words`: "1 2". f16 bf16 f32
+     * f64, low high, any, and words of digits have fixed numbers and are omitted. Callers compile the numbers in: a new
+     * word gets a new number, wherever it is in `words`. */
     const char *numbers;
     uint32_t min, max, step;
     const char *default_value;
-    /* Added after the family's variants got names: ids and functions leave the parameter out where it has its default, so that
+    /* True for a parameter added after the family's first release: ids and functions omit it at its default, so
      * programs keep the keys and calls that they were compiled with. */
     bool is_later;
     const char *summary; /* as kiln_arg's */
@@ -86,16 +86,16 @@ typedef enum KILN_AS_INT kiln_arg_kind {
 typedef struct kiln_arg {
     const char *name; /* as kiln_param's; null ends the list; the order is the kernel's parameter order */
     kiln_arg_kind kind;
-    /* Scalars: u16 u32 u64, i16 i32 i64 (or s16 s32 s64), f32 f64. What pointers point at: these, and u8 i8 s8,
-     * f16 bf16, b8 b16 b32 b64. "$name" is the type that the parameter `name` names; "$name:f64:f32" is f64 where it is
-     * f64, else f32. A scalar of such a type is a double in C and can be f32 or f64 only: one beside elements that may
-     * be f16 is of "$name:f64:f32". emit calls ptx_param and ptx_param_ptr with the same types, PTX_S32 for i32. */
+    /* Scalars: u16 u32 u64, i16 i32 i64 (or s16 s32 s64), f32 f64. Pointer elements: these, and u8 i8 s8, f16 bf16, b8
+     * b16 b32 b64. "$name" is the type that the parameter `name` names; "$name:f64:f32" is f64 if that type is f64,
+     * else f32. A scalar of such a type is a double in C and must be f32 or f64; next to elements that may be f16,
+     * write "$name:f64:f32". emit calls ptx_param and ptx_param_ptr with the same types, PTX_S32 for i32. */
     const char *type;
-    /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. Where a dimension is 0 in
-     * a call the pointer may be null, and the kernel must not follow it. */
+    /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. If a dimension is 0 in a
+     * call, the pointer may be null, and the kernel must not dereference it. */
     const char *shape;
-    /* Pointers: bytes that the address must be a multiple of, a power of two up to 256, which is all that cuMemAlloc
-     * promises; or an element's size when that is more, as it is than 0. Checked before a launch. */
+    /* Pointers: required alignment in bytes, a power of two up to 256, which is what cuMemAlloc promises. The size of
+     * an element if that is larger; 0 means that size. Checked before a launch. */
     uint32_t alignment;
     const char *when; /* condition over parameters; null: every variant has it */
     /* One line for the generated header; after a newline, details that `kiln families` and Python's help() print too. */
@@ -104,31 +104,31 @@ typedef struct kiln_arg {
 
 /* ---- what follows from them ------------------------------------------------------------------------------------- */
 
-/* A condition that must hold, and what to say when it does not. One without parameters is asked of every call, before `empty`, and
- * may name arguments that some variants lack. */
+/* A condition that must hold, and the message if it does not. A condition without parameters is checked for every call,
+ * before `empty`, and may name arguments that some variants lack. */
 typedef struct kiln_rule {
     const char *condition; /* null ends the list */
     const char *text;      /* "k must be a multiple of 64" */
 } kiln_rule;
 
-/* The inputs of dispatch's estimates, in addition to the grid and the instructions that the generator counts in the kernel: see
- * kiln/estimate.h. Each is over arguments, parameters, device and shape; null: 0, unless noted. */
+/* The inputs of dispatch's estimates, beside the grid and the counted instructions: see kiln/estimate.h. Each is an
+ * expression over arguments, parameters, device and shape; null: 0, unless noted. */
 typedef struct kiln_time {
-    const char *length;      /* of the main loop in a thread block, in the unit of kiln_shape.trip */
-    const char *repeats;     /* how often a thread block runs it; null: 1 */
+    const char *length;  /* iterations of the main loop in a thread block, in the unit of kiln_shape.trip */
+    const char *repeats; /* runs of the main loop in a thread block; null: 1 */
     const char *side_trips;  /* trips of the loops that ptx_side_loop marks */
-    const char *wait;        /* cycles that a trip waits for memory where no other warp has work */
-    const char *block_bytes; /* that a thread block asks the L2 cache for */
+    const char *wait;        /* cycles per trip that wait for memory if no other warp has work */
+    const char *block_bytes; /* bytes that a thread block reads from the L2 cache */
     const char *extra;       /* additional cycles: the reduction of partial sums */
 } kiln_time;
 
-/* A row of a family's accuracy. */
+/* A row of the family's accuracy. */
 typedef struct kiln_bound {
     const char *where; /* "strategy mma"; null ends the list */
-    const char *text;  /* "adds 40 * 2^-24 * S, which tensor cores cut off" */
+    const char *text;  /* "adds 40 * 2^-24 * S, truncated by tensor cores" */
 } kiln_bound;
 
-/* The least that the work needs, in closed form. The emulator's counters are tested against it. */
+/* The minimum that the work needs, in closed form. Tests compare the emulator's counters with it. */
 typedef struct kiln_cost {
     const char *bytes_read; /* compulsory bytes of all inputs and outputs */
     const char *bytes_written;
@@ -138,30 +138,30 @@ typedef struct kiln_cost {
 /* An alignment that depends on the variant. */
 typedef struct kiln_alignment {
     const char *arg;   /* a pointer, whose own alignment is 0; null ends the list */
-    const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
+    const char *bytes; /* over parameters: "4 * vector"; values as for kiln_arg.alignment */
 } kiln_alignment;
 
 /* Memory that some variants need in addition to the caller's arrays. */
 typedef struct kiln_workspace {
     const char *arg,
         *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
-    const char *size; /* the u64 argument that says how many elements `arg` has, for dispatch and rules */
-    /* How many a call needs, over arguments and parameters, and how many counters; null: the counters' shape. These and the
-     * two shapes only grow with the arguments. */
+    const char *size; /* the u64 argument with the number of elements of `arg`, for dispatch and rules */
+    /* Elements and counters that a call needs, over arguments and parameters; null counters: the counters' shape. Both,
+     * and the two shapes, are monotonic in the arguments. */
     const char *elements;
     const char *counter_elements;
 } kiln_workspace;
 
-/* The dimensions of arrays without gaps. NAME_FAMILY_set_contiguous fills strides from them. */
+/* Dimensions of contiguous arrays. NAME_FAMILY_set_contiguous computes strides from them. */
 typedef struct kiln_dense {
     const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
     const char *dims; /* elements per dimension, outermost first, over arguments and parameters: "m, k" */
     const char *
-        strides; /* the argument with each dimension's stride, in order; the last, which is 1, may be left out; "": no strides */
+        strides; /* the stride argument of each dimension, in order; the last stride, 1, may be omitted; "": no strides */
     const char *when; /* condition over parameters; null: always */
 } kiln_dense;
 
-/* The value that a call passes for one of the family's arguments. */
+/* The value that a call passes for one argument of the family. */
 typedef struct kiln_value {
     const char *arg; /* null ends the list */
     const char
@@ -172,43 +172,45 @@ typedef struct kiln_value {
 typedef struct kiln_call {
     const char *name; /* the suffix of the family's name; null ends the list */
     const char *summary;
-    const kiln_arg *args; /* ends with a null name; those that the family has too are passed on as they are */
-    const kiln_value *values; /* of the family's others; one that is nowhere named is 0 */
+    const kiln_arg
+        *args; /* ends with a null name; arguments that the family has too are passed on unchanged */
+    const kiln_value *values; /* for the family's other arguments; an argument without a value is 0 */
 } kiln_call;
 
 typedef struct kiln_variant kiln_variant;
 
 enum { KILN_MAX_NUMBERS = 8 };
 
-/* A variant's resources on a multiprocessor, which depend only on its parameters. The launch, the grid and the kernel read it. */
+/* A variant's resources on a multiprocessor, which depend only on its parameters. Read by the launch, the grid and the
+ * kernel. */
 typedef struct kiln_shape {
-    uint32_t block[3]; /* threads; 0 is 1, except for the first */
-    /* Dynamic shared memory. Where the family has shared_bytes for a call: the most and the least that a legal call asks
-     * for. */
+    uint32_t block[3]; /* threads; 0 means 1, except in the first */
+    /* Dynamic shared memory. If the family has shared_bytes: the maximum and minimum over legal calls. */
     uint32_t shared_bytes, least_shared_bytes;
-    /* Targets that it runs on: from the family's min_sm on unless set; max_sm 0: any newer. */
+    /* Targets that run it: from the family's min_sm on unless set; max_sm 0: any newer target. */
     uint32_t min_sm, max_sm;
-    bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
-    /* Thread blocks that ptxas leaves registers for, .minnctapersm; 0: not set. It may depend on the target: kiln_has_sm. */
+    bool is_specific; /* only on targets of one architecture or family: sm_90a, sm_100f */
+    /* Thread blocks per multiprocessor that ptxas must leave registers for (.minnctapersm); 0: not set. May depend on
+     * the target: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
-    /* That ptxas gives a thread, where more thread blocks have room by that than it was asked for: estimates count on them. 0: no
-     * more have. */
+    /* Registers per thread that ptxas uses, if more thread blocks fit than blocks_per_multiprocessor: estimates use it.
+     * 0: no more fit. */
     uint32_t registers;
-    /* Of the loop that ptx_main_loop marks. What a warp does in a trip, in the unit that kiln_time.length counts in; 0: 1. And
-     * how many warps of a thread block share its trips; 0: 1, so that each has them all. */
+    /* For the loop that ptx_main_loop marks. trip: a warp's work in a trip, in the unit of kiln_time.length; 0: 1.
+     * loop_warps: warps of a thread block that share its trips; 0: 1, each warp runs all of them. */
     uint32_t trip, loop_warps;
-    struct kiln_constraints *constraints; /* the generator's */
-    uint64_t numbers[KILN_MAX_NUMBERS];   /* by kiln_number, in the order of kiln_family.numbers */
+    struct kiln_constraints *constraints; /* private to the generator */
+    uint64_t numbers[KILN_MAX_NUMBERS];   /* set by kiln_number, in the order of kiln_family.numbers */
 } kiln_shape;
 
-/* Call it in `shape`: sets one of kiln_family.numbers, so that expressions need not repeat what C works out. Numbers that are not
- * set are 0. A name that is not listed ends the generator with an error that names it. */
+/* Sets one of kiln_family.numbers; call it in `shape`. Expressions then use the number instead of repeating the
+ * calculation. Numbers that are not set are 0. An unlisted name ends the generator with an error that names it. */
 void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_t value);
 
-/* Call it in `shape`: a combination of parameters exists only if `holds`. `params` names the parameters that
- * the constraint depends on, separated by single spaces; `text` states the constraint: "rows times batch is
- * at most 8: registers". State every constraint for every variant, met or not, so that the generator knows
- * all of them; the shape of a variant that breaks one is not used. */
+/* Makes a combination of parameters legal only if `holds`; call it in `shape`. `params` names the parameters that the
+ * constraint depends on, separated by single spaces; `text` states the constraint: "rows times batch is at most 8:
+ * registers". State every constraint for every variant, met or not, so that the generator knows all of them; the shape
+ * of a variant that breaks one is not used. */
 void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
 
 /* The same for shared memory: `bytes` must be at most `most`. `text` names what takes the memory, in the
@@ -220,44 +222,45 @@ typedef struct kiln_family {
     const char *name;      /* [a-z][a-z0-9_]* without double underscores */
     const char *summary;   /* one line */
     const char *source;    /* the paper, format or kernel that the contract comes from */
-    const char *nonfinite; /* what becomes of NaNs and infinities; null: nothing is said */
-    /* How far each output may be from the exact one, and for which inputs; null: nothing is said. Then, by parameter or argument,
-     * what adds to that error; null: nothing does. */
+    const char *nonfinite; /* results for NaNs and infinities; null: unspecified */
+    /* accuracy: how far each output may be from the exact result, and for which inputs; null: unspecified. bounds: what
+     * adds to that error, by parameter or argument; null: nothing. */
     const char *accuracy;
     const kiln_bound *bounds;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
-    /* Words, or null. Arguments WORD_name, which stand together, are members of a struct in the argument struct: a caller
-     * writes WORD.name. Everywhere else they keep their names. */
+    /* Words, or null. Adjacent arguments WORD_name become members of a struct in the argument struct: a caller writes
+     * WORD.name. Everywhere else they keep their names. */
     const char *groups;
-    const kiln_alignment
-        *alignments; /* of arguments that are aligned to something else in each variant; may be null */
+    const kiln_alignment *alignments; /* of arguments whose alignment depends on the variant; may be null */
     /* Names, separated by single spaces, of numbers that `shape` sets with kiln_number and expressions use; null: none. */
     const char *numbers;
-    /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
+    /* Sets a variant's resources, and rejects combinations; null: one thread, any combination. */
     void (*shape)(kiln_shape *s, const kiln_variant *v);
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */
     const char *empty;   /* condition over arguments: nothing to do, success without a launch; may be null */
     const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
-    /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
+    /* Dynamic shared memory that depends on a call's arguments, over arguments, parameters and shape; null: the
+     * shape's. */
     const char *shared_bytes;
-    /* The family's function launches the variant with the least estimate among the variants with the caller's contract words
-     * whose rules and alignments the call keeps and that the device can run; on a tie, the first in the configuration. */
+    /* The family's function considers the variants that match the call's contract words, whose rules and alignments the
+     * call meets, and that the device can run. It launches the one with the lowest estimate; on a tie, the first in the
+     * configuration. */
     kiln_time time;
     const kiln_workspace *workspace; /* null: none. Else NAME_FAMILY_workspace returns its size */
-    /* The argument that says how many parts share the work, or null. A bundle in which no variant takes a workspace ignores it,
-     * as it ignores the workspace's own arguments. */
+    /* The argument with the number of parts that share the work, or null. Bundles without a workspace ignore it, like
+     * the workspace's own arguments. */
     const char *workspace_parts;
     const kiln_call *calls;  /* null: the family's own function is the only one */
     const kiln_dense *dense; /* null: no argument is a stride */
-    /* A small legal call, for the generated header: numbers, or for floats C, over contract parameters. Other values are 0
-     * there, and pointers variables of their names. Null: the values are variables, too. */
+    /* A small legal call, for the generated header: numbers, or C for floats, over contract parameters. Other values
+     * are 0 there, and pointers are variables of their names. Null: the values are variables, too. */
     const kiln_value *example;
-    /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name. Other sizes
-     * that it does not name are the least that the rules allow. Null: there are none. */
+    /* Typical sizes, over arguments and contract parameters, for sizes that a shape in a configuration omits. Sizes
+     * without a value here are the smallest that the rules allow. May be null. */
     const kiln_value *usual;
-    /* Conditions over arguments and parameters under which another contract is faster, and its name: a warning for shapes that
-     * meet the condition. May be null. */
+    /* Conditions over arguments and parameters under which another contract is faster, each with that contract's name.
+     * A shape that meets one gets a warning. May be null. */
     const kiln_rule *advice;
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
@@ -266,8 +269,8 @@ typedef struct kiln_family {
 
 /* ---- inside emit ------------------------------------------------------------------------------------------------ */
 
-/* Values of the variant's parameters. A name that the family does not declare, or of another type, ends the generator
- * with an error that names both. kiln_int takes a word made of digits too. */
+/* Return the value of a parameter of the variant. A name that the family does not declare, or one of another type, ends
+ * the generator with an error that names both. kiln_int takes a word made of digits too. */
 uint32_t kiln_int(const kiln_variant *v, const char *param);
 bool kiln_bool(const kiln_variant *v, const char *param);
 bool kiln_is(const kiln_variant *v, const char *param, const char *word);
@@ -275,12 +278,12 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 /* The PTX type that a word parameter names ("f16"). */
 ptx_type kiln_type(const kiln_variant *v, const char *param);
 
-/* As ptx_has_sm, which a body may ask too. */
+/* Same as ptx_has_sm, which a body may call too. */
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
 
 /* ---- a generator ------------------------------------------------------------------------------------------------- */
 
-/* The command line of kiln with these families, in the order in which `kiln families` prints them; null at their end.
+/* Runs kiln's command line with these families, in the order that `kiln families` prints; the list ends with null.
  * Returns the exit status. kiln_add_generator makes the program that calls it. */
 int kiln_main(int argc, char **argv, const kiln_family *const *families);
 

@@ -1,8 +1,8 @@
 /* The PTX builder, for kernel authors.
  *
  * An emit function calls these to write one kernel. Every call that emits appends one PTX instruction (or the few that
- * its comment names) and returns a typed virtual register. A C `for` unrolls when the kernel is made; PTX_FOR is a loop
- * on the device. Blocks are scopes: a value made inside one may not be used after it.
+ * its comment names) and returns a typed virtual register. A C `for` unrolls at build time; PTX_FOR is a loop on the
+ * device. Blocks are scopes: a value made inside one may not be used after it.
  *
  *     ptx_val n = ptx_param(f, PTX_U32, "n"), a = ptx_param(f, PTX_F32, "a");
  *     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), y = ptx_param_ptr(f, PTX_F32, "y");
@@ -14,26 +14,25 @@
  *         ptx_store(f, at, ptx_fma(f, a, xi, yi));
  *     }
  *
- * ORDER OF EVALUATION. C leaves it open in which order the arguments of a call are evaluated. With two emitting calls
- * as arguments of one call, two compilers make two different kernels. Nest at most one emitting call in another, a
- * function of your own included; give the others a name first. (Making an immediate, ptx_at_const, ptx_as and
- * ptx_cast_ptr emit nothing and may nest.) It is an error in the arguments of the calls here; in those of functions of
- * your own, and in array initialisers, nothing sees it.
+ * ORDER OF EVALUATION. C leaves the order in which a call's arguments are evaluated open. With two emitting calls as
+ * arguments of one call, two compilers make two different kernels. Nest at most one emitting call in another, your own
+ * functions included; give the others a name first. (Making an immediate, ptx_at_const, ptx_as and ptx_cast_ptr emit
+ * nothing and may nest.) The checker reports it in calls of the functions here; it cannot see it in calls of your own
+ * functions or in array initialisers.
  *
- * ERRORS. A wrong type, a value used after its block, and so on, is recorded with the kernel's source line and reported
- * by the checker when the kernel is finished. The call then returns a poison value, which any later call takes in
- * silence, so that one mistake is reported once. A zeroed ptx_val is poison too: using one that was never given a value
- * is an error, and so is one that was never initialised, wherever what it holds is no value of the kernel. No function here
- * fails in another way.
+ * ERRORS. A mistake, such as a wrong type or a value used after its block, is recorded with the kernel's source line
+ * and reported by the checker when the kernel is finished. The call then returns a poison value. Later calls accept
+ * poison silently, so each mistake is reported once. A zeroed ptx_val is poison too, and using it is an error; so is
+ * using an uninitialised one, unless it happens to hold a valid value. No function here fails in another way.
  *
- * Values are small structs to be copied freely; they live as long as the ptx_fn. A ptx_fn is used by one thread.
+ * Values are small structs; copy them freely. They live as long as the ptx_fn. Only one thread may use a ptx_fn.
  *
- * Matrix products are in kiln/author/ptx_matrix.h; copies that run in the background, atomics and fences in kiln/author/ptx_sync.h.
+ * Matrix products are in kiln/author/ptx_matrix.h; asynchronous copies, atomics and fences in kiln/author/ptx_sync.h.
  * This header includes both.
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
-/* A reference card keeps the columns that a person drew. */
+/* The columns of this reference card are aligned by hand. */
 /* clang-format off */
 
 #include <stdbool.h>
@@ -51,39 +50,39 @@ typedef struct ptx_fn ptx_fn;
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
 
-/* B types are bits without a meaning: logic, packing and shuffles take them, arithmetic does not. 8-bit types are
- * element types of pointers; loads widen them to U32 or S32. B8 also names the register type of 4-bit float pairs. */
+/* B types are untyped bits: logic, packing and shuffles take them, arithmetic does not. 8-bit types are element types
+ * of pointers; loads widen them to U32 or S32. B8 also names the register type of 4-bit float pairs. */
 typedef enum KILN_AS_INT ptx_type {
     PTX_NONE, PTX_PRED,
     PTX_B8, PTX_U8, PTX_S8,
     PTX_B16, PTX_U16, PTX_S16, PTX_F16, PTX_BF16,
     PTX_B32, PTX_U32, PTX_S32, PTX_F32, PTX_F16X2, PTX_BF16X2,
     PTX_B64, PTX_U64, PTX_S64, PTX_F64,
-    PTX_F32X2, /* two F32, calculated at once from sm_100 */
+    PTX_F32X2, /* two F32, one instruction from sm_100 on */
     PTX_PTR /* an address with a state space and an element type: 64 bits, in shared memory 32 */
 } ptx_type;
 
 typedef enum KILN_AS_INT ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
 
-/* A register, an immediate or poison (which a zeroed ptx_val is). The members are the builder's. */
+/* A register, an immediate or poison (a zeroed ptx_val). The members are private to the builder. */
 typedef struct ptx_val {
-    uint64_t bits;   /* of an immediate; pointers: number of the register with the cache policy, 0 for none */
+    uint64_t bits;   /* value of an immediate; pointers: number of the register with the cache policy, 0 for none */
     uint32_t reg;    /* number of a register */
     int32_t offset;  /* pointers: bytes, folded into the address of a load or store */
     uint8_t kind;    /* poison, register, immediate */
     uint8_t type;    /* ptx_type */
-    uint8_t element; /* pointers: ptx_type of what is there */
+    uint8_t element; /* pointers: ptx_type of an element */
     uint8_t space;   /* pointers: ptx_space */
 } ptx_val;
 
-/* What the macros below add to each call: the place in the kernel's source. */
+/* The source location that the macros below add to each call. */
 #define PTX_HERE __FILE__, __LINE__
 
 /* ---- immediates: emit nothing ----------------------------------------------------------------------------------- */
 
-/* Most calls also take a plain number of C for a value: ptx_add(f, x, 4). The number gets the type of the operands beside it. It is
- * an error if it does not fit that type; a fraction is rounded to a float. Where no operand has a type, as in a variable's first
- * value, use the functions below. */
+/* Most calls also accept a plain C number for a value: ptx_add(f, x, 4). The number gets the type of the other
+ * operands. A number that does not fit that type is an error; a fraction is rounded to a float. If no operand has a
+ * type, as in a variable's initial value, use the functions below. */
 ptx_val ptx_u16(uint16_t value);
 ptx_val ptx_s16(int16_t value);
 ptx_val ptx_u32(uint32_t value);
@@ -94,26 +93,26 @@ ptx_val ptx_f32(float value); /* printed exactly, as 0f and the bits in hex */
 ptx_val ptx_f64(double value);
 ptx_val ptx_bits(ptx_type type, uint64_t bits);    /* any type, by its bits */
 ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded to nearest even; x2: both halves */
-/* 16-bit floats and pairs of floats cannot stand in an instruction: each use of such an immediate emits a mov before
- * it. Hold it in a ptx_var outside a loop. */
+/* 16-bit floats and pairs of floats cannot be immediate operands: each use of one emits a mov before the instruction.
+ * Hold it in a ptx_var outside a loop. */
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
 
-/* A parameter, in the order of the calls. Its load stands at the top of the kernel, unless nothing uses it. */
+/* Declares a parameter, in the order of the calls. It is loaded at the top of the kernel, unless unused. */
 #define ptx_param(f, type, name)        ptx_param_at_line(f, type, name, PTX_HERE)
-/* A pointer to global memory with elements of a type. */
+/* Declares a pointer to global memory with elements of this type. */
 #define ptx_param_ptr(f, element, name) ptx_param_ptr_at_line(f, element, name, PTX_HERE)
-/* A comment line in the PTX: printable ASCII, as all text in PTX. */
+/* Writes a comment line into the PTX: printable ASCII, like all text in PTX. */
 #define ptx_note(f, comment)            ptx_note_at(f, comment, PTX_HERE)
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
-/* Never leave a block with break, return or goto: its end would not be emitted, and the checker says so. */
+/* Never leave a block with break, return or goto: its end would not be emitted, and the checker reports it. */
 
-/* Threads whose predicate holds run the block; PTX_ELSE(f), right after it, the others. */
+/* Runs the block in threads whose predicate holds; PTX_ELSE(f), right after it, in the others. */
 #define PTX_IF(f, predicate)   PTX_BLOCK_(PTX_NAME_(ptx_if_), ptx_if_begin(f, predicate, PTX_HERE))
 #define PTX_ELSE(f)            PTX_BLOCK_(PTX_NAME_(ptx_else_), ptx_else_begin(f, PTX_HERE))
-/* Each instruction inside is predicated, there is no branch; no control and no PTX_WHEN inside. */
+/* Predicates each instruction inside, without a branch; no control flow and no PTX_WHEN inside. */
 #define PTX_WHEN(f, predicate) PTX_BLOCK_(PTX_NAME_(ptx_when_), ptx_when_begin(f, predicate, PTX_HERE))
 /* for (i = from; i < to; i += step), with i, declared here, read-only inside. from decides the type: U32, S32, U64,
  * S64; step is positive; i + step must not wrap. Two instructions test for an empty loop, unless both bounds are
@@ -122,27 +121,27 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
     for (ptx_block i##_block = ptx_for_begin(f, from, to, step, PTX_HERE); i##_block.f;                      \
          ptx_block_end(&i##_block))                                                                          \
         for (ptx_val i = i##_block.value; ptx_for_body(&i##_block, i); i##_block.state = 1)
-/* Runs the block, and again while the predicate of ptx_repeat_if, which must be its last call, holds. */
+/* Runs the block, and repeats it while the predicate of ptx_repeat_if holds; that must be the block's last call. */
 #define PTX_LOOP(f)            PTX_BLOCK_(PTX_NAME_(ptx_loop_), ptx_loop_begin(f, PTX_HERE))
 #define ptx_repeat_if(f, predicate) ptx_repeat_if_at(f, predicate, PTX_HERE)
-/* Leaves the innermost PTX_FOR or PTX_LOOP where the predicate holds. */
+/* Leaves the innermost PTX_FOR or PTX_LOOP if the predicate holds. */
 #define ptx_break_if(f, predicate)  ptx_break_if_at(f, predicate, PTX_HERE)
 
-/* Marks the loop that it stands in, a PTX_FOR or PTX_LOOP, as the one that the kernel's time goes into: the generator counts what
- * a trip of it executes, for the estimates that dispatch compares (kiln_time). At most one of a kernel; emits nothing. */
+/* Marks the enclosing PTX_FOR or PTX_LOOP as the main loop, which takes most of the kernel's time. The generator counts
+ * the instructions of a trip for dispatch's estimates (kiln_time). At most one per kernel; emits nothing. */
 #define ptx_main_loop(f) ptx_main_loop_at(f, PTX_HERE)
-/* The same of loops beside it, which all run equally often: what prepares the main loop's data. */
+/* Marks a side loop, which prepares the main loop's data. All side loops must run equally often. */
 #define ptx_side_loop(f) ptx_side_loop_at(f, PTX_HERE)
-/* Marks the arm of an if as one that few warps or few trips take: it is not counted. Else an if counts as taken, and of one with
- * an else the first arm. */
+/* Marks an arm of an if that few warps or few trips take: it is not counted. Otherwise an if counts as taken, and an if
+ * with an else counts its first arm. */
 #define ptx_rarely(f)    ptx_rarely_at(f, PTX_HERE)
 
 /* ---- variables -------------------------------------------------------------------------------------------------- */
 
-/* A register that can be set again. When the value is the result of the instruction just emitted, that instruction
- * writes the variable and no mov is emitted; the value itself may then no longer be used. */
+/* A register that can be set again. If the value is the result of the instruction just emitted, that instruction writes
+ * the variable and no mov is emitted; the value itself may then no longer be used. */
 #define ptx_var(f, initial)         ptx_var_at(f, initial, PTX_HERE)
-#define ptx_declare(f, type)        ptx_declare_at(f, type, PTX_HERE) /* not set yet: on every path before a use */
+#define ptx_declare(f, type)        ptx_declare_at(f, type, PTX_HERE) /* uninitialised: set it before every use */
 #define ptx_set(f, variable, value) ptx_set_at(f, variable, value, PTX_HERE)
 
 /* In place: variable = op(variable, b), and variable = a*b + variable. */
@@ -158,8 +157,8 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_dp4a_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_DP4A_SS, variable, a, b, PTX_HERE)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------- */
-/* Operands have one type, which the result has too, unless said. Floats round to nearest even unless the name says
- * otherwise (_rz to zero, _rm down, _rp up). Integers wrap. */
+/* Operands have one type, which is the result's too, unless noted. Floats round to nearest even unless the name ends in
+ * _rz (to zero), _rm (down) or _rp (up). Integers wrap. */
 
 /* Add, sub, mul and fma take f16x2, bf16x2 and f32x2 (sm_100) too. */
 #define ptx_add(f, a, b)       ptx_op2(f, PTX_OP_ADD, a, b, PTX_HERE) /* all integers and floats */
@@ -201,7 +200,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_sin_approx(f, a)   ptx_op1(f, PTX_OP_SIN, a, PTX_HERE)
 #define ptx_cos_approx(f, a)   ptx_op1(f, PTX_OP_COS, a, PTX_HERE)
 #define ptx_tanh_approx(f, a)  ptx_op1(f, PTX_OP_TANH, a, PTX_HERE) /* f32, f16, f16x2, bf16, bf16x2 */
-#define ptx_min(f, a, b)       ptx_op2(f, PTX_OP_MIN, a, b, PTX_HERE) /* a NaN loses against a number */
+#define ptx_min(f, a, b)       ptx_op2(f, PTX_OP_MIN, a, b, PTX_HERE) /* a NaN loses to a number */
 #define ptx_max(f, a, b)       ptx_op2(f, PTX_OP_MAX, a, b, PTX_HERE)
 #define ptx_min_nan(f, a, b)   ptx_op2(f, PTX_OP_MIN_NAN, a, b, PTX_HERE) /* a NaN wins: f32, f16, bf16, pairs */
 #define ptx_max_nan(f, a, b)   ptx_op2(f, PTX_OP_MAX_NAN, a, b, PTX_HERE)
@@ -226,7 +225,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_bfi(f, field, base, position, length) ptx_op4(f, PTX_OP_BFI, field, base, position, length, PTX_HERE)
 /* Bit (a, b, c) of the table, which is an immediate: the function of 0xF0, 0xCC and 0xAA ("(a & b) | c" is 0xEA). */
 #define ptx_lop3(f, a, b, c, table) ptx_op4(f, PTX_OP_LOP3, a, b, c, ptx_u32(table), PTX_HERE)
-/* Four bytes of b:a picked by the nibbles of selector, 0-3 from a, 4-7 from b, bit 3 spreads the byte's sign. */
+/* Four bytes of b:a picked by the nibbles of selector: 0-3 from a, 4-7 from b; bit 3 replicates the byte's sign. */
 #define ptx_prmt(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT, a, b, selector, PTX_HERE)
 #define ptx_prmt_rc8(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT_RC8, a, b, selector, PTX_HERE)   /* byte to all four */
 #define ptx_prmt_rc16(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT_RC16, a, b, selector, PTX_HERE) /* half to both */
@@ -235,15 +234,15 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_clz(f, a)          ptx_op1(f, PTX_OP_CLZ, a, PTX_HERE)
 #define ptx_brev(f, a)         ptx_op1(f, PTX_OP_BREV, a, PTX_HERE)
 #define ptx_bfind(f, a)        ptx_op1(f, PTX_OP_BFIND, a, PTX_HERE) /* 0xffffffff when there is none */
-/* c + the sum of four products of bytes; the two letters say how a and b are read. C and the result are U32 for _uu,
- * else S32. */
+/* c + the sum of four products of bytes; the two letters give the signedness of a and b. C and the result are U32 for
+ * _uu, else S32. */
 #define ptx_dp4a_uu(f, a, b, c) ptx_op3(f, PTX_OP_DP4A_UU, a, b, c, PTX_HERE)
 #define ptx_dp4a_us(f, a, b, c) ptx_op3(f, PTX_OP_DP4A_US, a, b, c, PTX_HERE)
 #define ptx_dp4a_su(f, a, b, c) ptx_op3(f, PTX_OP_DP4A_SU, a, b, c, PTX_HERE)
 #define ptx_dp4a_ss(f, a, b, c) ptx_op3(f, PTX_OP_DP4A_SS, a, b, c, PTX_HERE)
 
 /* ---- comparison and choice -------------------------------------------------------------------------------------- */
-/* A predicate out. With a NaN eq, lt, le, gt, ge are false; ne and the unordered ones, with a u, true. */
+/* Return a predicate. With a NaN eq, lt, le, gt, ge are false; ne and the unordered ones, with a u, are true. */
 
 #define ptx_eq(f, a, b)        ptx_op2(f, PTX_OP_EQ, a, b, PTX_HERE)
 #define ptx_ne(f, a, b)        ptx_op2(f, PTX_OP_NE, a, b, PTX_HERE) /* floats: unordered */
@@ -262,9 +261,9 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 
 /* ---- conversion ------------------------------------------------------------------------------------------------- */
 
-/* To another type: integers widen (by their own sign) or keep the low bits; to a float rounds to nearest even. From
- * float to integer say how: _rni nearest even, _rzi to zero, _rmi down, _rpi up; out of range clamps, NaN gives 0.
- * The same four round a float to a whole number of its own type. */
+/* Converts to another type: integers widen (by their own sign) or keep the low bits; conversion to a float rounds to
+ * nearest even. From float to integer name the rounding: _rni nearest even, _rzi to zero, _rmi down, _rpi up; out of
+ * range clamps, NaN gives 0. The same four round a float to an integral value of its own type. */
 #define ptx_cvt(f, to, a)      ptx_cvt_at(f, PTX_OP_CVT, to, a, PTX_HERE)
 #define ptx_cvt_rz(f, to, a)   ptx_cvt_at(f, PTX_OP_CVT_RZ, to, a, PTX_HERE) /* to a narrower float */
 #define ptx_cvt_sat(f, to, a)  ptx_cvt_at(f, PTX_OP_CVT_SAT, to, a, PTX_HERE) /* integers clamp; floats to [0, 1] */
@@ -287,89 +286,90 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 
 /* The same bits under another type of the same width; emits nothing. */
 #define ptx_as(f, type, a)     ptx_as_at(f, type, a, PTX_HERE)
-/* count parts (2 or 4), the lowest first, into one value of a type, and back into parts of a type. One mov. */
+/* Packs count parts (2 or 4), the lowest first, into one value of a type, and unpacks it into parts of a type. One mov.
+ * */
 #define ptx_pack(f, type, count, parts) ptx_pack_at(f, type, count, parts, PTX_HERE)
 #define ptx_unpack(f, type, count, parts, a) ptx_unpack_at(f, type, count, parts, a, PTX_HERE)
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-/* Cache hints, combined with |. Each adds what it needs to the kernel's requirement. */
+/* Cache hints, combined with |. Each raises the kernel's requirement if needed. */
 typedef enum KILN_AS_INT ptx_hint {
     PTX_PLAIN = 0,
     PTX_CA = 1 << 0, PTX_CG = 1 << 1, PTX_CS = 1 << 2, PTX_LU = 1 << 3, PTX_CV = 1 << 4, /* loads: one of these */
     PTX_WB = 1 << 5, PTX_WT = 1 << 6,                                  /* stores: one of these, PTX_CG or PTX_CS */
-    PTX_NC = 1 << 7,           /* loads: nobody writes this memory while the kernel runs */
+    PTX_NC = 1 << 7,           /* loads: memory is read-only while the kernel runs */
     PTX_NO_ALLOCATE = 1 << 8,  /* .L1::no_allocate */
     PTX_EVICT_FIRST = 1 << 9,  /* .L1::evict_first */
     PTX_EVICT_LAST = 1 << 10,  /* .L1::evict_last */
     PTX_L2_64B = 1 << 11, PTX_L2_128B = 1 << 12, PTX_L2_256B = 1 << 13, /* loads: prefetch size; 256B from sm_80 */
     PTX_VOLATILE = 1 << 14,
-    PTX_L2_EVICT_FIRST = 1 << 15, PTX_L2_EVICT_LAST = 1 << 16, /* 32 bytes at once only; sm_100 */
-    /* Instead of hints, one order and one scope, for memory that other threads use meanwhile. Loads: relaxed, acquire;
-     * stores: relaxed, release; atomics: all but SC; fences: ACQ_REL, SC. */
+    PTX_L2_EVICT_FIRST = 1 << 15, PTX_L2_EVICT_LAST = 1 << 16, /* 32-byte accesses only; sm_100 */
+    /* Instead of hints, one order and one scope, for memory that other threads access at the same time. Loads: relaxed,
+     * acquire; stores: relaxed, release; atomics: all but SC; fences: ACQ_REL, SC. */
     PTX_RELAXED = 1 << 17, PTX_ACQUIRE = 1 << 18, PTX_RELEASE = 1 << 19, PTX_ACQ_REL = 1 << 20, PTX_SC = 1 << 21,
     PTX_CTA = 1 << 22, PTX_GPU = 1 << 23, PTX_SYS = 1 << 24 /* scopes: the thread block, the device, everything */
 } ptx_hint;
 
-/* The pointer `index` elements further: an immediate is folded into the address; a U32 or S32 takes one mad.wide
- * (shared memory: mad), a U64 two instructions, one when elements are bytes. */
+/* Advances a pointer by `index` elements: an immediate is folded into the address; a U32 or S32 takes one mad.wide
+ * (shared memory: mad), a U64 two instructions, one if elements are bytes. */
 #define ptx_at(f, pointer, index)         ptx_at_index(f, pointer, index, PTX_HERE)
-/* A number of elements or of bytes further, forwards or back; emits nothing. */
+/* Advances a pointer by a constant number of elements or bytes, which may be negative; emits nothing. */
 #define ptx_at_const(f, pointer, elements) ptx_at_elements(f, pointer, elements, PTX_HERE)
 #define ptx_at_bytes(f, pointer, bytes)   ptx_at_byte_count(f, pointer, bytes, PTX_HERE)
 /* The same address with another element type; emits nothing. */
 #define ptx_cast_ptr(f, pointer, element) ptx_cast_ptr_at(f, pointer, element, PTX_HERE)
-/* Its address as U64 (in shared memory U32), for arithmetic of your own, and back. Emits an add when an offset is
- * folded in, else nothing. */
+/* Converts a pointer to its address, U64 (in shared memory U32), for arithmetic of your own, and back. Emits an add if
+ * an offset is folded in, else nothing. */
 #define ptx_address(f, pointer)           ptx_address_at(f, pointer, PTX_HERE)
 #define ptx_pointer(f, space, element, address) ptx_pointer_at(f, space, element, address, PTX_HERE)
 
-/* One element. Loads of 8-bit elements give U32 (U8, B8) or S32; stores of 8 and 16-bit integers take wider ones too
- * and write the low bits. The address must be a multiple of the element's size. */
+/* Loads or stores one element. Loads of 8-bit elements give U32 (U8, B8) or S32; stores of 8 and 16-bit integers also
+ * accept wider values and write the low bits. The address must be a multiple of the element's size. */
 #define ptx_load(f, pointer)               ptx_load_at(f, PTX_NONE, pointer, PTX_PLAIN, PTX_HERE)
 #define ptx_load_hint(f, pointer, hints)   ptx_load_at(f, PTX_NONE, pointer, hints, PTX_HERE)
-/* An 8 or 16-bit integer into a wider type (U32, S32, U64, S64), extended by the element's sign. */
+/* Loads an 8 or 16-bit integer into a wider type (U32, S32, U64, S64), extended by the element's sign. */
 #define ptx_load_as(f, type, pointer, hints) ptx_load_at(f, type, pointer, hints, PTX_HERE)
 #define ptx_store(f, pointer, value)       ptx_store_at(f, pointer, value, PTX_PLAIN, PTX_HERE)
 #define ptx_store_hint(f, pointer, value, hints) ptx_store_at(f, pointer, value, hints, PTX_HERE)
-/* 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global memory); the
- * address must be a multiple of all of them together. Eight and more of 8 or 16 bits are words, which a few instructions
- * take apart or put together. */
+/* Load or store 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global
+ * memory); the address must be a multiple of their total size. Eight or more elements of 8 or 16 bits are moved as
+ * words, which a few instructions unpack or pack. */
 #define ptx_load_vec(f, count, out, pointer, hints)    ptx_load_vec_at(f, count, out, pointer, hints, PTX_HERE)
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 
-/* The pointer with an L2 cache policy for each load, store and ptx_cp_async through it; emits nothing. sm_80. A policy
- * is a B64 value: the share (0 to 1) of the lines that it takes in, the others are left as they are. */
+/* Attaches an L2 cache policy to the pointer, for each load, store and ptx_cp_async through it; emits nothing. sm_80. A
+ * policy is a B64 value: it applies to a fraction (0 to 1) of the lines; the others have normal priority. */
 #define ptx_with_policy(f, pointer, policy) ptx_with_policy_at(f, pointer, policy, PTX_HERE)
 #define ptx_policy_evict_first(f, share)     ptx_op1(f, PTX_OP_POLICY_FIRST, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_last(f, share)      ptx_op1(f, PTX_OP_POLICY_LAST, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_normal(f, share)    ptx_op1(f, PTX_OP_POLICY_NORMAL, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_unchanged(f, share) ptx_op1(f, PTX_OP_POLICY_UNCHANGED, ptx_f32(share), PTX_HERE)
-/* Asks for the line of an address in global memory; one that is not mapped does no harm. */
+/* Prefetches the line of an address in global memory; an unmapped address does no harm. */
 #define ptx_prefetch_l1(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L1, pointer, PTX_HERE)
 #define ptx_prefetch_l2(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L2, pointer, PTX_HERE)
-/* Asks for some bytes of global memory, a U32, from one thread; all of them have to be there. The address and the number are
- * multiples of 16. sm_90. */
+/* Prefetches `bytes`, a U32, of global memory from one thread; all of them must be mapped. The address and the number
+ * are multiples of 16. sm_90. */
 #define ptx_prefetch_l2_bytes(f, pointer, bytes) ptx_prefetch_bytes_at(f, pointer, bytes, PTX_HERE)
 
-/* An array of elements in shared memory, aligned to `align` bytes. All static arrays of a kernel together: at most
- * 48 KB, else use the dynamic ones, whose size the launch gives and of which there is one, aligned to 16 bytes. */
+/* Declares an array in shared memory, aligned to `align` bytes. A kernel's static arrays take at most 48 KB together.
+ * The dynamic array is larger: one per kernel, sized by the launch, aligned to 16 bytes. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, PTX_HERE)
-/* An array of each thread's own, in local memory, which is global memory behind the caches: for what is too much for
- * registers and seldom needed. At most 512 KB together. */
+/* Declares a per-thread array in local memory, which is cached global memory: for data too large for registers and
+ * rarely needed. At most 512 KB together. */
 #define ptx_local(f, element, count, align) ptx_local_at(f, element, count, align, PTX_HERE)
-/* A table of constants (count elements, by their bits) in the module's constant memory, at most 64 KB together. Fast
- * where all lanes of a warp read one element. */
+/* Defines a table of constants (count elements, by their bits) in the module's constant memory, at most 64 KB together.
+ * Fast if all lanes of a warp read one element. */
 #define ptx_const_table(f, element, count, bits) ptx_table_at(f, PTX_CONST, element, count, bits, PTX_HERE)
-/* The same in global memory, for tables of which each lane reads its own element. */
+/* Defines a table in global memory, for tables of which each lane reads its own element. */
 #define ptx_global_table(f, element, count, bits) ptx_table_at(f, PTX_GLOBAL, element, count, bits, PTX_HERE)
 
 /* ---- warps and thread blocks ------------------------------------------------------------------------------------ */
 
-/* The operations on warps need all 32 lanes to come to them together. An error where lanes of a warp may take different
- * ways: under a predicate, or in a loop, that depends on more than parameters, block numbers, the warp (tid.x / 32, or a
- * comparison of tid.x with a multiple of 32), votes and what is made of them; see ptx_warp_uniform.
+/* Warp operations need all 32 lanes to converge. The checker reports one in divergent code: under a predicate, or in a
+ * loop, that depends on more than parameters, block numbers, the warp (tid.x / 32, or a comparison of tid.x with a
+ * multiple of 32), votes and values derived from them; see ptx_warp_uniform.
  *
  * Shuffles take 32 and 64-bit values of any type; 64 bits are two shuffles and two movs. */
 #define PTX_ALL_LANES 0xffffffffu
@@ -377,12 +377,12 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_shfl_idx(f, a, lane)   ptx_shfl_at(f, PTX_OP_SHFL_IDX, a, lane, 32, PTX_HERE)  /* from that lane */
 #define ptx_shfl_up(f, a, delta)   ptx_shfl_at(f, PTX_OP_SHFL_UP, a, delta, 32, PTX_HERE)  /* lane - delta, or own */
 #define ptx_shfl_down(f, a, delta) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, 32, PTX_HERE)
-/* The same within segments of 2, 4, 8 or 16 lanes, counted from the segment's first. */
+/* Shuffle within segments of 2, 4, 8 or 16 lanes, counted from the segment's first. */
 #define ptx_shfl_xor_in(f, a, mask, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_BFLY, a, mask, lanes, PTX_HERE)
 #define ptx_shfl_idx_in(f, a, lane, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_IDX, a, lane, lanes, PTX_HERE)
 #define ptx_shfl_up_in(f, a, delta, lanes)   ptx_shfl_at(f, PTX_OP_SHFL_UP, a, delta, lanes, PTX_HERE)
 #define ptx_shfl_down_in(f, a, delta, lanes) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, lanes, PTX_HERE)
-/* The same; *in_range tells whether the source lane was in range. */
+/* Also set *in_range to whether the source lane was in range. */
 #define ptx_shfl_up_in_range(f, a, delta, in_range)                                                          \
     ptx_shfl_pred_at(f, PTX_OP_SHFL_UP_P, a, delta, 32, in_range, PTX_HERE)
 #define ptx_shfl_down_in_range(f, a, delta, in_range)                                                        \
@@ -391,15 +391,15 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_vote_any(f, p)      ptx_op2(f, PTX_OP_VOTE_ANY, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_ballot(f, p)        ptx_op2(f, PTX_OP_BALLOT, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_match_any(f, a)     ptx_op2(f, PTX_OP_MATCH_ANY, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
-#define ptx_match_all(f, a)     ptx_match_all_at(f, a, PTX_HERE) /* the predicate: all have the same value */
-/* Of the lanes in a mask only, each of which must come here. Not checked, but for a mask of all. */
+#define ptx_match_all(f, a)     ptx_match_all_at(f, a, PTX_HERE) /* the predicate: all lanes have the same value */
+/* Vote among the lanes in a mask; each of them must reach the call. Divergence is checked only for a full mask. */
 #define ptx_vote_all_mask(f, p, mask)  ptx_op2(f, PTX_OP_VOTE_ALL, p, mask, PTX_HERE)
 #define ptx_vote_any_mask(f, p, mask)  ptx_op2(f, PTX_OP_VOTE_ANY, p, mask, PTX_HERE)
 #define ptx_ballot_mask(f, p, mask)    ptx_op2(f, PTX_OP_BALLOT, p, mask, PTX_HERE)
 #define ptx_match_any_mask(f, a, mask) ptx_op2(f, PTX_OP_MATCH_ANY, a, mask, PTX_HERE)
 #define ptx_warp_barrier_mask(f, mask) ptx_effect1(f, PTX_OP_WARP_BARRIER, mask, PTX_HERE)
 #define ptx_elect(f)            ptx_elect_at(f, PTX_HERE) /* a predicate that holds in one lane; sm_90 */
-/* Over all lanes, in one instruction: U32, S32 (and, or, xor: B32 too); sm_80. */
+/* Reduces over all lanes, in one instruction: U32, S32 (and, or, xor: B32 too); sm_80. */
 #define ptx_redux_add(f, a)     ptx_op2(f, PTX_OP_REDUX_ADD, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_redux_min(f, a)     ptx_op2(f, PTX_OP_REDUX_MIN, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_redux_max(f, a)     ptx_op2(f, PTX_OP_REDUX_MAX, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
@@ -408,18 +408,18 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_redux_xor(f, a)     ptx_op2(f, PTX_OP_REDUX_XOR, a, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_activemask(f)       ptx_op0(f, PTX_OP_ACTIVEMASK, PTX_HERE)
 #define ptx_warp_barrier(f)     ptx_effect1(f, PTX_OP_WARP_BARRIER, ptx_u32(PTX_ALL_LANES), PTX_HERE)
-/* Over groups of `lanes` neighbouring lanes (2, 4, ... 32): a shuffle and an operation per step; every lane gets the
- * result. op is PTX_OP_ADD, PTX_OP_MIN, PTX_OP_MAX, PTX_OP_AND, PTX_OP_OR, ... */
+/* Reduces over groups of `lanes` neighbouring lanes (2, 4, ... 32): a shuffle and an operation per step; every lane
+ * gets the result. op is PTX_OP_ADD, PTX_OP_MIN, PTX_OP_MAX, PTX_OP_AND, PTX_OP_OR, ... */
 #define ptx_reduce_lanes(f, op, lanes, a) ptx_reduce_lanes_at(f, op, lanes, a, PTX_HERE)
 
-/* All threads of the block wait for each other, and see each other's stores to shared memory. An error where threads
- * of the block may take different ways, unless they are said not to. */
+/* Waits for all threads of the block; stores to shared memory before it are visible after it. The checker reports one
+ * in divergent code, unless ptx_uniform declares the condition uniform. */
 #define ptx_barrier(f)              ptx_effect0(f, PTX_OP_BARRIER, PTX_HERE)
 #define ptx_barrier_divergent_ok(f) ptx_effect0(f, PTX_OP_BARRIER_UNCHECKED, PTX_HERE)
 /* Barrier `id` (1-15) of `threads` threads, a multiple of 32; arrive does not wait. Not checked for divergence. */
 #define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
 #define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
-/* Tells the checker that a value is the same in all threads of the block, of the warp. Emits nothing; returns it. */
+/* Declare that a value is the same in all threads of the block, or of the warp. Emit nothing; return the value. */
 #define ptx_uniform(f, a)           ptx_uniform_at(f, a, false, PTX_HERE)
 #define ptx_warp_uniform(f, a)      ptx_uniform_at(f, a, true, PTX_HERE)
 
@@ -441,31 +441,32 @@ typedef enum KILN_AS_INT ptx_sreg {
 #define ptx_ctaid_z(f)         ptx_special(f, PTX_CTAID_Z)
 #define ptx_nctaid_x(f)        ptx_special(f, PTX_NCTAID_X)
 #define ptx_laneid(f)          ptx_special(f, PTX_LANEID)
-/* tid.x / 32: the warp in a block that is one row of threads. Two instructions. */
+/* tid.x / 32: the warp's number in a one-dimensional block. Two instructions. */
 #define ptx_warpid_x(f)        ptx_warpid_x_at(f, PTX_HERE)
 /* ctaid.x * block + tid.x as U32 (3 instructions), and as U64, for grids of 2^32 threads and more (4). */
 #define ptx_global_thread_x(f)   ptx_global_thread_x_at(f, false, PTX_HERE)
 #define ptx_global_thread_x64(f) ptx_global_thread_x_at(f, true, PTX_HERE)
-/* Threads per block along x, known when the kernel is made. */
+/* Returns the threads per block along x, known at build time. */
 uint32_t ptx_block_x(const ptx_fn *f);
-/* Whether the target is sm_80, for 80, or a newer one. A body that does not ask is the same for all targets; one that does is made
- * once for each answer. */
+/* Returns whether the target is at least this sm, such as 80. A body that does not ask is the same for all targets; one
+ * that does is emitted once for each answer. */
 bool ptx_has_sm(ptx_fn *f, uint32_t sm);
 
-/* For functions that emit parts of kernels: unless `holds`, reports the error `what` at the caller's PTX_HERE. Returns `holds`. */
+/* Reports the error `what` at the caller's PTX_HERE unless `holds`; for functions that emit parts of kernels. Returns
+ * `holds`. */
 bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line);
 
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 
-/* One instruction as PTX text, without its semicolon or a comment: $0, $1 ... stand for the results and then the operands, each at
- * least once. Types are not checked against the instruction; the results may differ between lanes (ptx_warp_uniform).
- * Each use is recorded with the kernel. */
+/* Emits one instruction as PTX text, without its semicolon or a comment: $0, $1 ... stand for the results and then the
+ * operands, each at least once. Types are not checked against the instruction; the results may differ between lanes
+ * (ptx_warp_uniform). Each use is recorded with the kernel. */
 typedef struct ptx_raw_form {
     const char *text; /* "mul24.lo.u32 $0, $1, $2" */
     uint16_t sm;      /* the lowest target, 90, and below the kind, 0 or 'a' or 'f' */
     char kind;
     uint16_t version; /* the lowest .version times 10 */
-    bool whole_warp;  /* needs all lanes to come to it together */
+    bool whole_warp;  /* needs all lanes to converge */
 } ptx_raw_form;
 #define ptx_raw(f, form, results, types, out, operands, values)                                              \
     ptx_raw_at(f, form, results, types, out, operands, values, PTX_HERE)

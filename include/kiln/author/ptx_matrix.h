@@ -1,8 +1,9 @@
 /* The PTX builder's matrix products: mma, and the loads and stores that go with it. Part of kiln/author/ptx.h.
  *
- * A warp multiplies small matrices that lie spread over its lanes: D = A*B + C, A of m rows and k columns, B k by n, C
- * and D m by n. Each lane holds a few registers of each, its fragments. With g = lane / 4, t = lane % 4, and p elements
- * in a register (8 of 4 bits, 4 of 8, 2 of 16, 1 of 32 or 64), element i, counted from the low bits, of register r is
+ * A warp multiplies small matrices that are distributed over its lanes: D = A*B + C, A of m rows and k columns, B k by
+ * n, C and D m by n. Each lane holds a few registers of each, its fragments. With g = lane / 4, t = lane % 4, and p
+ * elements in a register (8 of 4 bits, 4 of 8, 2 of 16, 1 of 32 or 64), element i, counted from the low bits, of
+ * register r is
  *
  *     A   row g + 8*(r % 2)     column t*p + 4*p*(r / 2) + i     m = 16
  *     A   row g                 column t*p + i                   m = 8, one register
@@ -20,12 +21,12 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* A reference card keeps the columns that a person drew. */
+/* The columns of this reference card are aligned by hand. */
 /* clang-format off */
 
-/* Shape, type of A and B (of each, where they differ), type of the sums. In registers: f16 as F16X2, bf16 as BF16X2, 8
- * and 4-bit integers, e4m3, e5m2 and tf32 as B32, the first element lowest; sums as F32, S32, F64 or F16X2. B32 is
- * taken for any of 32 bits. Beside each what it needs. */
+/* Shape, type of A and B (of each, if they differ), type of the sums. In registers: f16 as F16X2, bf16 as BF16X2, 8 and
+ * 4-bit integers, e4m3, e5m2 and tf32 as B32, the first element lowest; sums as F32, S32, F64 or F16X2. B32 is accepted
+ * for any 32-bit type. The comment beside each gives its requirement. */
 typedef enum KILN_AS_INT ptx_mma_shape {
     PTX_MMA_M16N8K8_F16_F32, PTX_MMA_M16N8K8_F16_F16,                                                  /* sm_75 */
     PTX_MMA_M16N8K16_F16_F32, PTX_MMA_M16N8K16_F16_F16,                                                /* sm_80 */
@@ -43,7 +44,7 @@ typedef enum KILN_AS_INT ptx_mma_shape {
     PTX_MMA_SHAPE_COUNT
 } ptx_mma_shape;
 
-/* What a shape takes: its sizes, and per lane the registers of A, B, and C and D, with their types. */
+/* What a shape takes: m, n and k, and per lane the registers of A, B, and C and D, with their types. */
 typedef struct ptx_mma_info {
     int m, n, k;
     int a_count, b_count, c_count;
@@ -51,7 +52,7 @@ typedef struct ptx_mma_info {
 } ptx_mma_info;
 ptx_mma_info ptx_mma_describe(ptx_mma_shape shape);
 
-/* Where the element of a fragment lies, by the table above; i counts through the lane's registers. */
+/* Position of a fragment's element in its matrix, by the table above; i counts through the lane's registers. */
 typedef struct ptx_element {
     int row, column;
 } ptx_element;
@@ -59,25 +60,25 @@ ptx_element ptx_mma_a(ptx_mma_shape shape, int lane, int i);
 ptx_element ptx_mma_b(ptx_mma_shape shape, int lane, int i);
 ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i);
 
-/* d = a*b + c; as many values as ptx_mma_describe says. d may be c itself: then they are variables, and the product is
- * added in place. Sums of f16, bf16 and tf32 are not exact f32 sums: products are aligned and cut off. */
+/* Computes d = a*b + c; ptx_mma_describe gives the number of values. d may be c itself, if these are variables: the
+ * product is added in place. Sums of f16, bf16 and tf32 are not exact f32 sums: products are aligned and truncated. */
 #define ptx_mma(f, shape, d, a, b, c)  ptx_mma_at(f, shape, d, a, b, c, PTX_HERE)
 #define ptx_mma_to(f, shape, sums, a, b) ptx_mma_at(f, shape, sums, a, b, sums, PTX_HERE)
 void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[], const ptx_val c[],
                 const char *file, int line);
 
-/* 1, 2 or 4 matrices of 8 rows of 16 bytes, out of shared memory: lane 8*i + j points to row j of matrix i (below sm_80
- * all 32 lanes must point to memory that exists), at a multiple of 16. In each lane out[i] are the elements 2*t and
- * 2*t + 1, of 16 bits, of row g of matrix i: a register of A, or of B where memory holds its columns. Their type: F16X2
- * and BF16X2 for elements of F16 and BF16, else B32. _trans: of column g, for a B whose rows memory holds. */
+/* Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: lane 8*i + j points to row j of matrix i (below
+ * sm_80 all 32 lanes must point to valid memory), at a multiple of 16. In each lane out[i] holds the 16-bit elements
+ * 2*t and 2*t + 1 of row g of matrix i: a register of A, or of B if memory holds B's columns. The type is F16X2 or
+ * BF16X2 for elements of F16 or BF16, else B32. _trans reads column g, for a B whose rows are in memory. */
 #define ptx_ldmatrix(f, count, out, pointer)        ptx_ldmatrix_at(f, PTX_OP_LDMATRIX, count, out, pointer, PTX_HERE)
 #define ptx_ldmatrix_trans(f, count, out, pointer)                                                           \
     ptx_ldmatrix_at(f, PTX_OP_LDMATRIX_TRANS, count, out, pointer, PTX_HERE)
-/* The way back, for 32-bit values; sm_90. */
+/* Stores matrices in the same layout, for 32-bit values; sm_90. */
 #define ptx_stmatrix(f, count, pointer, values)     ptx_stmatrix_at(f, PTX_OP_STMATRIX, count, pointer, values, PTX_HERE)
 #define ptx_stmatrix_trans(f, count, pointer, values)                                                        \
     ptx_stmatrix_at(f, PTX_OP_STMATRIX_TRANS, count, pointer, values, PTX_HERE)
-/* An 8 by 8 matrix of 16-bit elements turned over within the warp. */
+/* Transposes an 8 by 8 matrix of 16-bit elements within the warp. */
 #define ptx_movmatrix_trans(f, a)                   ptx_op1(f, PTX_OP_MOVMATRIX, a, PTX_HERE)
 
 /* clang-format on */

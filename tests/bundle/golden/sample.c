@@ -36,7 +36,7 @@ static double larger(double a, double b)
 static const char axpy_name[] = "axpy";
 
 #define STRUCT sample_axpy_args
-_Static_assert(sizeof(STRUCT) == 32 AT(n, 0) AT(a, 8) AT(x, 16) AT(y, 24), "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 32 AT(n, 0) AT(a, 8) AT(x, 16) AT(y, 24), "differs from the manifest");
 #undef STRUCT
 
 static const char axpy_pointers_texts[] =
@@ -72,7 +72,7 @@ static kiln_status axpy_extents_1(kiln_loader *loader, const sample_axpy_args *a
 
 static const char axpy_sizes_1[] = "0:n:u64";
 
-/* What every variant asks of its arguments. */
+/* The checks that every variant makes. */
 static kiln_status check_axpy(kiln_loader *loader, const sample_axpy_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, axpy_name);
@@ -243,12 +243,12 @@ static const char blend_name[] = "blend";
 
 #define STRUCT sample_blend_args
 _Static_assert(sizeof(STRUCT) == 72 AT(x, 0) AT(y, 8) AT(limit, 16) AT(norm, 24) AT(factor, 32) AT(rows, 40)
-    AT(stride, 48) AT(type, 56) AT(acc, 60) AT(width, 64) AT(clamp, 68), "not as the manifest says");
+    AT(stride, 48) AT(type, 56) AT(acc, 60) AT(width, 64) AT(clamp, 68), "differs from the manifest");
 #undef STRUCT
 
 #define STRUCT sample_blend_one_args
 _Static_assert(sizeof(STRUCT) == 48 AT(x, 0) AT(y, 8) AT(copies, 16) AT(factor, 24) AT(type, 32) AT(acc, 36)
-    AT(width, 40) AT(clamp, 44), "not as the manifest says");
+    AT(width, 40) AT(clamp, 44), "differs from the manifest");
 #undef STRUCT
 
 static const char blend_pointers_texts[] =
@@ -386,7 +386,7 @@ static const char blend_sizes_1[] = "4:rows:u32 5:stride:u64";
 
 static const char blend_sizes_2[] = "5:rows:u32 6:stride:u64";
 
-/* What every variant asks of its arguments. */
+/* The checks that every variant makes. */
 static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, blend_name);
@@ -405,7 +405,7 @@ static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
     return kiln_check_pointers(loader, blend_name, &blend_pointers, a, 0x1u | (a->stride != 0 ? 0x2u : 0));
 }
 
-/* What one variant's function does; the numbers and the text say what the variant has. */
+/* Launches one variant; the numbers and the text are its contract. */
 static kiln_status call_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *a,
                               const kiln_kernel *kernel, uint32_t its_type, uint32_t its_acc,
                               uint32_t its_width, uint32_t its_clamp, const char *has)
@@ -1860,7 +1860,7 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .min_shared_bytes = 256,
 };
 
-/* Every variant that has what the caller names, and how long it would take. */
+/* Every variant of the caller's contract, with its estimate. */
 static void consider_blend(kiln_choice *c, const sample_blend_args *args)
 {
     const kiln_device device = c->loader->device;
@@ -2035,7 +2035,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
     }
 }
 
-/* Which of the caller's values no variant has beside the others. */
+/* Fails, and names the first value that differs from the nearest choice. */
 __attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, const sample_blend_args *args)
 {
     static const uint32_t choices[][4] = {
@@ -2046,13 +2046,13 @@ __attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, con
         {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 64, 1},
     };
     static const char type_differs[] =
-        "type differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+        "type differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination";
     static const char acc_differs[] =
-        "acc differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+        "acc differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination";
     static const char width_differs[] =
-        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination";
     static const char clamp_differs[] =
-        "clamp differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+        "clamp differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not every combination";
     static const char *const details[] = {type_differs, acc_differs, width_differs, clamp_differs};
     sample_blend_args a = *args;
     if (a.type == 0)
@@ -2066,7 +2066,7 @@ __attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, con
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, details[at]);
 }
 
-/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+/* Picks the variant for these arguments on this device; if none serves them, one whose launch reports why. */
 static kiln_status choose_blend(kiln_loader *loader, const sample_blend_args *args,
                                 const kiln_kernel **kernel)
 {
@@ -2157,7 +2157,7 @@ static const char parts_name[] = "parts";
 
 #define STRUCT sample_parts_args
 _Static_assert(sizeof(STRUCT) == 32 AT(n, 0) AT(workspace, 8) AT(tile_counters, 16) AT(workspace_size, 24),
-    "not as the manifest says");
+    "differs from the manifest");
 #undef STRUCT
 
 static const char parts_pointers_1_texts[] =
@@ -2193,7 +2193,7 @@ static kiln_status parts_extents_1(kiln_loader *loader, const sample_parts_args 
 
 static const char parts_sizes_1[] = "0:n:u64 3:workspace_size:u64";
 
-/* What every variant asks of its arguments. */
+/* The checks that every variant makes. */
 static kiln_status rules_parts(kiln_loader *loader, const sample_parts_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, parts_name);
@@ -2295,7 +2295,7 @@ const kiln_kernel sample_parts_2_kernel = {
     .slot = 10,
 };
 
-/* Every variant that has what the caller names, and how long it would take. */
+/* Every variant of the caller's contract, with its estimate. */
 static void consider_parts(kiln_choice *c, const sample_parts_args *args)
 {
     const kiln_device device = c->loader->device;
@@ -2307,7 +2307,7 @@ static void consider_parts(kiln_choice *c, const sample_parts_args *args)
     }
 }
 
-/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+/* Picks the variant for these arguments on this device; if none serves them, one whose launch reports why. */
 static kiln_status choose_parts(kiln_loader *loader, const sample_parts_args *args,
                                 const kiln_kernel **kernel)
 {
@@ -2365,7 +2365,7 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
-/* The bytes that this kernel takes; null: the most of any that has what the caller names. */
+/* Raises the bytes to this kernel's need; null: to the largest need in the caller's contract. */
 static void need_parts(const kiln_kernel *kernel, const sample_parts_args *args, uint64_t *workspace_bytes,
                        uint64_t *counter_bytes)
 {
@@ -2435,42 +2435,42 @@ _Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8 AT(library, 0) AT(
     AT(device_primary_ctx_retain, 112) AT(device_primary_ctx_release, 120) AT(ctx_set_current, 128)
     AT(ctx_synchronize, 136) AT(mem_alloc, 144) AT(mem_free, 152) AT(memcpy_htod, 160) AT(memcpy_dtoh, 168)
     AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200),
-    "not as the manifest says");
+    "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_options
 _Static_assert(sizeof(STRUCT) == 80 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
     AT(check_image, 16) AT(log, 24) AT(log_bytes, 32) AT(scratch, 40) AT(scratch_bytes, 48) AT(ptx_only, 56)
-    AT(overlap_launches, 60) AT(launch_hook, 64) AT(launch_hook_context, 72), "not as the manifest says");
+    AT(overlap_launches, 60) AT(launch_hook, 64) AT(launch_hook_context, 72), "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_error
 _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(status, 0) AT(driver_result, 4) AT(subject, 8)
-    AT(detail, 16) AT(needed, 24) AT(present, 28) AT(log_bytes, 32), "not as the manifest says");
+    AT(detail, 16) AT(needed, 24) AT(present, 28) AT(log_bytes, 32), "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_launch_event
 _Static_assert(sizeof(STRUCT) == 56 && _Alignof(STRUCT) == 8 AT(kernel, 0) AT(params, 8) AT(stream, 16)
     AT(grid, 24) AT(block, 32) AT(shared_bytes, 40) AT(is_after, 44) AT(driver_result, 48),
-    "not as the manifest says");
+    "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_candidate
 _Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8 AT(kernel, 0) AT(cycles, 8) AT(why_not, 16),
-    "not as the manifest says");
+    "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_bundle
 _Static_assert(sizeof(STRUCT) == 72 && _Alignof(STRUCT) == 8 AT(layout_version, 0) AT(kernel_count, 4)
-    AT(slot_count, 12) AT(scratch_bytes, 16), "not as the manifest says");
+    AT(slot_count, 12) AT(scratch_bytes, 16), "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_kernel
 _Static_assert(sizeof(STRUCT) == 104 && _Alignof(STRUCT) == 8 AT(key, 0) AT(id, 8) AT(sizes, 56),
-    "not as the manifest says");
+    "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_index_family
-_Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20), "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20), "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_slot
-_Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_loader
-_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 
 const kiln_bundle sample_bundle = {
@@ -2480,7 +2480,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0xbc1d9656;
+const uint32_t sample_manifest_crc = 0x2f13dbd8;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,
@@ -2496,7 +2496,7 @@ static const kiln_kernel *const kernels[] = {
     &sample_parts_2_kernel,
 };
 
-/* The place of a kernel, from 1, by key & mask; 0 is free. */
+/* A kernel's index, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
     0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 11, 1, 4, 6,
@@ -2527,7 +2527,7 @@ static kiln_status index_parts_pick(kiln_loader *loader, const void *args, const
     return sample_parts_pick(loader, args, kernel);
 }
 
-/* Families by name, and what numbers of argument structs stand for. */
+/* Families by name, and the words of numbers in argument structs. */
 static const char texts[] =
     "axpy\0" "type\0" "f32\0" "f16\0" "f64\0" "acc\0" "width\0" "clamp\0"
     "blend\0" "parts\0";

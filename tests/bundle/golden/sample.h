@@ -9,29 +9,29 @@
  *     kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, NULL);
  *     (then the call in a family's comment)
  *
- * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses,
- * aligned to an element's size or to what a comment says; one to an array that has no elements in this
- * call may be null. The shape is that of an array without gaps where strides say how it lies. workspace
- * and tile_counters are left 0, or as large as ..._workspace says. What a kernel writes must not overlap
- * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
+ * A function checks its arguments, loads its kernel on first use, and launches it on the stream; it does
+ * not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses, aligned
+ * to an element's size or as a comment states; a pointer to an array without elements in this call may be
+ * null. Where arguments give strides, the shape is that of a contiguous array. Leave workspace and
+ * tile_counters 0, or make them as large as ..._workspace returns. Arrays that a kernel writes must not
+ * overlap its other arguments. With any status except KILN_OK nothing was launched: NULL_POINTER,
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels, for the arguments and the device, and launches that;
- * NO_VARIANT when the bundle has none. The function named ..._pick checks the same and tells which one, or
- * the status that the call would return, and loads and launches nothing: `*kernel` is null when there is
- * nothing to do, and with any status but KILN_OK. ..._candidates tells why: each variant that has what the
- * arguments name, in the configuration's order. The first `capacity` are written to the list, which may be
- * null where that is 0; count gets how many there are. Another kernel is forced by its own function, or by
- * kernel->launch(loader, stream, &args).
+ * A family's function picks one of its kernels, for the arguments and the device, and launches it;
+ * NO_VARIANT if the bundle has none. ..._pick makes the same checks and gives that kernel, or the status
+ * that the call would return; it loads and launches nothing. `*kernel` is null if there is nothing to do,
+ * and with any status except KILN_OK. ..._candidates explains the pick: it lists each variant of the
+ * arguments' contract, in the configuration's order. It writes the first `capacity` of them to the list,
+ * which may be null if that is 0, and their number to count. To force another kernel, call its own
+ * function, or kernel->launch(loader, stream, &args).
  *
- * In the function of a single variant 0 stands for the variant's own value of each parameter; another
- * value is NO_VARIANT.
+ * In the function of a single variant 0 means the variant's own value of each parameter; another value is
+ * NO_VARIANT.
  *
- * A program that calls functions of single variants only, and is compiled with -ffunction-sections
- * -fdata-sections and linked with -Wl,--gc-sections, carries those kernels only. A family's function
- * carries all of the family, the index all of the bundle. */
+ * A program that calls only functions of single variants, and is compiled with -ffunction-sections
+ * -fdata-sections and linked with -Wl,--gc-sections, contains only those kernels. A family's function
+ * links all kernels of the family, the index all kernels of the bundle. */
 #ifndef SAMPLE_GENERATED_H
 #define SAMPLE_GENERATED_H
 
@@ -68,7 +68,7 @@ typedef struct sample_axpy_args {
 extern const kiln_kernel sample_axpy_kernel;
 kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args *args);
 
-/* blend: y = factor*x, row by row. Source: nobody's paper.
+/* blend: y = factor*x, row by row. Source: no paper.
  * Accuracy: an element of y is within 2^-24 of its magnitude, for factors from 2^-100 to 2^100; norm is
  * exact.
  * When rows == 0 there is nothing to do: KILN_OK without a launch.
@@ -85,8 +85,8 @@ typedef struct sample_blend_args {
     CUdeviceptr y;     /* out, type[rows, stride], aligned to 16 bytes: result */
     CUdeviceptr limit; /* in, f32[rows], only when clamp: the most that a row's elements may be */
     CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to select(strategy == wide, 16,
-                        * 4) bytes, 4 to 16: norms of pairs of rows, which nobody needs unless they check
-                        * that long comments are wrapped well */
+                        * 4) bytes, 4 to 16: norms of pairs of rows, which are only there to check that
+                        * long comments are wrapped well */
     double factor;     /* acc, passed as double: multiplies x */
     uint32_t rows;     /* rows */
     uint64_t stride;   /* elements from one row to the next */
@@ -96,7 +96,7 @@ typedef struct sample_blend_args {
     uint32_t clamp;    /* whether rows have limits; 0 or 1 */
 } sample_blend_args;
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: sample_blend_pick(&loader, &args, &kernel);  C++: sample_blend_pick(&loader, args, &kernel); */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
 /* Why that one.
@@ -105,7 +105,7 @@ kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args
 kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
-/* sample_blend_one: a row by itself. Else like sample_blend.
+/* sample_blend_one: a row by itself. Otherwise like sample_blend.
  * C: sample_blend_one_args args = {0};  C++: sample_blend_one_args args = {};
  * Both: args.x = x; args.y = y; args.copies = copies; args.factor = factor;
  * args.type = SAMPLE_BLEND_TYPE_F32; args.acc = SAMPLE_BLEND_ACC_F32; args.width = 64;
@@ -183,7 +183,7 @@ typedef struct sample_parts_args {
     uint64_t workspace_size;   /* numbers that workspace holds */
 } sample_parts_args;
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
-/* Which kernel it would launch.
+/* Returns the kernel that it would launch.
  * C: sample_parts_pick(&loader, &args, &kernel);  C++: sample_parts_pick(&loader, args, &kernel); */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
 /* Why that one.
@@ -191,13 +191,13 @@ kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args
  * C++: sample_parts_candidates(&loader, args, list, 8, &count); */
 kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
+/* Bytes of workspace and tile_counters for the variant that is picked if both are large enough; pointers
+ * need not be set.
  * C: sample_parts_workspace(&loader, &args, &bytes, &counters);
  * C++: sample_parts_workspace(&loader, args, &bytes, &counters); */
 kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args *args,
                                    uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
+/* Bytes that are enough for every variant, at these and all smaller sizes.
  * C: sample_parts_workspace_max(&loader, &args, &bytes, &counters);
  * C++: sample_parts_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args *args,

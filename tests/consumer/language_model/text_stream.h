@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Zeroed but for `out`. */
+/* Zeroed except `out`. */
 typedef struct text_stream {
     FILE *out; /* the caller's */
     unsigned char held[4];

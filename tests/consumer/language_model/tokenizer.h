@@ -17,7 +17,7 @@ void tokenizer_close(tokenizer *tokenizer);
 /* Tokens have the numbers 0 to this - 1. */
 uint32_t tokenizer_size(const tokenizer *tokenizer);
 
-/* At most this many tokens come of a text of so many bytes: the tokens of three bytes for each invalid one, and BOS and EOS. */
+/* At most this many tokens come from a text of this many bytes: the tokens of three bytes for each invalid one, and BOS and EOS. */
 #define TOKENIZER_MOST_TOKENS(text_bytes) (3 * (size_t)(text_bytes) + 2)
 
 /* The tokens of `text`, which need not be valid UTF-8: what is not becomes U+FFFD. The texts of control and user-defined

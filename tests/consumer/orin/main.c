@@ -13,7 +13,7 @@ enum { REPLAYED = 3 };
 static const sizes small = {.width = 256, .hidden = 512, .q_heads = 16, .context = 64};
 static const sizes full = {.width = 4096, .hidden = 14336, .q_heads = 32, .context = 2048};
 
-/* The numbers of the token at this position, and a random embedding in front of the first layer. */
+/* The numbers of the token at this position, and a random embedding before the first layer. */
 static bool begin_token(const model *m, device *d, uint32_t position, token *now)
 {
     uint64_t random = position;

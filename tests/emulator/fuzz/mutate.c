@@ -79,7 +79,7 @@ static size_t random_word(const char *words, unsigned *seed, char out[64])
     return size;
 }
 
-/* Another word of a family that has this one; 0: none has it. */
+/* Another word of a family that has this one; 0: there is none. */
 static size_t relative_of(const char *word, size_t size, unsigned *seed, char out[64])
 {
     unsigned seen = 0;

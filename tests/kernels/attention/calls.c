@@ -69,7 +69,7 @@ static void judge_at(bool is_right, const char *what, uint32_t seq_len, kiln_sta
     launched.count = 0;
 }
 
-/* Right in all rows, and nothing behind them touched. */
+/* Right in all rows, and nothing after them touched. */
 static void check_values(uint32_t seq_len)
 {
     static float out[NUMBERS];
@@ -226,7 +226,7 @@ static size_t row_size(const trial *t, uint32_t heads)
     return heads * t->dim * element_size(t);
 }
 
-/* Of K and V. */
+/* Elements of a row of K and V. */
 static size_t kv_row_size(const trial *t)
 {
     return t->kv ? (size_t)KV_HEADS * t->dim : row_size(t, KV_HEADS);

@@ -28,7 +28,7 @@ static const size_t sizes[] = {2, 2, 4, 8};
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* Of a number from 2^-14 on. */
+/* Decodes an element from 2^-14 on. */
 static double decode(element type, const void *from, size_t i)
 {
     uint16_t half;
@@ -79,7 +79,7 @@ typedef struct long_case {
 
 static unsigned char q[MOST_DIM * 8], v[MOST_DIM * 8], out[MOST_DIM * 8];
 
-/* Of key j. The first 100 keys are lowest, so that the weights of those behind them are beside 1; each 3000 more are above
+/* The score of key j. The first 100 keys are lowest, so that the weights of later ones are beside 1; each 3000 more are above
  * those before them. */
 static double score_of(const long_case *c, uint32_t j)
 {

@@ -36,7 +36,7 @@ static size_t size_of(uint32_t type)
     return type == TYPE(F64) ? 8 : type == TYPE(F32) ? 4 : 2;
 }
 
-/* Of f16: numbers whose f32 has zeros behind ten bits, in [2^-14, 2). */
+/* Stores x; for f16, numbers whose f32 has zeros after ten bits, in [2^-14, 2). */
 static void put(uint32_t type, bytes *to, size_t i, float x)
 {
     uint32_t word;
@@ -82,7 +82,7 @@ static bytes *make(const trial *t, uint32_t rows, uint32_t seed)
     return data;
 }
 
-/* Of every row of O and of the logarithms. */
+/* Every row of O and the logarithms. */
 typedef struct results {
     bytes *out, *lse;
 } results;

@@ -3,7 +3,7 @@
 
 usage: check_q8.py PROFILE MANIFEST WORD...    (of the variants whose id holds a word)
 
-The quantiser moves each byte of x, codes and scales once, by whole sectors. A product reads each byte of the weights once, but
+The quantiser moves each byte of x, codes and scales once, by whole sectors. A product reads each byte of the weights once, except
 for sectors that two of its stages share, and codes and scales of x once per thread block.
 """
 import pathlib

@@ -1,4 +1,4 @@
-/* linear's launches that overlap: three in a chain, each of which reads what the one in front of it writes, and the last of
+/* linear's launches that overlap: three in a chain, each of which reads what the preceding one writes, and the last of
  * which writes what that one reads. Under all checks, and with the bits of launches that do not overlap.
  *
  * usage: linear_overlap DRIVER, on sm_90 or newer

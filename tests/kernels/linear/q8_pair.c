@@ -84,7 +84,7 @@ static double value_of(const gguf_format *format, const unsigned char *row, unsi
     return product + minimum;
 }
 
-/* Of the documented bound, with k_warps 2 or 4 and a norm of one trip. */
+/* Checks the documented bound, with k_warps 2 or 4 and a norm of one trip. */
 static bool is_right(const gguf_format *format, const unsigned char *w, const float *out, bool has_norm)
 {
     const double chain = 32 * K / 256.0 + 4, norm = has_norm ? 0x1p-22 + (17 / 2.0 + 4) * 0x1p-24 : 0;

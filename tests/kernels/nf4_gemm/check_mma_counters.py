@@ -24,7 +24,7 @@ def tiles(count):
 
 
 def shared_parts(count):
-    """Of the tiles that several thread blocks share where each has a stretch of all tiles' quantised blocks."""
+    """The tiles that several thread blocks share if each has a stretch of all tiles' quantised blocks."""
     rows, columns, _ = tiles(count)
     blocks = count.args["k"] // 64
     each, parts = -(-rows * columns * blocks // count.blocks), 0

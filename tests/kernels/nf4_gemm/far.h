@@ -50,7 +50,7 @@ static inline void fill(void *to, size_t count, size_t bytes, unsigned seed)
     }
 }
 
-/* Memory of so many columns, which end with these bytes each. */
+/* Memory of this many columns, which end with these bytes each. */
 static inline CUdeviceptr upload_ends(uint64_t columns, uint64_t column_bytes, const void *from,
                                       uint64_t bytes)
 {

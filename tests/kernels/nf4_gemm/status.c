@@ -23,7 +23,7 @@ static kiln_status call(const arguments *a)
     return sample_nf4_gemm(&loader, NULL, a);
 }
 
-/* The call that is right but for what is said. */
+/* The call that is right except for the change. */
 #define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \
@@ -98,7 +98,7 @@ static void try_dispatch(arguments a, bool has_aligned)
     is_dry = false;
 }
 
-/* Rows of C that lie apart are those that lie together, and what is between them stays as it is. */
+/* Rows of C that lie apart are those that lie together, and the gaps between them are unchanged. */
 static void try_strided(arguments a, unsigned type, size_t bytes)
 {
     enum { GAP = 3, FILLER = 0x5a };

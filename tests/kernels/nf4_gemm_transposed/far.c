@@ -4,7 +4,7 @@
  *     nf4_gemm_transposed_far DRIVER
  *
  * Of each strategy the kernels for f16, which has the most elements to a byte; not those with parts of n, of whose thread
- * blocks more than one make the last tile, nor those that are told that scales are normal: they find memory as others do.
+ * blocks more than one make the last tile, nor those whose callers promise normal scales: they find memory as others do.
  * Nor for A's elements, over the longest sum, the tile of 64 rows, which finds them as that of 16 does.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */

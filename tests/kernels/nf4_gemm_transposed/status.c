@@ -22,7 +22,7 @@ static kiln_status call(const arguments *a)
     return sample_nf4_gemm_transposed(&loader, NULL, a);
 }
 
-/* The call that is right but for what is said. */
+/* The call that is right except for the change. */
 #define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \

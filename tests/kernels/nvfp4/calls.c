@@ -30,7 +30,7 @@ typedef sample_nvfp4_gemv_args call;
 static CUdeviceptr at[5];
 static unsigned char a[MOST_BYTES], sfa[MOST_BYTES], b[MOST_BYTES], sfb[MOST_BYTES], out[MOST_BYTES];
 
-/* Of a call. */
+/* Judges a call. */
 static void judge_call(bool is_right, const char *what, const call *c, kiln_status status)
 {
     judge(is_right, what, status);
@@ -182,7 +182,7 @@ static void try_nan(unsigned char scale)
 /* The shapes that published kernels split over several streams: here one launch has warps enough. */
 static void try_filling(void)
 {
-    enum { WARPS = 6 }; /* for each multiprocessor: at 4 KB of each on the way, enough to keep memory busy */
+    enum { WARPS = 6 }; /* for each multiprocessor: at 4 KB each in flight, enough to keep memory busy */
     static const unsigned shapes[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}}, ls[] = {1, 4, 8};
     is_dry = true;
     for (unsigned i = 0; i < 9; i++) {

@@ -36,7 +36,7 @@ def judge_quantiser(count):
 
 
 def rows_taken(count, is_tiled):
-    """Of the first thread blocks, whose shares are alike, or of all."""
+    """Counts of the first thread blocks, whose shares are alike, or of all."""
     m, rows = count.args["m"], int(count.params["rows"])
     if count.part == 1:
         return m * count.args["l"]

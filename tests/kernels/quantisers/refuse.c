@@ -28,7 +28,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
     set(memory, POISON, MEMORY_BYTES);
 }
 
-/* The call that is right but for what is said. */
+/* The call that is right except for the change. */
 #define TRY(entry, good, change, expected)                                                                   \
     do {                                                                                                     \
         sample_##entry##_args a = good;                                                                \

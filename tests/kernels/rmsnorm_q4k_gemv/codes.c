@@ -84,7 +84,7 @@ static kiln_status multiply(const kiln_kernel *kernel, const buffers *b, uint32_
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Of one block: what came out for what went in. `off`: how far quotients may be from the exact ones,
+/* Judges one block: its output for its input. `off`: how far quotients may be from the exact ones,
  * relatively; `rounding`, how far y from code times scale. */
 static bool is_block_right(const float *out, const double *h, bool has_norm)
 {

@@ -15,7 +15,7 @@ enum { ELEMENT_TYPES = 16, K = 512, BLOCKS = K / 256, BLOCK_BYTES = 144, ROWS = 
 
 static const double gamma_of_first = 2;
 
-/* Of the documented bound all but y's rounding, with L <= 42 and L_n = 17: the sum of magnitudes is the product itself, and
+/* The documented bound without y's rounding, with L <= 42 and L_n = 17: the sum of magnitudes is the product itself, and
  * with q8 the code of the largest element is exact. */
 #define OTHERS ((4 + 17 / 2.0 + 3 + 42 + 6) * 0x1p-24)
 

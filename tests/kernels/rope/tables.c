@@ -168,7 +168,7 @@ enum {
 
 static const int32_t pages[PAGES] = {2, 0, 3, -1};
 
-/* Of a number that f16 has, and normal, or 0. */
+/* Converts a normal number that f16 has, or 0. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;

@@ -21,7 +21,7 @@ static inline size_t pack(void *frame, size_t capacity, const void *text, size_t
     return packed;
 }
 
-/* The scratch of a bundle whose largest image has so many bytes. */
+/* The scratch of a bundle whose largest image has this many bytes. */
 #define SCRATCH_BYTES(bytes) (KILN_ZSTD_CONTEXT_BYTES + ((bytes) | 15) + 1)
 
 #endif

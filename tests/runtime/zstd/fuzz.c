@@ -18,10 +18,10 @@ static size_t page;
 static char *frame_end, *scratch_end;
 static char expected[MOST_BYTES];
 
-/* libzstd.a does not tell libFuzzer where it went: what it says of a frame is told in its place. */
+/* libzstd.a does not tell libFuzzer its coverage: its results stand in for that. */
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t reached[ZSTD_error_maxCode + 18];
 
-/* The end of so many bytes, with a page behind them that nothing may touch. */
+/* The end of this many bytes, before a page that nothing may touch. */
 static char *end_of_guarded(size_t bytes)
 {
     const size_t whole = (bytes + page - 1) / page * page;

@@ -65,7 +65,7 @@ static void expand(void)
     status = kiln_zstd(&image, scratch, sizeof scratch);
 }
 
-/* Of a stack of its own, how much of the paint is gone. */
+/* The bytes of a painted stack that a function overwrites. */
 static size_t stack_bytes(void (*function)(void))
 {
     memset(stack, PAINT, sizeof stack);

@@ -43,7 +43,7 @@ bool emu_read_checks(unsigned *checks)
         if (!add_checks(word, checks))
             wrong = "is not one of memory, init, race, sync, same, all, none";
         else if (emu_text_is(word, "none") && word.size != strlen(text))
-            wrong = "stands alone or not at all";
+            wrong = "must be the only word";
         if (wrong) {
             fprintf(stderr, "kiln emulator: KILN_EMU_CHECK=%s: '%.*s' %s\n", text, EMU_TEXT(word), wrong);
             return false;

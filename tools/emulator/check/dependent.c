@@ -7,7 +7,7 @@
 
    And a thread block of which no thread waits: the launch may then end before the one before it has, so that the next one,
    which waits for this one alone, overlaps with both. A wait orders the thread that executes it; what others of its block
-   learn through a barrier does not count. Which launches may still run is said in driver/work.c. */
+   learn through a barrier does not count. Which launches may still run: see driver/work.c. */
 #include "check.h"
 
 #include <stdio.h>

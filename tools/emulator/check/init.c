@@ -290,7 +290,7 @@ static void mark_written(emu_allocation *a, uint64_t offset, uint64_t bytes, boo
         mark_byte(&a->written[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
         offset += n;
     }
-    if (end - offset >= MANY_BYTES) { /* of a copy or fill: nobody else marks these */
+    if (end - offset >= MANY_BYTES) { /* of a copy or fill: no one else marks these */
         memset(&a->written[offset / 8], is_written ? 0xff : 0, (end - offset) / 8);
         offset += (end - offset) & ~(uint64_t)7;
     }
@@ -438,7 +438,7 @@ static void define_loaded(emu_warp *w, uint32_t arg, uint32_t mask, uint32_t lan
         *to = (*to & ~mask) | (mask & lanes);
 }
 
-/* Nobody watches .const and .param. */
+/* No observer watches .const and .param. */
 static void load_constant(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     unsigned count = op->mods.count > 1 ? op->mods.count : 1;

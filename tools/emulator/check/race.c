@@ -38,7 +38,7 @@ typedef struct race_record {
     uint32_t block;
     uint32_t time, step; /* 0: none; which access of the block */
     uint32_t lanes;
-    uint32_t pending; /* lanes whose copy is on its way: ordered with nothing that comes */
+    uint32_t pending; /* lanes whose copy is in flight: ordered with nothing that comes */
     uint32_t at;
     uint8_t clock, bytes, flags;
     bool is_mixed; /* of reads: not all lanes read the same bytes */
@@ -328,7 +328,7 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
     return (uint64_t)(uintptr_t)b->shared + shared;
 }
 
-/* Of an mbarrier two, at addresses beside its own, which is a multiple of 8. */
+/* An mbarrier's two sync objects, at addresses next to its own, which is a multiple of 8. */
 static sync_object *arrivals_at(emu_block *b, uint64_t at)
 {
     return sync_object_at(b->launch, at + 1, b->race->run);

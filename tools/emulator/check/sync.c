@@ -1,5 +1,5 @@
-/* Barriers and warp-level operations whose rules on participation are broken (ISA 9.7.13). An aligned barrier is said to be
-   executed by all threads of the block or, with a thread count, of each warp that comes: those that have exited without it
+/* Barriers and warp-level operations whose rules on participation are broken (ISA 9.7.13). The program promises that an aligned barrier
+   is executed by all threads of the block or, with a thread count, of each warp that comes: those that have exited without it
    are reported, once. */
 #include "check.h"
 
@@ -70,7 +70,7 @@ static uint32_t blame_exited(const emu_warp *w)
     return lanes;
 }
 
-/* Of the warp alone, or of all the block. */
+/* Reports exited threads of the warp, or of the whole block. */
 static void report_exited(emu_warp *w, const emu_fragment *f, bool of_block)
 {
     emu_block *b = w->block;

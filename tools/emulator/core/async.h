@@ -15,7 +15,7 @@ typedef struct emu_copy {
     uint8_t read;    /* bytes from the source */
     uint8_t data[16];
     uint64_t from;      /* the source: host address */
-    uint16_t unwritten; /* kept by an observer: bytes of the source that nobody has written */
+    uint16_t unwritten; /* kept by an observer: bytes of the source that were never written */
 } emu_copy;
 
 void emu_async_issue(emu_block *block, const emu_copy *copy);

@@ -28,7 +28,7 @@ typedef struct emu_allocation {
     uint32_t *writers; /* by byte: the serial of the last launch that wrote it; NULL: none did */
 } emu_allocation;
 
-/* What the checks are told of memory, whatever launches there are; what is NULL is not told. The first two come under the lock
+/* Memory events for the checks, outside of launches; a NULL is not called. The first two come under the lock
    of all memory. */
 typedef struct emu_memory_observer {
     void (*allocated)(emu_allocation *allocation);
@@ -36,12 +36,12 @@ typedef struct emu_memory_observer {
     void (*copied)(uint64_t to, uint64_t from, uint64_t bytes); /* see emu_memory_copied */
 } emu_memory_observer;
 
-/* Of all allocations from now on. */
+/* Observes all allocations from now on. */
 void emu_memory_observe(const emu_memory_observer *observer);
 /* After a copy or fill of device memory by the host; from: 0, or where the bytes come from. */
 void emu_memory_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
-/* Zero-filled memory, at least 512-byte aligned, with a guard gap behind it. NULL: out of memory. */
+/* Zero-filled memory, at least 512-byte aligned, followed by a guard gap. NULL: out of memory. */
 emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsigned device, void *context);
 void emu_memory_free(emu_allocation *allocation);
 /* Releases all that a context owns. */

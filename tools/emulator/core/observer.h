@@ -1,6 +1,6 @@
-/* What a launch tells those who observe it, the checks and the counters. They subscribe before it begins; the core and the
-   handlers know none of them. An event that nobody subscribes to costs a branch. An observer that faults the warp ends it,
-   so whoever tells looks at the warp's state before going on. */
+/* A launch's events for its observers, the checks and the counters. They subscribe before it begins; the core and the
+   handlers know none of them. An event without subscribers costs a branch. An observer that faults the warp ends it,
+   so the sender checks the warp's state before going on. */
 #ifndef EMU_OBSERVER_H
 #define EMU_OBSERVER_H
 
@@ -9,7 +9,7 @@
 struct emu_launch;
 struct emu_copy;
 
-/* What a program does against the rules on participation, and what a device would take without a word. */
+/* What a program does against the rules on participation, and what a device would silently accept. */
 typedef enum emu_misuse {
     EMU_NOT_A_MEMBER,    /* lanes that are not in the member mask that they name */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
@@ -19,7 +19,7 @@ typedef enum emu_misuse {
 
 /* Each event and what it says.
 
-   launch_begin      the launch is complete but for what observers add to it
+   launch_begin      the launch is complete except for what observers add to it
    launch_end        its result is certain
    block_begin       a block is ready to run, in memory that served others before it
    block_free        that memory goes, and what observers keep with it
@@ -85,7 +85,7 @@ typedef struct emu_observer {
 
 #define EMU_MOST_OBSERVERS 7
 
-/* Who is told of each event, in the order of subscription, up to a NULL. */
+/* The observers of each event, in the order of subscription, up to a NULL. */
 typedef struct emu_audience {
 #define EMU_EVENT(event, says) void(*event[EMU_MOST_OBSERVERS + 1]) says;
     EMU_EVENTS(EMU_EVENT)

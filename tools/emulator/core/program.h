@@ -7,7 +7,7 @@
 typedef struct emu_warp emu_warp;
 typedef struct emu_op emu_op;
 
-/* Executes one operation for the lanes in `mask`, which is never empty but for operations with a guard that
+/* Executes one operation for the lanes in `mask`, which is never empty except for operations with a guard that
    are marked as running always (control flow). */
 typedef void emu_handler(emu_warp *warp, const emu_op *op, uint32_t mask);
 
@@ -84,7 +84,7 @@ static inline uint32_t emu_slot_bytes(emu_type type)
     return type == EMU_PRED || bytes < 64 ? 64 : bytes;
 }
 
-/* Results that nobody wants go to this slot. */
+/* Unused results go to this slot. */
 #define EMU_SINK       0u
 #define EMU_SINK_BYTES 512u
 

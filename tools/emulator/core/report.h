@@ -15,7 +15,7 @@ typedef struct emu_report {
 } emu_report;
 
 /* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
-   which is the instruction, the other party's instruction, and what is said of them: that of the lowest block. */
+   which is the instruction, the other party's instruction, and the message: that of the lowest block. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;

@@ -3,10 +3,10 @@
 
 #include "launch.h"
 
-/* After so many jumps back a fragment lets the parked ones go first; after so many more the warp lets others run. */
+/* After this many jumps back a fragment lets the parked ones go first; after this many more the warp lets others run. */
 #define JUMPS_PER_FRAGMENT 4096u
 #define JUMPS_PER_TURN     65536u
-/* After so many polls and a jump back it is waiting for somebody. */
+/* After this many polls and a jump back it is waiting for another warp. */
 #define POLLS_PER_TURN 32u
 
 void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)

@@ -107,7 +107,7 @@ static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual
     return s && s->space == EMU_PARAM_CALL ? s : NULL;
 }
 
-/* As ptxas has it: arrays go to arrays, scalars to scalars, vectors to what is as large as they are, whatever the type. */
+/* As ptxas has it: arrays go to arrays, scalars to scalars, vectors to objects of equal size, whatever the type. */
 static bool is_as_large(const emu_symbol *formal, const emu_symbol *actual)
 {
     uint64_t bytes = (uint64_t)emu_types[actual->type].bytes * actual->vector;

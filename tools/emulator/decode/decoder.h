@@ -58,7 +58,7 @@ emu_destination emu_decode_destination(emu_decoder *d, const emu_operand *o, emu
                                        bool sink_allowed);
 void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
 
-/* The register that `o` names and its slot; NULL without a word when it names none. */
+/* The register that `o` names and its slot; NULL silently when it names none. */
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
 /* The vector register if `o` is a whole one; otherwise NULL. */
 const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot);

@@ -203,7 +203,7 @@ uint32_t emu_slot(emu_decoder *d, const emu_symbol *s)
     emu_place *place = emu_place_of(d, s->sequence);
     uint32_t bytes = emu_slot_bytes(s->type) * s->vector * s->count;
     if (!place->slot && bytes > REGISTER_BYTES - p->register_bytes) {
-        emu_decode_unsupported(d, s->name, ", of so many registers,");
+        emu_decode_unsupported(d, s->name, ", with this many registers,");
     } else if (!place->slot) {
         place->slot = p->register_bytes;
         p->register_bytes += bytes;

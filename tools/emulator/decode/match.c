@@ -474,7 +474,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     const char *wanted = "", *lacks = NULL;
     bool known = false;
     const emu_row *other_count =
-        NULL; /* right but for the number of operands, which the decoder will report */
+        NULL; /* right except for the number of operands, which the decoder will report */
     for (size_t t = 0; t < level->table_count; t++)
         for (const emu_row *row = level->tables[t]->rows;
              row < level->tables[t]->rows + level->tables[t]->count; row++) {

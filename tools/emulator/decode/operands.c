@@ -144,7 +144,7 @@ static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type ty
 {
     emu_special special;
     if (o->has_offset || o->is_negated) {
-        emu_decode_error(d, "'%.*s' is taken as it is, without '!' or '+'", EMU_TEXT(o->name));
+        emu_decode_error(d, "'%.*s' must be used directly, without '!' or '+'", EMU_TEXT(o->name));
         return EMU_SINK;
     }
     if (emu_special_is_refused(o->name)) {
@@ -405,7 +405,7 @@ static element_kind kind_of_element(emu_decoder *d, const emu_operand *o, unsign
     if (o->kind == EMU_OPERAND_SINGLE || o->kind == EMU_OPERAND_DOUBLE)
         return ELEMENT_FLOAT;
     if (!s)
-        return ELEMENT_ANY; /* whoever decodes the element will say what is wrong with it */
+        return ELEMENT_ANY; /* decoding the element will report what is wrong with it */
     *bytes = emu_types[s->type].bytes;
     unsigned class = emu_types[s->type].class;
     return class == EMU_FLOAT                             ? ELEMENT_FLOAT

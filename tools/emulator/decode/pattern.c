@@ -158,7 +158,7 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
-/* Of registers, the launch will see to the same. */
+/* The launch checks registers. */
 static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
     uint32_t value = (uint32_t)o->value;

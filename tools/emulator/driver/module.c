@@ -386,7 +386,7 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
         emu_log_append(&notes, "%s", log.text ? log.text : "");
     give_log(jit->error_log, jit->error_room, jit->error_size, notes.text, notes.size);
     if (r != CUDA_SUCCESS && !jit->error_log && log.text)
-        emu_print_report(log.text, 1); /* nobody else would say why */
+        emu_print_report(log.text, 1); /* nothing else reports why */
     emu_log_free(&log);
     emu_log_free(&notes);
     return r;

@@ -232,7 +232,7 @@ static emu_handler *pick_dp4a(const emu_mods *m)
 
 /* Extended precision: CC.CF is a lane mask in the warp. The ISA writes a carry or a borrow to it and does not say what one is
    to an instruction that takes the other. On devices it is the carry of a + ~b + 1, so that a borrow is a zero: ptxas makes
-   of subc the sum a + ~b + CC.CF, whoever has left that. It is 0 before anything has written it, which the ISA leaves open. */
+   of subc the sum a + ~b + CC.CF, whichever instruction left that. It is 0 before anything has written it, which the ISA leaves open. */
 #define CARRY_CHAIN(name, T, bits, sum, carry_in, carry_out)                                                 \
     HANDLER(name)                                                                                            \
     {                                                                                                        \

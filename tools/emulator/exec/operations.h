@@ -1,7 +1,7 @@
 /* The table of instructions: one row per form, kept beside the handlers in the files of exec/.
 
    A row's modifiers are space-separated items, in the ISA's order. An item is a word ("ftz"), alternatives
-   ("lo|hi"), or a named set ("@int"), each perhaps optional ("ftz?"). A program may have them in any order, but for words
+   ("lo|hi"), or a named set ("@int"), each perhaps optional ("ftz?"). A program may have them in any order, except words
    of the instruction's name and those of one kind, as types. A letter and a colon before an item say where its choice is kept: t type, s source type, r rounding,
    b boolean operator, c comparison (mode), m mode (index of the alternative), p space, v vector size. Plain words set their flag
    when they have one.

@@ -15,13 +15,13 @@ static emu_operand *copy_operands(emu_parser *p, const emu_operand *items, size_
     return copy;
 }
 
-/* Between braces, and among the arguments of a call, ptxas takes a register as it is; of a call, a vector as a whole. */
+/* Between braces, and among the arguments of a call, ptxas takes a register without an operator; of a call, a vector as a whole. */
 static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *o)
 {
     if (kind == EMU_OPERAND_ADDRESS || o->kind != EMU_OPERAND_NAME)
         return;
     if (o->has_offset)
-        emu_fail(&p->lexer, "'%.*s' stands in a list: expected ',' behind it", EMU_TEXT(o->name));
+        emu_fail(&p->lexer, "'%.*s' is in a list: expected ',' after it", EMU_TEXT(o->name));
     if (o->element && kind == EMU_OPERAND_LIST)
         emu_fail(&p->lexer, "an argument of a call is a register as a whole, not '%.*s.%c'",
                  EMU_TEXT(o->name), o->element);
@@ -282,7 +282,7 @@ static void parse_statement_or_recover(emu_parser *p)
     p->open_items.count = 0;
     if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
         longjmp(*outer, 1);
-    p->lexer.recover = &here; /* an unclosed comment or string on the way ends the load */
+    p->lexer.recover = &here; /* an unclosed comment or string in between ends the load */
     if (setjmp(here) != 0) {
         p->lexer.recover = outer;
         longjmp(*outer, 1);

@@ -187,7 +187,7 @@ static emu_initial parse_initial_value(emu_parser *p)
     return e;
 }
 
-/* Braces stand as deep as the variable has dimensions; a short row leaves the rest of itself zero, but for a vector. Gives
+/* Braces stand as deep as the variable has dimensions; a short row leaves the rest of itself zero, except in a vector. Gives
    the number of values or rows. */
 static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list, const emu_shape *shape,
                                    unsigned depth, uint64_t index)

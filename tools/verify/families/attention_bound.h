@@ -13,7 +13,7 @@ typedef struct attention_arithmetic {
     bool is_mma, is_random, drifts, rounds_even; /* weights of exactly 1, too */
 } attention_arithmetic;
 
-/* Of O's type, and of inputs that are random, or of which a lane's weights drift (attention_inputs.h). */
+/* The arithmetic for O's type, and inputs that are random or whose weights drift in a lane (attention_inputs.h). */
 attention_arithmetic attention_arithmetic_of(problem *p, element_type type, bool is_random, bool drifts);
 
 /* Finds what the weights lose, once they are known. */

@@ -18,7 +18,7 @@ enum {
     ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
     ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
     ATTENTION_FAINT,     /* weights around the least normal number beside one of 1, whose row of V is 0 */
-    /* Of more keys than one chunk has. Scores behind the first are above its; no key of it is seen; all are alike. */
+    /* With more keys than one chunk. Scores after the first are above its; no key of it is seen; all are alike. */
     ATTENTION_CHUNKS_RISE,
     ATTENTION_CHUNKS_NONE,
     ATTENTION_CHUNKS_LIKE,
@@ -27,7 +27,7 @@ enum {
 
 /* ---- matrices ----------------------------------------------------------------------------------------------------- */
 
-/* What is filled: rows are counted by their place in memory, so many elements apart. */
+/* What is filled: rows are counted by their place in memory, this many elements apart. */
 typedef struct matrix {
     argument *a;
     int kind;
@@ -138,7 +138,7 @@ static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-/* What the largest code of a matrix stands for, but for factors of heads and keys of at most 1. */
+/* The largest code's value in a matrix, without factors of heads and keys of at most 1. */
 static double most_of(const matrix *m)
 {
     const bool is_k = m->a->about->name[0] == 'k';

@@ -6,7 +6,7 @@
 
 typedef struct attention_sequence {
     uint64_t batch, q_length, k_length;
-    uint64_t q_first, k_first; /* rows in front of its own, where offsets count them */
+    uint64_t q_first, k_first; /* rows before its own, where offsets count them */
 } attention_sequence;
 
 attention_sequence attention_sequence_of(problem *p, uint64_t batch);

@@ -200,7 +200,7 @@ static const double *decode(problem *p, const char *name)
     return values;
 }
 
-/* Of key j of a head. */
+/* The scale of key j of a head. */
 static double scale_of(problem *p, const attention_sequence *s, const char *matrix, uint64_t kv_head,
                        uint64_t j)
 {

@@ -59,7 +59,7 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
     set(plan, prefix, "_batch_stride", where == ONE_KV ? 0 : batch ? batch : dim); /* legal without rows */
 }
 
-/* Of the parts that a call without splits may have, or of its splits. */
+/* Records of the parts that a call without splits may have, or of its splits. */
 static uint64_t records(problem *p, uint64_t rows)
 {
     uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
@@ -79,7 +79,7 @@ static void set_mask(size_plan *plan, lengths n)
     set(plan, "mask", "_batch_stride", n.q * row);
 }
 
-/* Scales of keys, one behind the other, or some apart. */
+/* Scales of keys, contiguous, or some apart. */
 static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, layout where)
 {
     const bool by_rows = where == ROWS_FIRST;
@@ -174,7 +174,7 @@ static void add(size_plan *plan, lengths n, layout where)
     add_size(plan, n, where, &(sight){0}, false);
 }
 
-/* Few elements, but for O's, that make a kernel do most of what it does. */
+/* Few elements, except O's, that make a kernel do most of what it does. */
 static void add_always(size_plan *plan, lengths n, layout where)
 {
     add_size(plan, n, where, &(sight){0}, true);
@@ -257,7 +257,7 @@ static void add_edges(size_plan *plan)
     }
 }
 
-/* The same of windows, which move with the rows: a lane's rows are eight apart. In front of them there are no keys. */
+/* The same of windows, which move with the rows: a lane's rows are eight apart. No keys come before them. */
 static void add_moving_edges(size_plan *plan)
 {
     const problem *p = plan->problem;

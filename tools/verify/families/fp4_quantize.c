@@ -28,7 +28,7 @@ static uint64_t block_of(const problem *p)
 
 /* ---- rounding --------------------------------------------------------------------------------------------------- */
 
-/* Of codes in the order of their values: the nearest, of two the even one. */
+/* The nearest of codes in the order of their values, on a tie the even one. */
 static unsigned nearest(double x, unsigned largest, double (*value)(unsigned))
 {
     unsigned code = 0;
@@ -115,7 +115,7 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* Of each three blocks one has the input's own kind, one elements at and beside ties of codes, one a largest magnitude at and
+/* One of each three blocks has the input's own kind, one elements at and beside ties of codes, one a largest magnitude at and
  * beside ties of scales. Where the largest is, and how many elements are zeros, differs. */
 typedef enum share { OWN, CODE_TIES, SCALE_TIES, SHARES } share;
 
@@ -137,7 +137,7 @@ static double power_of(random_stream s, uint64_t first)
     return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
 }
 
-/* Of nvfp4 the scale is any number of 4 bits: its inverse is rounded, and a tie times it is one again. */
+/* In nvfp4 the scale is any number of 4 bits: its inverse is rounded, and a tie times it is one again. */
 static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
@@ -153,7 +153,7 @@ static void make_code_ties(problem *p, argument *in, uint64_t first, random_stre
                 random_below(random_fork(s, 4), largest, 2) ? -6 * power : 6 * power);
 }
 
-/* Of a scale of 4 bits the tie has 5; for mxfp4 the powers of two are edges. */
+/* A tie of 4-bit scales has 5 bits; for mxfp4 the powers of two are edges. */
 static void make_scale_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);

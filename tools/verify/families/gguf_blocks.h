@@ -52,7 +52,7 @@ const gguf_format *gguf_of(const problem *p);
 void gguf_read(const gguf_format *f, gguf_block *b, const unsigned char *bytes);
 double gguf_value(const gguf_block *b, unsigned i);
 
-/* Kinds of blocks: random bits, but for the factors. */
+/* Kinds of blocks: random bits, except the factors. */
 enum {
     GGUF_RANDOM, /* weights of a usual size */
     GGUF_TIES,

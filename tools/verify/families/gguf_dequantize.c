@@ -57,7 +57,7 @@ static void make_all(problem *p, const input_pattern *pattern, random_stream s)
     gguf_fill(gguf_of(p), problem_find(p, "packed"), pattern->number, s);
 }
 
-/* But for random weights one index in eight is beyond the last row, by as little or as much as can be; the last row is asked for
+/* Except with random weights one index in eight is beyond the last row, by as little or as much as can be; the last row is asked for
  * too. */
 static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 {

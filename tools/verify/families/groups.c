@@ -120,7 +120,7 @@ typedef enum block_kind {
     BLOCK_PARTLY    /* one group in three small or infinite */
 } block_kind;
 
-/* Of the elements that a warp has at a time, or half of those. */
+/* The number of a block of a warp's elements, or of half of them. */
 static uint64_t block_number(problem *p, uint64_t g)
 {
     return groups_range(p, g).first / 1024;

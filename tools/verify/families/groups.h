@@ -36,7 +36,7 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
-/* Of element i, in given codes. */
+/* Sets the code of element i, in given codes. */
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
 
 /* Inputs of every group-wise quantiser, beside those of inputs.h. */

@@ -106,7 +106,7 @@ typedef struct row_sums {
     double steps;         /* sum of |h| * (|code| + 2) */
 } row_sums;
 
-/* Of one row of x, as the kernel takes it. */
+/* One row of x, as the kernel reads it. */
 typedef struct vector {
     double *h, *loose;
     bool is_finite;
@@ -454,7 +454,7 @@ typedef struct kinds {
     bool has_bad_x;
 } kinds;
 
-/* Of W: rows of another kind each. */
+/* W's rows: each of another kind. */
 enum { MIXED_W = -1, BAD_ROWS = -2 };
 
 enum {
@@ -520,7 +520,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* Of several rows of x one alone is moved, or all of them, or each by another power of two: what a thread block does for one
+/* One of several rows of x is moved, or all of them, or each by another power of two: what a thread block does for one
  * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved; n rows of W choose it. */
 static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)
 {
@@ -583,7 +583,7 @@ static double round_scale(double scale, random_stream s, uint64_t block)
     return ldexp(ceil(ldexp(fraction, bits)), exponent - bits);
 }
 
-/* Of x, F32, codes and scales. Codes may also be any bytes. */
+/* Codes and scales of x, F32. Codes may also be any bytes. */
 static void make_codes(const argument *x, argument *codes, argument *scales, bool is_any, random_stream s)
 {
     for (uint64_t block = 0; block < scales->count; block++) {
@@ -799,7 +799,7 @@ static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t rows)
     return (split_k > 0 ? tiles * split_k : 2 * (tiles < 80 ? 8 * tiles : 640)) * tile_m * tile_n;
 }
 
-/* Of several matrices the others have fewer rows, down to none. */
+/* With several matrices the others have fewer rows, down to none. */
 static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     problem_find(plan->problem, "m")->integer = m;
@@ -833,7 +833,7 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
-/* Of k as many stages as a tile has thread blocks, fewer, and more by less than one each, of which the last is cut. */
+/* As many stages of k as a tile has thread blocks, fewer, and more by less than one each, of which the last is cut. */
 static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
 {
     const uint64_t split_k = problem_parameter(plan->problem, "split_k"), parts = split_k > 0 ? split_k : 8,

@@ -170,7 +170,7 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Of a row and a column. */
+/* The operands of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
     return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,
@@ -233,7 +233,7 @@ static double fused(const order *o, double a, double b, double c)
     return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
 }
 
-/* Of the 256s that are a warp's, what lane `lane` of eight adds. */
+/* The sum of lane `lane` of eight over a warp's 256s. */
 static double lane_sum(const order *o, const operands *x, uint64_t slice, uint64_t lane)
 {
     enum { LANE_K = 32, STRETCH = 256 };
@@ -367,7 +367,7 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* As nf4_scale_between, but for eight powers of two all of a column alike, so that each block of 64 shows beside the others. */
+/* As nf4_scale_between, except for eight equal powers of two in a column, so that each block of 64 shows beside the others. */
 static double column_scale_between(int low, int high, random_stream s, uint64_t column, uint64_t i)
 {
     const int from = low + (int)random_below(random_fork(s, 3), column, (uint64_t)(high - low - 7));
@@ -727,7 +727,7 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
     add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
 
-/* Of K that all warps take in a round of their loop, and whose scales are in shared memory at once. */
+/* The part of K that all warps take in a round of their loop, with its scales in shared memory at once. */
 static uint64_t round_k(const problem *p)
 {
     const uint64_t k_warps = problem_parameter(p, "k_warps");

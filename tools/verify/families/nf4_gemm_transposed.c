@@ -73,7 +73,7 @@ static bool has_tf32(const problem *p)
     return is_mma(p) && problem_has_parameter(p, "a", "f16") && problem_has_parameter(p, "scales", "any");
 }
 
-/* Of the columns of a thread block's part those that one set of a tensor core's sums takes, its totals, the parts. */
+/* The columns that one set of a tensor core's sums takes, its totals, and the parts. */
 static double longest_chain_mma(problem *p)
 {
     uint64_t split_k = problem_parameter(p, "split_k");
@@ -145,7 +145,7 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Of a row and a k. */
+/* The operands of a row and a k. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t i)
 {
     return (operands){o->n, o->in + row * o->n, o->weights + i * o->n, o->scales + i / BLOCK * o->n};
@@ -222,7 +222,7 @@ static double fused(const order *o, double a, double b, double c)
     return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
 }
 
-/* Of each 16 columns that are a warp's, every so-manieth from `group` on. */
+/* A lane's sum over a warp's 16 columns, in strides from `group` on. */
 static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_t warp, uint64_t group)
 {
     double sum = 0;
@@ -332,7 +332,7 @@ typedef struct filling {
     random_stream s;
 } filling;
 
-/* As nf4_scale_between, but for a few powers of two all of a block of k alike, so that each column shows beside the others. */
+/* As nf4_scale_between, except for a few equal powers of two in a block of k, so that each column shows beside the others. */
 static double block_scale_between(int low, int high, random_stream s, uint64_t block, uint64_t i)
 {
     enum { APART = 6 };
@@ -343,7 +343,7 @@ static double block_scale_between(int low, int high, random_stream s, uint64_t b
 }
 
 /* Powers of two: with whole A and weights of -1, 0 and 1 nothing is rounded in a tensor core. What joins a total or another
- * part is too small to change it, but for a tie that it breaks. */
+ * part is too small to change it, except for a tie that it breaks. */
 static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 {
     const uint64_t split_k = problem_parameter(f->p, "split_k"), chunk = column / MMA_CHUNK;

@@ -63,7 +63,7 @@ static bool is_mma(const problem *p)
     return problem_has_parameter(p, "strategy", "mma");
 }
 
-/* Of mma: a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps that share the row are added. */
+/* With mma a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps that share the row are added. */
 static double longest_chain(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"),
@@ -159,7 +159,7 @@ static float add_lanes(float sum[LANES])
     return sum[0];
 }
 
-/* Of the warps that share a row each takes every warps-th step along k; a lane has the blocks of lane_codes neighbours of a
+/* Each of the warps that share a row takes every warps-th step along k; a lane has the blocks of lane_codes neighbours of a
  * step, and adds them with one rounding each. Then lanes are added, and then k_warps, in their order. */
 static float multiply_simt(const problem *p, const pair *of)
 {
@@ -276,8 +276,8 @@ static void make_largest(unsigned char *codes, unsigned char *scales, uint64_t k
     memset(scales, LARGEST_SCALE, k / BLOCK);
 }
 
-/* Half of the blocks of a are the negatives of the others, in random places, against the equal blocks of b; but for one
- * code of a small one. What is left is so small that what was rounded on the way shows in it. */
+/* Half of the blocks of a are the negatives of the others, in random places, against the equal blocks of b; except for one
+ * code of a small one. What is left is so small that any intermediate rounding shows in it. */
 static void make_cancelling(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     const uint64_t half = k / BLOCK / 2, small = half ? random_below(random_fork(s, 4), 0, half) : 0;
@@ -323,7 +323,7 @@ static void make_extreme(unsigned char *codes, unsigned char *scales, uint64_t k
     kinds[random_below(random_fork(s, 5), 0, sizeof kinds / sizeof kinds[0])](codes, scales, k, s);
 }
 
-/* NaN here and there, in the last one, or in each; in one row of so many. */
+/* NaN here and there, in the last one, or in each; in one row of this many. */
 static void spoil_scales(unsigned char *scales, uint64_t blocks, random_stream s, uint64_t rows)
 {
     const uint64_t kind = random_below(s, 0, 4);
@@ -524,7 +524,7 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
-/* Of one multiprocessor: shares of several passes, the last one with a part of the rows or of the warps; of several vectors;
+/* For one multiprocessor: shares of several passes, the last one with a part of the rows or of the warps; of several vectors;
  * and vectors that each pass decodes anew. */
 static void plan_few(size_plan *plan)
 {

@@ -133,7 +133,7 @@ static int bits_of(unsigned number)
     return bits;
 }
 
-/* Of a few random numbers, the first whose product with the factor lies half-way between two elements: has one bit more
+/* The first of a few random numbers whose product with the factor lies half-way between two elements: has one bit more
  * than they have. */
 static unsigned char tied_code(unsigned factor, unsigned most, int bits, random_stream s, uint64_t i)
 {
@@ -147,8 +147,8 @@ static unsigned char tied_code(unsigned factor, unsigned most, int bits, random_
     return (unsigned char)number;
 }
 
-/* A super-block whose elements are half-way between two of the type but for minima that are less than half an ulp of the
- * f32 in which they are made: which way that is rounded shows. With f32 elements it shows anyhow. */
+/* A super-block whose elements are half-way between two of the type except for minima that are less than half an ulp of the
+ * f32 in which they are made: which way that is rounded shows. With f32 elements it always shows. */
 static void make_hard_block(q4k_block *b, element_type type, random_stream s)
 {
     const int bits = type == ELEMENT_BF16 ? 9 : 12;

@@ -37,7 +37,7 @@ typedef struct row_sums {
     double weights_gamma; /* of these times |gamma| */
 } row_sums;
 
-/* Of one vector, as the kernel takes it. */
+/* One vector, as the kernel reads it. */
 typedef struct vector {
     double *h, *loose, *gamma; /* the second: what h may be off by beside a tie */
     double most;               /* largest |h| */
@@ -176,7 +176,7 @@ static void expect(problem *p, const input_pattern *pattern)
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 /* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. Of several vectors
- * all but one are moved in another way each, or stay as they are. */
+ * all but one are moved in another way each, or are unchanged. */
 typedef enum reach {
     IN_REACH,
     REACH_HUGE,   /* one element up to the largest number: its square overflows */
@@ -199,7 +199,7 @@ typedef struct kinds {
     spoiled spoiled;
 } kinds;
 
-/* Of W: rows of another kind each. */
+/* W's rows: each of another kind. */
 enum { MIXED_W = -1 };
 
 enum {
@@ -259,7 +259,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* The vector that is moved as the input's name says, and whether the others stay as they are. */
+/* The vector that is moved as the input's name says, and whether the others are unchanged. */
 typedef struct mover {
     uint64_t vector;
     bool is_lone;
@@ -272,7 +272,7 @@ static mover choose_mover(problem *p, random_stream s)
     return (mover){problem_integer(p, "n") % vectors, random_below(s, 1, 2) == 0};
 }
 
-/* Of elements that are alike. Without the norm h itself is as large, and its products must stay within f32. */
+/* For equal elements. Without the norm h itself is as large, and its products must stay within f32. */
 static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number,
                           mover of)
 {
@@ -352,7 +352,7 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, of.vector, random_fork(s, 3));
 }
 
-/* Of vectors within reach one that the norm brings back. */
+/* One vector, among vectors in range, that the norm brings back. */
 static void reach_out_alone(problem *p, argument *eps, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");

@@ -136,7 +136,7 @@ static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rota
 
 /* ---- the cache -------------------------------------------------------------------------------------------------- */
 
-/* K, or V, on its way: `name` is "k" or "v". */
+/* K, or V: `name` is "k" or "v". */
 static argument *find(problem *p, const char *name, const char *suffix)
 {
     char text[32];
@@ -304,7 +304,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* All different, in an order of their own; but for the first some are beyond the cache on either side, also such that their
+/* All different, in an order of their own; except the first some are beyond the cache on either side, also such that their
  * low 32 bits are a slot. */
 static void make_slots(problem *p, random_stream s)
 {
@@ -424,7 +424,7 @@ static void set_rows(size_plan *plan, const char *of, const sizes *n, uint64_t h
     set(plan, of, "_head_stride", where == HEADS_FIRST ? n->n * dim : dim + apart);
 }
 
-/* Of the cache, with `width` elements for each head of a slot, or of its scales. */
+/* Sets slots of the cache, with `width` elements for each head of a slot, or of its scales. */
 static void set_slots(size_plan *plan, const char *of, const sizes *n, uint64_t width, uint64_t gap,
                       layout where)
 {

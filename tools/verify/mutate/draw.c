@@ -110,7 +110,7 @@ static size_t sites_of(const subject *s, mutation_kind kind)
     return kind == MUTATION_KINDS ? s->site_count : s->site_count_of[kind];
 }
 
-/* A variant that has a place for a kind, or for any; false: none has. */
+/* A variant that has a place for a kind, or for any; false: there is none. */
 static bool choose_subject(draw *d, mutation_kind kind, size_t *place)
 {
     size_t count = 0;
@@ -154,7 +154,7 @@ static bool is_drawn(const draw *d, const mutant *m)
     return false;
 }
 
-/* Of a kind, or of any. */
+/* Draws a mutant of a kind, or of any. */
 static bool draw_mutant(draw *d, mutation_kind kind, mutant *m)
 {
     if (!choose_subject(d, kind, &m->subject))

@@ -1,5 +1,5 @@
-/* Mutations, a row of a table for each kind: a function that offers every change that an instruction has. What nobody
- * could tell from the original by its results is not offered: operands of a sum in the other order, the sign of an
+/* Mutations, a row of a table for each kind: a function that offers every change that an instruction has. Changes that
+ * no result can show are not offered: operands of a sum in the other order, the sign of an
  * addition's type, hints to caches, which of the barriers' numbers is used, another label of the same place. Roundings of f32
  * and f64 arithmetic and the low bits of constants are not offered either: contracts allow errors of that size. */
 #include "mutate.h"
@@ -111,7 +111,7 @@ static bool is_float_operation(const offers *o)
     return is_listed(o->text, opcode_last(o), "f16 f16x2 bf16 bf16x2 f32 f64 f32x2");
 }
 
-/* What may stand in a word's place, with spaces between; a row without a word ends a table. */
+/* What may stand in a word's place, separated by spaces; an empty row ends a table. */
 typedef struct word_row {
     const char *word, *others;
 } word_row;
@@ -442,7 +442,7 @@ static void offer_without(offers *o, const char *word)
             offer(o, (text_span){part.at - 1, part.length + 1}, "%s", "");
 }
 
-/* Saturation comes, in front of the type, and goes. Flushing does not: it shows in numbers under 2^-126 alone, which most
+/* Adds saturation before the type, or removes it. Flushing does not: it shows in numbers under 2^-126 alone, which most
  * results do not come from. */
 static void offer_saturation(offers *o)
 {
@@ -509,7 +509,7 @@ static bool is_extended(const offers *o)
     return strtol(wide, NULL, 10) > bits && !is_read_low(o, name, bits);
 }
 
-/* Nobody sees the sign of a type where both give the same bits, and of an index or a length only where it is 2^31 or
+/* No result shows the sign of a type if both give the same bits, and of an index or a length only where it is 2^31 or
  * more: then a type that has a sign was chosen for it. */
 static void offer_signs(offers *o)
 {

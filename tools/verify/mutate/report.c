@@ -1,4 +1,4 @@
-/* What is said of mutants: tables by family and kind, those that live, and JSON. */
+/* Reports on mutants: tables by family and kind, those that live, and JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static double percent(uint64_t part, uint64_t all)
     return all ? 100 * (double)part / (double)all : 100;
 }
 
-/* Of all that were drawn. */
+/* The score over all mutants drawn. */
 static double tally_raw(trial_tally t)
 {
     return percent(t.killed, t.drawn);

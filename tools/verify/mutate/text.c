@@ -173,7 +173,7 @@ static void read_instruction(reader *r, size_t from, size_t end)
 
 /* ---- directives -------------------------------------------------------------------------------------------------- */
 
-/* ".reg .b32 %r<9>, %x;": the type is all in front of the first name. */
+/* ".reg .b32 %r<9>, %x;": the type is everything before the first name. */
 static void read_registers(reader *r, size_t from, size_t end)
 {
     const ptx_text *t = r->text;
@@ -251,7 +251,7 @@ static size_t statement_end(const ptx_text *t, size_t at, bool stops_at_brace)
     return t->length;
 }
 
-/* The name in front of the parameters: "(.param .b32 r) f (" and "f(" are both f. */
+/* The name before the parameters: "(.param .b32 r) f (" and "f(" are both f. */
 static text_span function_name(const ptx_text *t, size_t at, size_t end)
 {
     text_span name = {at, 0};

@@ -21,10 +21,10 @@ static const uint64_t jump_limits[] = {UINT64_C(1) << 9, UINT64_C(1) << 12, UINT
                                        UINT64_C(1) << 20, UINT64_C(1) << 30};
 enum { JUMPS_OVER = 4 };
 
-/* Of processor time. A mutant that is slow without jumping back is ended too, long after the variant itself has ended. */
+/* Limits of processor time. A mutant that is slow without jumping back is ended too, long after the variant itself has ended. */
 enum { LEAST_SECONDS = 30, SECONDS_OVER = 10 };
 
-/* Of a variant as it is. */
+/* The run of an unchanged variant. */
 typedef struct healthy_result {
     bool has_run;
     uint64_t jumps; /* the limit with which it passed */
@@ -56,9 +56,9 @@ static size_t at_once(const session *s)
     return s->options->jobs ? (size_t)s->options->jobs : processors > 0 ? (size_t)processors : 1;
 }
 
-/* ---- a variant as it is ------------------------------------------------------------------------------------------- */
+/* ---- the unchanged variant ------------------------------------------------------------------------------------------- */
 
-/* The processes are many enough, and nobody reads what the emulated driver reports of each. */
+/* The processes are many enough, and no one reads what the emulated driver reports of each. */
 static void set_environment(uint64_t jumps)
 {
     char limit[32];
@@ -239,7 +239,8 @@ static bool run_unchanged(session *s)
             fprintf(stderr, "kiln-verify: %s has no mutants: %s\n", s->subjects[s->chosen[i]].variant->id,
                     results[i].result.detail);
         if (!passes)
-            fprintf(stderr, "kiln-verify: %s is wrong as it is: %s\n", s->subjects[s->chosen[i]].variant->id,
+            fprintf(stderr, "kiln-verify: %s is wrong without a change: %s\n",
+                    s->subjects[s->chosen[i]].variant->id,
                     results[i].has_run ? results[i].result.detail : "the process that ran it died");
         fine = fine && passes;
     }

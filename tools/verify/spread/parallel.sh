@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a verification in parts, so many at a time, by GNU parallel, and merges them. A part that is killed is begun again,
+# Runs a verification in parts, AT_ONCE at a time, by GNU parallel, and merges them. A part that is killed is begun again,
 # and goes on where it was.
 # usage: parallel.sh PARTS AT_ONCE OUT.json VERIFY [OPTION]...
 set -euo pipefail

@@ -96,7 +96,7 @@ KERNEL(atomic_tickets, uint32_t, uint32_t, uint32_t)
 KERNEL(atomic_exchange, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
-    uint32_t before = atomicExch(&out[0], i + 1); /* each value is taken out once, but for the last */
+    uint32_t before = atomicExch(&out[0], i + 1); /* each value is taken out once, except the last */
     atomicXor(&out[1], before);
     atomicXor(&out[1], i + 1);
     __threadfence();

@@ -99,7 +99,7 @@ static void run_block(void)
         make_thread(i);
     for (unsigned round = 0; alive; round++) {
         if (round == MOST_ROUNDS) {
-            fprintf(stderr, "native: %u threads wait for ever\n", alive);
+            fprintf(stderr, "native: %u threads wait forever\n", alive);
             abort();
         }
         for (unsigned i = 0; i < thread_count; i++)

@@ -150,7 +150,7 @@ KERNEL(reduce_last_block, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t part[128];
     __shared__ volatile bool
-        is_last; /* or clang 14 reads it ahead of the barrier, as if nobody else could write it */
+        is_last; /* or clang 14 reads it ahead of the barrier, as if no other thread could write it */
     volatile uint32_t *sums = out + 2;
     part[THREAD] = GLOBAL < n ? a[GLOBAL] : 0;
     for (uint32_t step = blockDim.x / 2; step; step /= 2) {
