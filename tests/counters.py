@@ -91,9 +91,9 @@ def print_table(rows):
 
 
 def check(profile, manifest, words, sizes, judge, devices=lambda params: None):
-    """Of the variants whose id holds a word, in which * stands for any text, each image at each size: sizes(parameters) lists them, judge(count) gives
-    the cells, of the same headings for all. Ends the program; a value beyond its bound has a ! behind it. Where
-    devices(parameters) lists some, what they take of the images."""
+    """Counts each image, at each size, of the variants whose id has one of the words; * in a word stands for any text.
+    sizes(parameters) lists the sizes; judge(count) gives the cells, with the same headings for all. If devices(parameters) lists
+    devices, only the images that they take are counted. Ends the program; a value beyond its bound is marked with !."""
     with open(manifest, encoding="utf-8") as file:
         variants = json.load(file)["variants"]
     cases = [(profile, manifest, v["id"], target, size) for v in variants if any(fnmatch.fnmatchcase(v["id"], f"*{word}*") for word in words)

@@ -9,8 +9,8 @@ typedef struct baked {
     size_t count;
 } baked;
 
-/* Of each variant of the plan in its place; none where it shares an earlier one's. The result does not depend on plan->jobs. A kernel
- * that fails ends the generator as it does by itself, the first of those that fail. */
+/* The images of each variant, in the plan's order; none where it shares an earlier variant's. The result does not depend on
+ * plan->jobs. If kernels fail, the first of them ends the generator. */
 baked *bake_all(arena *a, const plan *p, spool *s);
 
 #endif

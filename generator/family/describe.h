@@ -14,7 +14,7 @@ void describe_family(text *out, const kiln_family *family, bool in_full);
 /* Prints families as a JSON array. */
 void describe_json(text *out, family_list families);
 
-/* Members with its name and what is said of it in words. */
+/* Writes the members with the family's name and its texts. */
 void describe_json_words(json *j, const kiln_family *family);
 
 #endif

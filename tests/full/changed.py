@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The variants that a commit verifies: those of tests/full.yaml and tests/sample.yaml whose PTX or reference differs from the
-record of the last full run, verified.txt, and a fixed sample. The record has a row of each variant: its key, and a hash of the
+"""The variants that a commit verifies: those of the bundles below whose PTX or reference differs from the record of the last
+full run, verified.txt, and a fixed sample. The record has a row of each variant: its key, and a hash of the
 PTX of its images and of the files of kiln-verify that compute what its family should give.
 
 usage: changed.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes CONFIG, those variants, and builds their programs
@@ -17,9 +17,9 @@ import sys
 import tempfile
 
 RECORD = pathlib.Path(__file__).resolve().parent / "verified.txt"
-CONFIGS = "tests/full.yaml", "tests/sample.yaml"
-SHARE = 149  # a variant in so many is of the fixed sample
-MOST = 48    # changed variants that are verified; of more, those with the least hashes, which a full run has to follow
+CONFIGS = "tests/full.yaml", "tests/sample.yaml", "generated/default.yaml"
+SHARE = 149  # one variant in 149 is in the fixed sample
+MOST = 48    # changed variants that are verified at most: those with the least hashes
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
          "activation")  # what callers name, of families with parameter split_k
 TARGETS = "sm_75 sm_80 sm_90 sm_100 sm_120".split()
@@ -129,7 +129,7 @@ def record(repository, kiln, result, seconds):
     repository = pathlib.Path(repository)
     told = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
     rows = sorted(f"{key} {digest}" for key, _, digest in hashes(repository, kiln).values())
-    head = ("# The variants of tests/full.yaml and tests/sample.yaml as the last full run found them right (changed.py).\n"
+    head = ("# Variants as the last full run found them right: their keys, and hashes of their PTX and references (changed.py).\n"
             f"# commit: {told.strip() or 'none'}\n# result: {result}\n# seconds: {seconds}\n")
     RECORD.write_text(head + "".join(row + "\n" for row in rows), encoding="utf-8")
     return 0

@@ -1,4 +1,4 @@
-/* The reader of gguf.h. The format: ggml's document gguf.md, versions 2 and 3.
+/* The GGUF reader. The format: ggml's document gguf.md, versions 2 and 3.
  *
  *   "GGUF", u32 version, u64 tensors, u64 keys
  *   keys:    string name, u32 type, value        a string: u64 bytes, the bytes; an array: u32 type, u64 count, items
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A message; false. */
+/* Sets the message; false. */
 #define FAIL(error, ...) (snprintf((error)->text, sizeof(error)->text, __VA_ARGS__), false)
 
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, KINDS };
@@ -26,7 +26,7 @@ enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, KIND
 /* Types of keys, by GGUF's number. */
 static const struct {
     const char *name;
-    uint32_t bytes; /* 0: its length stands before it */
+    uint32_t bytes; /* 0: a length precedes it */
 } kinds[KINDS] = {
     [U8] = {"u8", 1},         [I8] = {"i8", 1},       [U16] = {"u16", 2}, [I16] = {"i16", 2},
     [U32] = {"u32", 4},       [I32] = {"i32", 4},     [F32] = {"f32", 4}, [BOOL] = {"bool", 1},
@@ -80,18 +80,18 @@ enum { MOST_KEY_BYTES = 65535, MOST_TENSOR_NAME_BYTES = 64, MOST_DIMS = 4, DEFAU
 enum { LEAST_KEY_BYTES = 8 + 1 + 4 + 1, LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8 };
 
 typedef struct gguf_key {
-    uint64_t name;         /* place in the header, whose memory moves as it grows */
-    const char *name_text; /* the same, once it does not */
+    uint64_t name;         /* offset in the header, whose memory moves as it grows */
+    const char *name_text; /* the name, once the header is complete */
     uint32_t name_bytes;
     uint32_t kind, item_kind; /* item_kind: of an array */
     uint64_t count;           /* items of an array, bytes of a string */
-    uint64_t value;           /* place of the number, the string's bytes or the first item */
+    uint64_t value;           /* offset of the number, the string's bytes or the first item */
 } gguf_key;
 
 struct gguf_file {
     const char *path;
     int descriptor;
-    uint64_t size; /* when it was opened */
+    uint64_t size; /* at the time of opening */
     unsigned char *header;
     uint64_t header_size, header_room; /* bytes read of the file's beginning; bytes allocated */
     uint64_t at;                       /* while the header is read: the next byte */
@@ -172,7 +172,7 @@ static size_t read_at(const gguf_file *file, uint64_t at, void *into, size_t byt
     return done;
 }
 
-/* The next `bytes` bytes of the file are in memory, from file->at on. */
+/* Ensures that the next `bytes` bytes of the file are in memory, from file->at on. */
 static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *error)
 {
     if (bytes > file->size - file->at)
@@ -194,7 +194,7 @@ static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *
         file->header = grown;
         file->header_room = room;
     }
-    /* As much as there is room for: fewer reads. */
+    /* Fills the buffer: fewer reads. */
     uint64_t most = file->header_room < file->size ? file->header_room : file->size;
     int cause;
     file->header_size += read_at(file, file->header_size, file->header + file->header_size,
@@ -231,7 +231,7 @@ static bool read_u64(gguf_file *file, uint64_t *value, const char *what, gguf_er
     return true;
 }
 
-/* How many bytes of `text` are valid UTF-8: all, or as many as stand before the first that is not. */
+/* How many bytes of `text` are valid UTF-8: all, or those before the first invalid one. */
 static uint64_t valid_utf8(const unsigned char *text, uint64_t bytes)
 {
     uint64_t i = 0;
@@ -246,7 +246,7 @@ static uint64_t valid_utf8(const unsigned char *text, uint64_t bytes)
         for (unsigned k = 1; k <= more; k++)
             if ((text[i + k] & 0xc0) != 0x80)
                 return i;
-        /* Overlong forms, surrogates, and what is above U+10FFFF. */
+        /* Rejects overlong forms, surrogates, and code points above U+10FFFF. */
         unsigned next = more ? text[i + 1] : 0;
         if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) ||
             (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90))
@@ -256,7 +256,7 @@ static uint64_t valid_utf8(const unsigned char *text, uint64_t bytes)
     return bytes;
 }
 
-/* A string; `at` is the place of its bytes. */
+/* Reads a string; `at` is the offset of its bytes. */
 static bool read_string(gguf_file *file, uint64_t *at, uint64_t *bytes, const char *what, gguf_error *error)
 {
     if (!read_u64(file, bytes, what, error) || !need(file, *bytes, what, error))
@@ -379,7 +379,7 @@ static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error)
                 return false;
         return true;
     }
-    /* The product is checked by a division: count is anything. */
+    /* Division checks the product: count may be anything. */
     if (count > (file->size - file->at) / kinds[kind].bytes)
         return FAIL(error,
                     "byte %" PRIu64 ": expected %" PRIu64
@@ -404,7 +404,7 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (x->name_bytes > y->name_bytes) - (x->name_bytes < y->name_bytes);
 }
 
-/* After all of the header is read: its memory stays where it is. */
+/* Call it after the whole header is read: its memory then no longer moves. */
 static bool sort_keys(gguf_file *file, gguf_error *error)
 {
     for (uint64_t i = 0; i < file->key_count; i++)
@@ -466,7 +466,7 @@ static int64_t signed_at(const unsigned char *bytes, uint32_t kind)
     return (int64_t)((number_at(bytes, kinds[kind].bytes) ^ sign) - sign);
 }
 
-/* Unprintable characters become question marks, a NUL too. */
+/* Unprintable characters, including NUL, become question marks. */
 static void show_string(const char *bytes, uint64_t count, char *text, size_t room)
 {
     const size_t length = count < room ? (size_t)count : room - 1;
@@ -491,7 +491,7 @@ void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t r
     case BOOL:
         snprintf(text, room, "%s", *bytes ? "true" : "false");
         break;
-    case F32: /* as many digits as tell it from its neighbours */
+    case F32: /* enough digits to read back the same number */
         snprintf(text, room, "%.9g", real_at(bytes, F32));
         break;
     case F64:
@@ -508,7 +508,7 @@ void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t r
     }
 }
 
-/* The key, where it is of the type; item_kind is of an array. */
+/* The key, if it has the type; item_kind is for an array. */
 static const gguf_key *get(const gguf_file *file, const char *name, uint32_t kind, uint32_t item_kind,
                            gguf_error *error)
 {
@@ -658,7 +658,7 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
     tensor->bytes = tensor->dims[0] / tensor->type->block_values;
     const uint64_t factors[] = {tensor->type->block_bytes, tensor->dims[1], tensor->dims[2], tensor->dims[3]};
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
-        /* The file's size is the bound: what is above it needs no exact number. */
+        /* The file's size is the bound: larger numbers need not be exact. */
         if (tensor->bytes > file->size / factors[i] || tensor->bytes > SIZE_MAX / factors[i])
             return FAIL(error,
                         "tensor '%s': expected %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64

@@ -1,12 +1,12 @@
 /* Reads a GGUF model file, versions 2 and 3, little endian.
  *
- * What describes the model (keys, tensor names and places) is read into memory and checked when the file is opened; the
- * tensors' bytes are read on request, into memory of the caller's. Nothing is mapped: a mapped file that another program
- * shortens kills the reader with SIGBUS, whichever flags it was mapped with; a read of it comes back short and is an error
- * here. It also needs less memory: a model is never in the host's memory as a whole, which matters where GPU and CPU share it.
+ * What describes the model (keys, tensor names and offsets) is read into memory and checked when the file is opened;
+ * tensor data is read on request, into the caller's memory. Nothing is mapped: if another program truncates a mapped
+ * file, the reader dies of SIGBUS, whatever the flags; a read comes back short and is an error here. It also needs less
+ * memory: a model is never in host memory as a whole, which matters if GPU and CPU share it.
  *
- * No input aborts. Every function that can fail returns false or NULL and leaves one sentence in `error`.
- * A gguf_file does not change once it is open: threads may share it.
+ * No input aborts. Every function that can fail returns false or NULL and leaves one sentence in `error`. An open
+ * gguf_file never changes: threads may share it.
  */
 #ifndef GGUF_H
 #define GGUF_H
@@ -22,32 +22,33 @@ typedef struct gguf_error {
 
 typedef struct gguf_file gguf_file;
 
-/* NULL on error. The path must stay as long as the file. */
+/* NULL on error. The path must live as long as the file. */
 gguf_file *gguf_open(const char *path, gguf_error *error);
-/* As gguf_open was given it. */
+/* The path as passed to gguf_open. */
 const char *gguf_path(const gguf_file *file);
-/* Strings, arrays and tensors of the file end with it. NULL is allowed. */
+/* Closes the file and frees its strings, arrays and tensors. NULL is allowed. */
 void gguf_close(gguf_file *file);
 
 /* ---- Keys ---- */
 
-/* Not terminated by a NUL; valid UTF-8, in which a NUL may occur. */
+/* Not NUL-terminated; valid UTF-8, which may contain a NUL. */
 typedef struct gguf_string {
     const char *bytes;
     size_t size;
 } gguf_string;
 
 typedef struct gguf_array {
-    const unsigned char *bytes; /* gguf_next_string moves it; not aligned */
+    const unsigned char *bytes; /* advanced by gguf_next_string; not aligned */
     uint64_t count;
 } gguf_array;
 
 bool gguf_has(const gguf_file *file, const char *key);
 
 uint64_t gguf_key_count(const gguf_file *file);
-/* Keys are in the order of their names; index < gguf_key_count. */
+/* Keys are sorted by name; index < gguf_key_count. */
 gguf_string gguf_key_at(const gguf_file *file, uint64_t index);
-/* Writes the value as one line of text: "true", "0.5", "linear", "an array of 3 i32". Longer strings are cut to `room`. */
+/* Writes the value as one line of text: "true", "0.5", "linear", "an array of 3 i32". Longer strings are truncated to
+ * `room`. */
 void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t room);
 
 /* An error names the key, the type expected and what was found: another type, or no such key. No type is converted. */
@@ -60,7 +61,7 @@ bool gguf_get_f32s(const gguf_file *file, const char *key, gguf_array *value, gg
 bool gguf_get_i32s(const gguf_file *file, const char *key, gguf_array *value, gguf_error *error);
 
 bool gguf_string_is(gguf_string string, const char *text);
-/* The array's first string, which is taken off it. The array must not be empty. */
+/* Removes and returns the array's first string. The array must not be empty. */
 gguf_string gguf_next_string(gguf_array *strings);
 /* index < count. */
 float gguf_f32_at(gguf_array f32s, uint64_t index);
@@ -68,7 +69,7 @@ int32_t gguf_i32_at(gguf_array i32s, uint64_t index);
 
 /* ---- Tensors ---- */
 
-/* ggml's numbers. A file with a tensor of any other type is refused. */
+/* ggml's numbers. A file with a tensor of any other type is rejected. */
 enum {
     GGUF_F32 = 0,
     GGUF_F16 = 1,
@@ -113,7 +114,7 @@ typedef struct gguf_type {
     uint32_t block_bytes;
 } gguf_type;
 
-/* "Q4_0" or "q4_0"; NULL where there is none of that name. */
+/* "Q4_0" or "q4_0"; NULL if there is no such type. */
 const gguf_type *gguf_find_type(const char *name);
 
 typedef struct gguf_tensor {
@@ -125,10 +126,10 @@ typedef struct gguf_tensor {
     uint64_t bytes;  /* fits a size_t */
 } gguf_tensor;
 
-/* NULL where the file has none of that name. */
+/* NULL if the file has no such tensor. */
 const gguf_tensor *gguf_find_tensor(const gguf_file *file, const char *name);
 uint64_t gguf_tensor_count(const gguf_file *file);
-/* An array, in the order of names; index < gguf_tensor_count. */
+/* Tensors sorted by name; index < gguf_tensor_count. */
 const gguf_tensor *gguf_tensor_at(const gguf_file *file, uint64_t index);
 
 /* Reads `bytes` of the tensor's bytes from its byte `from` on; from + bytes <= tensor->bytes. */

@@ -33,14 +33,14 @@ static void make_inputs(void)
 static sample_attention_single_head_args single(uint32_t seq_len)
 {
     return (sample_attention_single_head_args){.q = at_q,
-                                                         .k = at_k,
-                                                         .v = at_v,
-                                                         .out = at_out,
-                                                         .seq_len = seq_len,
-                                                         .scale = 0.25,
-                                                         .type = SAMPLE_ATTENTION_TYPE_F32,
-                                                         .head_dim = HEAD_DIM,
-                                                         .causal = 1};
+                                               .k = at_k,
+                                               .v = at_v,
+                                               .out = at_out,
+                                               .seq_len = seq_len,
+                                               .scale = 0.25,
+                                               .type = SAMPLE_ATTENTION_TYPE_F32,
+                                               .head_dim = HEAD_DIM,
+                                               .causal = 1};
 }
 
 /* One row of O; float64. */
@@ -93,22 +93,22 @@ static void check_bits(uint32_t seq_len)
     static float out[NUMBERS], same[NUMBERS];
     const sample_attention_single_head_args a = single(seq_len);
     const sample_attention_args all = {.q = a.q,
-                                                 .k = a.k,
-                                                 .v = a.v,
-                                                 .out = a.out,
-                                                 .batch = 1,
-                                                 .q_heads = 1,
-                                                 .kv_heads = 1,
-                                                 .q_length = seq_len,
-                                                 .k_length = seq_len,
-                                                 .scale = a.scale,
-                                                 .q_row_stride = HEAD_DIM,
-                                                 .k_row_stride = HEAD_DIM,
-                                                 .v_row_stride = HEAD_DIM,
-                                                 .out_row_stride = HEAD_DIM,
-                                                 .type = a.type,
-                                                 .head_dim = a.head_dim,
-                                                 .causal = a.causal};
+                                       .k = a.k,
+                                       .v = a.v,
+                                       .out = a.out,
+                                       .batch = 1,
+                                       .q_heads = 1,
+                                       .kv_heads = 1,
+                                       .q_length = seq_len,
+                                       .k_length = seq_len,
+                                       .scale = a.scale,
+                                       .q_row_stride = HEAD_DIM,
+                                       .k_row_stride = HEAD_DIM,
+                                       .v_row_stride = HEAD_DIM,
+                                       .out_row_stride = HEAD_DIM,
+                                       .type = a.type,
+                                       .head_dim = a.head_dim,
+                                       .causal = a.causal};
     upload_to(at_out, v, sizeof v);
     const kiln_status one = sample_attention_single_head(&loader, NULL, &a);
     download(out, at_out, sizeof out);
@@ -125,17 +125,17 @@ static void check_no_keys(void)
     static float out[NUMBERS], zero[NUMBERS];
     const sample_attention_single_head_args a = single(LONGEST);
     sample_attention_args all = {.q = a.q,
-                                           .out = a.out,
-                                           .batch = 1,
-                                           .q_heads = 1,
-                                           .kv_heads = 1,
-                                           .q_length = LONGEST,
-                                           .scale = a.scale,
-                                           .q_row_stride = HEAD_DIM,
-                                           .out_row_stride = HEAD_DIM,
-                                           .type = a.type,
-                                           .head_dim = a.head_dim,
-                                           .causal = a.causal};
+                                 .out = a.out,
+                                 .batch = 1,
+                                 .q_heads = 1,
+                                 .kv_heads = 1,
+                                 .q_length = LONGEST,
+                                 .scale = a.scale,
+                                 .q_row_stride = HEAD_DIM,
+                                 .out_row_stride = HEAD_DIM,
+                                 .type = a.type,
+                                 .head_dim = a.head_dim,
+                                 .causal = a.causal};
     upload_to(at_out, v, sizeof v);
     kiln_status status = sample_attention(&loader, NULL, &all);
     download(out, at_out, sizeof out);
@@ -310,8 +310,8 @@ static void free_all(void)
         need(driver.mem_free(all[i]) == 0, "cuMemFree");
 }
 
-static void set_keys(const trial *t, sample_attention_args *args, CUdeviceptr of_k,
-                     CUdeviceptr of_v, CUdeviceptr scales)
+static void set_keys(const trial *t, sample_attention_args *args, CUdeviceptr of_k, CUdeviceptr of_v,
+                     CUdeviceptr scales)
 {
     const bool is_of_rows = t->kv == SAMPLE_ATTENTION_KV_INT8_TOKEN;
     *(t->kv ? &args->k_codes : &args->k) = of_k;
@@ -323,39 +323,38 @@ static void set_keys(const trial *t, sample_attention_args *args, CUdeviceptr of
     args->kv = t->kv;
 }
 
-static sample_attention_args all_sequences(const trial *t, uint32_t most_queries,
-                                                     uint32_t most_keys)
+static sample_attention_args all_sequences(const trial *t, uint32_t most_queries, uint32_t most_keys)
 {
     sample_attention_args args = {.q = at.q,
-                                            .out = at.out,
-                                            .lse = at.lse,
-                                            .batch = BATCH,
-                                            .q_heads = HEADS,
-                                            .kv_heads = KV_HEADS,
-                                            .q_length = most_queries,
-                                            .k_length = most_keys,
-                                            .scale = 0.25,
-                                            .q_row_stride = HEADS * t->dim,
-                                            .k_row_stride = KV_HEADS * t->dim,
-                                            .v_row_stride = KV_HEADS * t->dim,
-                                            .out_row_stride = HEADS * t->dim,
-                                            .q_head_stride = t->dim,
-                                            .k_head_stride = t->dim,
-                                            .v_head_stride = t->dim,
-                                            .out_head_stride = t->dim,
-                                            .workspace = at.workspace,
-                                            .tile_counters = at.tile_counters,
-                                            .workspace_size = t->has_parts ? WORKSPACE : 0,
-                                            .sequences.q_offsets = at.q_offsets,
-                                            .sequences.k_offsets = at.k_offsets,
-                                            .sequences.q_rows = Q_ROWS + UNUSED,
-                                            .sequences.k_rows = K_ROWS,
-                                            .type = t->type,
-                                            .head_dim = t->dim,
-                                            .causal = t->is_causal,
-                                            .scale_row_stride = KV_HEADS,
-                                            .scale_head_stride = 1,
-                                            .layout = SAMPLE_ATTENTION_LAYOUT_RAGGED};
+                                  .out = at.out,
+                                  .lse = at.lse,
+                                  .batch = BATCH,
+                                  .q_heads = HEADS,
+                                  .kv_heads = KV_HEADS,
+                                  .q_length = most_queries,
+                                  .k_length = most_keys,
+                                  .scale = 0.25,
+                                  .q_row_stride = HEADS * t->dim,
+                                  .k_row_stride = KV_HEADS * t->dim,
+                                  .v_row_stride = KV_HEADS * t->dim,
+                                  .out_row_stride = HEADS * t->dim,
+                                  .q_head_stride = t->dim,
+                                  .k_head_stride = t->dim,
+                                  .v_head_stride = t->dim,
+                                  .out_head_stride = t->dim,
+                                  .workspace = at.workspace,
+                                  .tile_counters = at.tile_counters,
+                                  .workspace_size = t->has_parts ? WORKSPACE : 0,
+                                  .sequences.q_offsets = at.q_offsets,
+                                  .sequences.k_offsets = at.k_offsets,
+                                  .sequences.q_rows = Q_ROWS + UNUSED,
+                                  .sequences.k_rows = K_ROWS,
+                                  .type = t->type,
+                                  .head_dim = t->dim,
+                                  .causal = t->is_causal,
+                                  .scale_row_stride = KV_HEADS,
+                                  .scale_head_stride = 1,
+                                  .layout = SAMPLE_ATTENTION_LAYOUT_RAGGED};
     set_keys(t, &args, at.k, at.v, at.scales);
     return args;
 }
@@ -456,8 +455,7 @@ static void try_rows(sample_attention_args args, uint32_t rows, kiln_status expe
 {
     launched.count = 0;
     args.sequences.q_rows = rows;
-    expect("rows of all queries", sample_attention(&loader, NULL, &args), expected,
-           expected == KILN_OK);
+    expect("rows of all queries", sample_attention(&loader, NULL, &args), expected, expected == KILN_OK);
 }
 
 /* Without offsets each sequence has q_length rows of Q; offsets of keys that are all 0 are offsets, too. */

@@ -24,8 +24,7 @@ typedef struct section {
 } section;
 
 /* The types that the three functions give, in one order; their numbers in calls are the same. */
-static const uint32_t types[TYPES] = {SAMPLE_GGUF_DEQUANTIZE_TYPE_F32,
-                                      SAMPLE_GGUF_DEQUANTIZE_TYPE_F16,
+static const uint32_t types[TYPES] = {SAMPLE_GGUF_DEQUANTIZE_TYPE_F32, SAMPLE_GGUF_DEQUANTIZE_TYPE_F16,
                                       SAMPLE_GGUF_DEQUANTIZE_TYPE_BF16};
 static const element_type elements[TYPES] = {ELEMENT_F32, ELEMENT_F16, ELEMENT_BF16};
 static unsigned right, all;
@@ -131,14 +130,14 @@ static void try_rows(const section *s, size_t type, CUdeviceptr packed, CUdevice
     index[rows] = rows;
     CUdeviceptr at = upload(index, (rows + 1) * sizeof *index);
     kiln_status status = sample_gguf_rows(&loader, NULL,
-                                              &(sample_gguf_rows_args){.packed = packed,
-                                                                           .index = at,
-                                                                           .out = out,
-                                                                           .tensor_rows = rows,
-                                                                           .n = rows + 1,
-                                                                           .k = k,
-                                                                           .format = s->format,
-                                                                           .type = types[type]});
+                                          &(sample_gguf_rows_args){.packed = packed,
+                                                                   .index = at,
+                                                                   .out = out,
+                                                                   .tensor_rows = rows,
+                                                                   .n = rows + 1,
+                                                                   .k = k,
+                                                                   .format = s->format,
+                                                                   .type = types[type]});
     need(status == KILN_OK, "gguf_rows");
     for (uint32_t i = 0; i <= rows && is_right; i++) {
         const float *expected = i < rows ? s->expected + (size_t)index[i] * k : NULL;
@@ -169,15 +168,15 @@ static bool try_units(const section *s, CUdeviceptr packed, CUdeviceptr out, CUd
         units[i * Q4K_ELEMENTS + first + i] = 1;
     upload_to(in, units, sizeof units);
     kiln_status status = sample_rmsnorm_q4k_gemv(&loader, NULL,
-                                                     &(sample_rmsnorm_q4k_gemv_args){
-                                                         .in = in,
-                                                         .w = packed,
-                                                         .out = out,
-                                                         .n = s->blocks,
-                                                         .k = Q4K_ELEMENTS,
-                                                         .norm = SAMPLE_RMSNORM_Q4K_GEMV_NORM_NONE,
-                                                         .batch = BATCH,
-                                                     });
+                                                 &(sample_rmsnorm_q4k_gemv_args){
+                                                     .in = in,
+                                                     .w = packed,
+                                                     .out = out,
+                                                     .n = s->blocks,
+                                                     .k = Q4K_ELEMENTS,
+                                                     .norm = SAMPLE_RMSNORM_Q4K_GEMV_NORM_NONE,
+                                                     .batch = BATCH,
+                                                 });
     need(status == KILN_OK, "rmsnorm_q4k_gemv");
     download(products, out, bytes);
     for (size_t i = 0; i < BATCH * s->blocks; i++) {

@@ -31,15 +31,14 @@ static CUdeviceptr make_bytes(size_t count, unsigned period)
     return address;
 }
 
-static void run_chain(const kiln_kernel *kernel, const sample_linear_args *with, CUdeviceptr x,
-                      bool overlaps, unsigned char out[OUT_BYTES])
+static void run_chain(const kiln_kernel *kernel, const sample_linear_args *with, CUdeviceptr x, bool overlaps,
+                      unsigned char out[OUT_BYTES])
 {
     static kiln_slot slots[SAMPLE_SLOTS];
     const kiln_options options = {.overlap_launches = overlaps};
     sample_linear_args args = *with;
     const CUdeviceptr y[2] = {args.out, allocate(OUT_BYTES)};
-    kiln_status status =
-        kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options);
+    kiln_status status = kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options);
     overlapping = 0;
     for (unsigned i = 0; i < 3 && status == KILN_OK; i++) {
         args.in = i == 0 ? x : y[(i + 1) % 2];
@@ -66,14 +65,14 @@ int main(int argc, char **argv)
         if (!has(kernel, "linear/format=q") || !has(kernel, "x=f16") || !has(kernel, "overlap=true"))
             continue;
         const sample_linear_args args = {.w = w,
-                                                .w_2 = other,
-                                                .gate = other,
-                                                .out = allocate(OUT_BYTES),
-                                                .out_2 = allocate(OUT_BYTES),
-                                                .m = ROWS,
-                                                .n = N,
-                                                .n_2 = N,
-                                                .k = N};
+                                         .w_2 = other,
+                                         .gate = other,
+                                         .out = allocate(OUT_BYTES),
+                                         .out_2 = allocate(OUT_BYTES),
+                                         .m = ROWS,
+                                         .n = N,
+                                         .n_2 = N,
+                                         .k = N};
         run_chain(kernel, &args, x, false, alone);
         run_chain(kernel, &args, x, true, overlapped);
         judge(memcmp(alone, overlapped, OUT_BYTES) == 0, kernel->id, KILN_OK);

@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "families/gguf_blocks.h"
-#include "sample.h"
 #include "number.h"
+#include "sample.h"
 
 enum { M = 7, N = 37, K = 768, BLOCK = 32, NAN_ROW = 2, ZERO_ROW = 3 };
 
@@ -162,7 +162,8 @@ int main(int argc, char **argv)
         make_h(has(quantizer, "norm=rms"));
         for (uint32_t j = 0; j < sample_index.bundle->kernel_count; j++) {
             const kiln_kernel *kernel = sample_index.kernels[j];
-            if (has(kernel, "x=s8,y=f32,epilogue=none") && !has(kernel, "format=int4") && kiln_usable(&loader, kernel))
+            if (has(kernel, "x=s8,y=f32,epilogue=none") && !has(kernel, "format=int4") &&
+                kiln_usable(&loader, kernel))
                 check(quantizer, kernel, &b);
         }
     }

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
         if (!has(kernel, "linear/"))
             continue;
         const sample_linear_args none = {.m = 1, .k = 256}, second = {.m = 1, .n_2 = 64, .k = 256},
-                                        third = {.m = 1, .n_3 = 64, .k = 256};
+                                 third = {.m = 1, .n_3 = 64, .k = 256};
         check(kernel, &none, KILN_OK);
         check(kernel, &second, KILN_ERROR_BAD_ARGUMENT);
         check(kernel, &third, KILN_ERROR_BAD_ARGUMENT);

@@ -95,8 +95,7 @@ static void try_scales(arguments right)
     right.normal_scales = 1;
     judge(picks(&right, "strategy=mma,tile_m=64,k_warps=8,split_k=1,vector=1,table=compact,scales=normal"),
           "f16, normal scales", KILN_OK);
-    right.a =
-        SAMPLE_NF4_GEMM_TRANSPOSED_A_F32; /* has no products in f16: the word changes nothing */
+    right.a = SAMPLE_NF4_GEMM_TRANSPOSED_A_F32; /* has no products in f16: the word changes nothing */
     judge(picks(&right, "strategy=simt,"), "f32, normal scales", KILN_OK);
 }
 

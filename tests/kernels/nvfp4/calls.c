@@ -212,7 +212,7 @@ static void check(const char *what, const call *c, kiln_status status, kiln_stat
     do {                                                                                                     \
         call c = good;                                                                                       \
         c.change;                                                                                            \
-        check(#change, &c, sample_nvfp4_gemv(&loader, NULL, &c), wanted, launches);                    \
+        check(#change, &c, sample_nvfp4_gemv(&loader, NULL, &c), wanted, launches);                          \
     } while (0)
 
 static void try_refusals(void)
@@ -253,15 +253,13 @@ static void try_refusals(void)
     call narrow = good;
     narrow.k = 48;
     check("k = 48 of a variant for multiples of 32", &narrow,
-          sample_nvfp4_gemv_f32_software_simt_32_4_1(&loader, NULL, &narrow), KILN_ERROR_BAD_ARGUMENT,
-          0);
+          sample_nvfp4_gemv_f32_software_simt_32_4_1(&loader, NULL, &narrow), KILN_ERROR_BAD_ARGUMENT, 0);
     call empty = good; /* b_rows says nothing of arrays whose vectors have no elements */
     empty.k = 0;
     empty.a = empty.sfa = empty.b = empty.sfb = 0;
     check("k = 0, inputs null", &empty, sample_nvfp4_gemv(&loader, NULL, &empty), KILN_OK, 1);
     empty.out = 0;
-    check("k = 0, all null", &empty, sample_nvfp4_gemv(&loader, NULL, &empty), KILN_ERROR_NULL_POINTER,
-          0);
+    check("k = 0, all null", &empty, sample_nvfp4_gemv(&loader, NULL, &empty), KILN_ERROR_NULL_POINTER, 0);
     check("no arguments", &good, sample_nvfp4_gemv(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);
 }
 

@@ -70,11 +70,10 @@ static void quantize(const row *r, uint64_t n, bool is_fused)
     kiln_status status[2] = {KILN_OK, KILN_OK};
     if (r->coder == NF4 && is_fused) {
         status[0] = sample_nf4_quantize(
-            &loader, NULL,
-            &(sample_nf4_quantize_args){.in = in, .scale = scale, .packed = packed, .n = n});
+            &loader, NULL, &(sample_nf4_quantize_args){.in = in, .scale = scale, .packed = packed, .n = n});
     } else if (r->coder == NF4) {
-        status[0] = sample_nf4_scale(&loader, NULL,
-                                           &(sample_nf4_scale_args){.in = in, .scale = scale, .n = n});
+        status[0] =
+            sample_nf4_scale(&loader, NULL, &(sample_nf4_scale_args){.in = in, .scale = scale, .n = n});
         status[1] = sample_nf4_pack(
             &loader, NULL, &(sample_nf4_pack_args){.in = in, .scale = scale, .packed = packed, .n = n});
     } else if (is_fused) {
@@ -99,18 +98,17 @@ static void unpack(const row *r, uint64_t n)
     kiln_status status;
     if (r->coder == NF4)
         status = sample_nf4_unpack(
-            &loader, NULL,
-            &(sample_nf4_unpack_args){.packed = packed, .scale = scale, .out = out, .n = n});
+            &loader, NULL, &(sample_nf4_unpack_args){.packed = packed, .scale = scale, .out = out, .n = n});
     else
-        status = sample_int4_unpack(
-            &loader, NULL,
-            &(sample_int4_unpack_args){.packed = packed,
-                                             .scale = scale,
-                                             .zero = zero,
-                                             .out = out,
-                                             .n = n,
-                                             .mode = r->coder == ASYM ? SAMPLE_INT4_UNPACK_MODE_ASYM
-                                                                      : SAMPLE_INT4_UNPACK_MODE_SYM});
+        status = sample_int4_unpack(&loader, NULL,
+                                    &(sample_int4_unpack_args){.packed = packed,
+                                                               .scale = scale,
+                                                               .zero = zero,
+                                                               .out = out,
+                                                               .n = n,
+                                                               .mode = r->coder == ASYM
+                                                                           ? SAMPLE_INT4_UNPACK_MODE_ASYM
+                                                                           : SAMPLE_INT4_UNPACK_MODE_SYM});
     need(status == KILN_OK, "unpack");
 }
 

@@ -31,9 +31,9 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
 /* The call that is right except for the change. */
 #define TRY(entry, good, change, expected)                                                                   \
     do {                                                                                                     \
-        sample_##entry##_args a = good;                                                                \
+        sample_##entry##_args a = good;                                                                      \
         a.change;                                                                                            \
-        check(#entry ": " #change, sample_##entry(&loader, NULL, &a), KILN_ERROR_##expected, 0);       \
+        check(#entry ": " #change, sample_##entry(&loader, NULL, &a), KILN_ERROR_##expected, 0);             \
     } while (0)
 
 /* A pointer: null, off by one, by half its alignment. */
@@ -47,15 +47,14 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
 /* What is the same for all entries. A problem of no elements asks for nothing, not even for pointers. */
 #define TRY_SIZES(entry, good)                                                                               \
     do {                                                                                                     \
-        sample_##entry##_args right = good, empty = {.n = 0}, any = good;                              \
-        check(#entry ": right", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                    \
-        check(#entry ": n = 0", sample_##entry(&loader, NULL, &empty), KILN_OK, 0);                    \
+        sample_##entry##_args right = good, empty = {.n = 0}, any = good;                                    \
+        check(#entry ": right", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                          \
+        check(#entry ": n = 0", sample_##entry(&loader, NULL, &empty), KILN_OK, 0);                          \
         any.group = GROUP_ANY;                                                                               \
         any.group_size = UINT64_MAX;                                                                         \
-        check(#entry ": the largest group_size", sample_##entry(&loader, NULL, &any), KILN_OK, 1);     \
+        check(#entry ": the largest group_size", sample_##entry(&loader, NULL, &any), KILN_OK, 1);           \
         any.group_size = 0;                                                                                  \
-        check(#entry ": group_size = 0", sample_##entry(&loader, NULL, &any), KILN_ERROR_BAD_ARGUMENT, \
-              0);                                                                                            \
+        check(#entry ": group_size = 0", sample_##entry(&loader, NULL, &any), KILN_ERROR_BAD_ARGUMENT, 0);   \
         TRY(entry, good, n = (UINT64_C(1) << 40) + 1, BAD_ARGUMENT);                                         \
         TRY(entry, good, n = UINT64_MAX, BAD_ARGUMENT);                                                      \
         TRY(entry, good, type = NO_SUCH_WORD, NO_VARIANT);                                                   \
@@ -63,27 +62,25 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, group = 32, NO_VARIANT); /* the bundle has none of these */                         \
         TRY(entry, good, group = 5, NO_VARIANT);  /* no word's place */                                      \
         right.group = 64;                         /* a number is itself */                                   \
-        check(#entry ": group = 64", sample_##entry(&loader, NULL, &right), KILN_OK, 1);               \
-        check(#entry ": no arguments", sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER,   \
-              0);                                                                                            \
-        check(#entry ": no loader", sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);   \
+        check(#entry ": group = 64", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                     \
+        check(#entry ": no arguments", sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);     \
+        check(#entry ": no loader", sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);         \
         TRY_POINTER(entry, good, scale, 4);                                                                  \
         right.type = TYPE_F64;                                                                               \
         right.scale += 4;                                                                                    \
-        check(#entry ": f64, scale += 4", sample_##entry(&loader, NULL, &right),                       \
-              KILN_ERROR_MISALIGNED, 0);                                                                     \
+        check(#entry ": f64, scale += 4", sample_##entry(&loader, NULL, &right), KILN_ERROR_MISALIGNED, 0);  \
     } while (0)
 
 #define TRY_ZERO(entry, good)                                                                                \
     do {                                                                                                     \
-        sample_##entry##_args asym = good;                                                             \
+        sample_##entry##_args asym = good;                                                                   \
         asym.mode = MODE_ASYM;                                                                               \
-        check(#entry ": asym", sample_##entry(&loader, NULL, &asym), KILN_OK, 1);                      \
+        check(#entry ": asym", sample_##entry(&loader, NULL, &asym), KILN_OK, 1);                            \
         TRY_POINTER(entry, asym, zero, 4);                                                                   \
         TRY(entry, good, mode = NO_SUCH_WORD, NO_VARIANT);                                                   \
-        sample_##entry##_args sym = good;                                                              \
+        sample_##entry##_args sym = good;                                                                    \
         sym.zero = 1; /* is none of its business */                                                          \
-        check(#entry ": sym, zero = 1", sample_##entry(&loader, NULL, &sym), KILN_OK, 1);              \
+        check(#entry ": sym, zero = 1", sample_##entry(&loader, NULL, &sym), KILN_OK, 1);                    \
     } while (0)
 
 /* Words are numbered alike in all entries. */
@@ -96,8 +93,7 @@ enum {
 static void try_int4(CUdeviceptr at[4])
 {
     const sample_int4_scale_args scale = {.in = at[0], .scale = at[1], .zero = at[2], .n = N};
-    const sample_int4_pack_args pack = {
-        .in = at[0], .scale = at[1], .zero = at[2], .packed = at[3], .n = N};
+    const sample_int4_pack_args pack = {.in = at[0], .scale = at[1], .zero = at[2], .packed = at[3], .n = N};
     const sample_int4_quantize_args quantize = {
         .in = at[0], .scale = at[1], .zero = at[2], .packed = at[3], .n = N};
     const sample_int4_unpack_args unpack = {
@@ -150,8 +146,7 @@ static void try_variant(CUdeviceptr at[4])
     sample_nf4_scale_args a = {.in = at[0], .scale = at[1], .n = N};
     check("nf4_scale_f16_64: as left out", sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_OK, 1);
     a.type = TYPE_F64;
-    check("nf4_scale_f16_64: f64", sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_ERROR_NO_VARIANT,
-          0);
+    check("nf4_scale_f16_64: f64", sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_ERROR_NO_VARIANT, 0);
 }
 
 /* The details name what was wrong. */

@@ -7,8 +7,8 @@
 
 #include "../../calls.h"
 
-#include "sample.h"
 #include "random.h"
+#include "sample.h"
 
 enum { COUNT = 65536, GROUPS = COUNT / 64 };
 
@@ -38,8 +38,8 @@ static void int4(uint32_t mode, bool is_fused)
              "int4_quantize");
     } else {
         need(sample_int4_scale(&loader, NULL,
-                                     &(sample_int4_scale_args){
-                                         .in = in, .scale = scale, .zero = zero, .n = COUNT, .mode = mode}) ==
+                               &(sample_int4_scale_args){
+                                   .in = in, .scale = scale, .zero = zero, .n = COUNT, .mode = mode}) ==
                  KILN_OK,
              "int4_scale");
         need(sample_int4_pack(
@@ -60,24 +60,22 @@ static void int4(uint32_t mode, bool is_fused)
 static void nf4(bool is_fused)
 {
     if (is_fused) {
-        need(sample_nf4_quantize(
-                 &loader, NULL,
-                 &(sample_nf4_quantize_args){.in = in, .scale = scale, .packed = packed, .n = COUNT}) ==
-                 KILN_OK,
+        need(sample_nf4_quantize(&loader, NULL,
+                                 &(sample_nf4_quantize_args){
+                                     .in = in, .scale = scale, .packed = packed, .n = COUNT}) == KILN_OK,
              "nf4_quantize");
     } else {
         need(sample_nf4_scale(&loader, NULL,
-                                    &(sample_nf4_scale_args){.in = in, .scale = scale, .n = COUNT}) ==
-                 KILN_OK,
+                              &(sample_nf4_scale_args){.in = in, .scale = scale, .n = COUNT}) == KILN_OK,
              "nf4_scale");
-        need(sample_nf4_pack(&loader, NULL,
-                                   &(sample_nf4_pack_args){
-                                       .in = in, .scale = scale, .packed = packed, .n = COUNT}) == KILN_OK,
+        need(sample_nf4_pack(
+                 &loader, NULL,
+                 &(sample_nf4_pack_args){.in = in, .scale = scale, .packed = packed, .n = COUNT}) == KILN_OK,
              "nf4_pack");
     }
-    need(sample_nf4_unpack(&loader, NULL,
-                                 &(sample_nf4_unpack_args){
-                                     .packed = packed, .scale = scale, .out = out, .n = COUNT}) == KILN_OK,
+    need(sample_nf4_unpack(
+             &loader, NULL,
+             &(sample_nf4_unpack_args){.packed = packed, .scale = scale, .out = out, .n = COUNT}) == KILN_OK,
          "nf4_unpack");
 }
 

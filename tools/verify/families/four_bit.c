@@ -484,7 +484,7 @@ static void fill_numbers(problem *p, argument *in, int kind, random_stream s)
     }
 }
 
-/* Of the group's codes three quarters are this, or `most` and those below it. */
+/* Gives three quarters of the group's elements a code from `code` to `most`. */
 static void fill_codes(problem *p, uint64_t g, unsigned code, unsigned most, random_stream s)
 {
     argument *packed = problem_find(p, "packed");

@@ -46,7 +46,7 @@ enum {
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; one in four given scales and zeros is a NaN or an infinity */
     GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
-    GROUPS_NEAR_TIE,  /* given scales times a code's value are this but for a rounding, zeros are whole */
+    GROUPS_NEAR_TIE,  /* given scales times a code's value are this except for a rounding, zeros are whole */
     GROUPS_THRESHOLDS = 100, /* from here on group by group: quotients at thresholds between codes */
     GROUPS_HARD,             /* codes depend on how quotients and their sums with the zero are rounded */
     GROUPS_NEAR_SMALLEST,    /* the range is about the smallest that has a scale of its own */
