@@ -23,6 +23,7 @@ typedef enum emu_flow {
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
+    EMU_FLOW_PRODUCT,  /* wgmma: what it reads of shared memory it reads later */
 } emu_flow;
 
 #define EMU_PLAN_SOURCES 4

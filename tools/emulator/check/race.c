@@ -21,6 +21,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/wgmma.h"
+#include "../exec/wgmma.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,6 +417,21 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     complete_source(b, c, by_mbarrier);
 }
 
+/* A product's reads are the warp's of this moment: lane n of every 32 has the n-th. */
+static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
+{
+    emu_block *b = w->block;
+    emu_wgmma f = emu_wgmma_of(p->op);
+    unsigned of_b = 2u * f.n, of_a = count - of_b;
+    for (unsigned n = 0; n < count; n++) {
+        uint32_t lane = (n < of_a ? n : n - of_a) % EMU_LANES;
+        emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
+        for (unsigned k = 0; k < 4; k++, cell++)
+            for (int r = 0; r < 2 && cell->run == b->race->run; r++)
+                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, false);
+    }
+}
+
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
 
 static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
@@ -498,8 +515,9 @@ static void report(race_access *a)
     if (o->pending)
         emu_note(
             w, a->op, a->racing, o->at,
-            "races: %s %u bytes at %s, which a copy of %s, in line %u%s, still %s: nothing has waited for it",
-            verb, a->bytes, place, thread, line, source, other_verb);
+            "races: %s %u bytes at %s, which a %s of %s, in line %u%s, still %s: nothing has waited for it",
+            verb, a->bytes, place, l->program->instructions[o->at]->opcode.at[0] == 'w' ? "product" : "copy",
+            thread, line, source, other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
                  "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
@@ -628,6 +646,11 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
     c->write.pending = c->reads[0].pending = c->reads[1].pending = 0;
 }
 
+static bool is_asynchronous(const emu_plan *p)
+{
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT;
+}
+
 static void check_lane(race_access *a, bool strong, bool wide)
 {
     emu_warp *w = a->warp;
@@ -642,7 +665,7 @@ static void check_lane(race_access *a, bool strong, bool wide)
                            .time = r->time,
                            .step = r->step,
                            .lanes = bit,
-                           .pending = a->plan->flow == EMU_FLOW_COPY ? bit : 0,
+                           .pending = is_asynchronous(a->plan) ? bit : 0,
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
                            .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0))};
@@ -692,6 +715,7 @@ const emu_observer emu_race_check = {
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .product_done = product_done,
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */

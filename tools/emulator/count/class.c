@@ -121,7 +121,8 @@ uint64_t emu_multiply_adds(const emu_instruction *i)
         const char *at = i->modifiers[k].at, *end = at + i->modifiers[k].size;
         uint64_t m = number(&at, end, 'm'), n = number(&at, end, 'n'), depth = number(&at, end, 'k');
         if (m && n && depth && at == end)
-            return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1);
+            return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1) /
+                   (emu_text_is(i->opcode, "wgmma") ? 4 : 1); /* warps share it */
     }
     return 0;
 }

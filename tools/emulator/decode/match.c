@@ -208,6 +208,7 @@ static const struct {
     {"|cvt|", "|pack|"},
     {"|brx|", "|idx|"},
     {"|setmaxnreg|", "|inc|dec|"},
+    {"|wgmma|", "|mma_async|fence|commit_group|wait_group|"},
     {"|createpolicy|", "|fractional|"},
     {"|fence|membar|", "|proxy|"},
     {"|bar|barrier|", "|cta|warp|arrive|red|"},
@@ -534,7 +535,8 @@ static const struct {
     const char *opcode, *modifier; /* NULL: any */
     const char *what;
 } refused[] = {
-    {"wgmma", NULL, "'wgmma' is"},
+    {"wgmma", "b1", "'wgmma' with .b1 is"},
+    {"wgmma", "sp", "'wgmma.mma_async.sp' is"},
     {"tcgen05", NULL, "'tcgen05' is"},
     {"multimem", NULL, "'multimem' is"},
     {"mapa", NULL, "'mapa' (clusters) is"},

@@ -16,6 +16,7 @@
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
     X(mma)                                                                                                   \
+    X(wgmma)                                                                                                 \
     X(convert)
 
 #define DECLARE(name) extern const emu_rows EMU_LEVEL_NAME(emu_rows_##name);
