@@ -1,6 +1,6 @@
 /* wgmma: the values of every type and every N, from operands laid out in shared memory and registers by the ISA's formulas
-   (9.7.15.5.1), under all checks; then each rule, broken and kept. Nothing here knows how the emulator does it. With an
-   argument, a folder, the kernels are written there too, for ptxas. */
+   (9.7.15.5.1), under all checks; then each rule, broken and kept. Nothing here knows how the emulator does it. ptxas, where it is, takes
+   every kernel. */
 #include "mma_form.h"
 
 enum {
@@ -14,9 +14,6 @@ enum {
 };
 
 static const char header[] = ".version 8.8\n.target sm_90a";
-
-static const char *folder;
-static int written;
 
 /* ---- one product --------------------------------------------------------------------------------------------------- */
 
@@ -161,21 +158,6 @@ static const char *body_of(const product *p)
     return body;
 }
 
-static void write_kernel(const char *body)
-{
-    char path[4096];
-    if (!folder)
-        return;
-    snprintf(path, sizeof path, "%s/%d.ptx", folder, written++);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(
-        file,
-        "%s\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n",
-        header, body);
-    fclose(file);
-}
-
 /* Element i of A's fragment (9.7.15.5.1.1): four registers, `each` elements in one. */
 static void place_in_a(int thread, int each, int i, int *row, int *k)
 {
@@ -221,7 +203,6 @@ static void run_product(const product *p, values *v)
                           v->c[row][column]);
         }
     const char *body = body_of(p);
-    write_kernel(body);
     CUfunction f = kernel_of(header, body);
     CUdeviceptr p0 = device_bytes(sizeof out, NULL), p1 = device_bytes(sizeof in, in);
     assert_int_equal(launch(f, 1, THREADS, p0, p1, p->adds), CUDA_SUCCESS);
@@ -479,15 +460,247 @@ static void test_refused(void **state)
     assert_contains(test_log, "needs one of the targets 90a");
 }
 
-int main(int argc, char **argv)
+/* ---- the rules: a kernel that breaks one, and one that keeps it ---------------------------------------------------- */
+
+/* Two products' operands, written by all threads: A at s, B at s + 2048, K-major without a swizzle. */
+#define PROLOGUE                                                                                             \
+    ".reg .u64 %p<9>; .reg .u32 %r<9>; .reg .pred %q<3>; .reg .b32 %a<4>; .reg .b32 %u<4>; .reg .f32 "       \
+    "%f<16>;\n"                                                                                              \
+    ".reg .b64 %x<6>; .reg .f32 %v<4>;\n.shared .align 1024 .b8 s[3072];\n.shared .align 16 .b8 t[2048];\n"  \
+    "ld.param.u64 %p0, [p0]; mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, s;\n"                    \
+    "mad.wide.u32 %p0, %r0, 64, %p0; shr.u32 %r5, %r0, 5;\n"                                                 \
+    "COPY: add.u32 %r4, %r2, %r1; st.shared.b32 [%r4], 0; mov.u32 %r3, %ntid.x; shl.b32 %r3, %r3, 2;\n"      \
+    "add.u32 %r1, %r1, %r3; setp.lt.u32 %q0, %r1, 3072; @%q0 bra COPY;\n"                                    \
+    "cvt.u64.u32 %x1, %r2; shr.u64 %x1, %x1, 4; or.b64 %x1, %x1, 0x1000080000;\n"                            \
+    "add.u64 %x2, %x1, 128;\n"                                                                               \
+    "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; mov.f32 %f4, %f0;\n"     \
+    "mov.f32 %f5, %f0; mov.f32 %f6, %f0; mov.f32 %f7, %f0;\n"                                                \
+    "mov.b32 %a0, 0; mov.b32 %a1, 0; mov.b32 %a2, 0; mov.b32 %a3, 0;\n"
+#define READY           "fence.proxy.async; bar.sync 0;\n"
+#define FENCE           "wgmma.fence.sync.aligned;\n"
+#define COMMIT          "wgmma.commit_group.sync.aligned;\n"
+#define WAIT(n)         "wgmma.wait_group.sync.aligned " #n ";\n"
+#define F16(n)          "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 "
+#define ONTO(d, rest)   F16(8) d ", " rest ";\n"
+#define FIRST           "{%f0, %f1, %f2, %f3}"
+#define SECOND          "{%f4, %f5, %f6, %f7}"
+#define SHARED_A        "%x1, %x2, 1, 1, 1, 0, 0"
+#define PRODUCT         ONTO(FIRST, SHARED_A)
+#define OTHER           ONTO(SECOND, SHARED_A)
+#define REGISTERS       ONTO(FIRST, "{%a0, %a1, %a2, %a3}, %x2, 1, 1, 1, 0")
+#define WIDE            F16(16) "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, " SHARED_A ";\n"
+#define BYTES           "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%a0, %a1, %a2, %a3}, %x1, %x2, 0;\n"
+#define DONE            COMMIT WAIT(0)
+#define STORE(register) "st.global.f32 [%p0], " register ";\n"
+
+static const struct {
+    const char *name, *body;
+    const char *words; /* of its only report; NULL: it has none */
+    unsigned threads;  /* 0: 128 */
+} rules[] = {
+    {"an accumulator read in flight", READY FENCE PRODUCT COMMIT "add.f32 %f8, %f0, %f0;\n" WAIT(0),
+     "reads an accumulator of the product in line", 0},
+    {"", READY FENCE PRODUCT DONE "add.f32 %f8, %f0, %f0;\n", NULL, 0},
+    {"an accumulator written in flight", READY FENCE PRODUCT COMMIT "mov.f32 %f1, 0f00000000;\n" WAIT(0),
+     "writes an accumulator of the product in line", 0},
+    {"", READY FENCE PRODUCT COMMIT "mov.f32 %f4, 0f00000000;\n" WAIT(0) "mov.f32 %f1, %f4;\n", NULL, 0},
+    {"all accumulators stored in flight",
+     READY FENCE PRODUCT COMMIT "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n" STORE("%f2") STORE("%f3")
+         WAIT(0),
+     "reads an accumulator of the product in line", 0},
+    {"", READY FENCE PRODUCT DONE "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n", NULL, 0},
+    {"A written in flight", READY FENCE REGISTERS COMMIT "mov.b32 %a2, 7;\n" WAIT(0),
+     "writes a register of A of the product in line", 0},
+    {"", READY FENCE REGISTERS DONE "mov.b32 %a2, 7;\n", NULL, 0},
+    {"A read in flight", READY FENCE REGISTERS COMMIT "add.u32 %r3, %a2, 7;\n" WAIT(0),
+     "reads a register of A of the product in line", 0},
+    {"", READY FENCE REGISTERS DONE "add.u32 %r3, %a2, 7;\n", NULL, 0},
+    {"the last group is not waited for", READY FENCE PRODUCT COMMIT OTHER COMMIT WAIT(1) STORE("%f4") WAIT(0),
+     "reads an accumulator", 0},
+    {"", READY FENCE PRODUCT COMMIT OTHER COMMIT WAIT(1) STORE("%f0") WAIT(0) STORE("%f4"), NULL, 0},
+    {"a wait does not cover what is not committed", READY FENCE PRODUCT WAIT(0) STORE("%f0") COMMIT WAIT(0),
+     "reads an accumulator", 0},
+    {"an accumulator becomes A in flight", READY FENCE BYTES REGISTERS DONE, "takes as A an accumulator of",
+     0},
+    {"", READY FENCE BYTES DONE FENCE REGISTERS DONE, NULL, 0},
+    {"A becomes an accumulator in flight", READY FENCE REGISTERS BYTES DONE, "adds to a register of A of", 0},
+    {"", READY FENCE REGISTERS DONE FENCE BYTES DONE, NULL, 0},
+    {"A is multiplied twice",
+     READY FENCE REGISTERS ONTO(SECOND, "{%a0, %a1, %a2, %a3}, %x2, 1, 1, 1, 0") DONE, NULL, 0},
+    {"no fence at all", READY PRODUCT DONE, "issues its warp's first product without a wgmma.fence", 0},
+    {"", READY FENCE PRODUCT DONE, NULL, 0},
+    {"no fence after a write", READY FENCE PRODUCT DONE "mov.f32 %f2, %f4;\n" PRODUCT DONE,
+     "uses a register that line", 0},
+    {"", READY FENCE PRODUCT DONE "mov.f32 %f2, %f4;\n" FENCE PRODUCT DONE, NULL, 0},
+    {"no fence after a read", READY FENCE PRODUCT DONE STORE("%f3") PRODUCT DONE, "uses a register that line",
+     0},
+    {"", READY FENCE PRODUCT DONE STORE("%f3") FENCE PRODUCT DONE, NULL, 0},
+    {"no fence after A is written", READY FENCE "mov.b32 %a3, 0;\n" REGISTERS DONE,
+     "uses a register that line", 0},
+    {"", READY "mov.b32 %a3, 0;\n" FENCE REGISTERS DONE, NULL, 0},
+    {"no fence between shapes", READY FENCE PRODUCT WIDE DONE, "uses a register of the product in line", 0},
+    {"", READY FENCE PRODUCT FENCE WIDE DONE, NULL, 0},
+    {"no fence before an accumulator becomes A", READY FENCE BYTES DONE REGISTERS DONE,
+     "uses a register of the product in line", 0},
+    {"none is needed between products of a shape", READY FENCE PRODUCT PRODUCT COMMIT PRODUCT DONE, NULL, 0},
+    {"a warpgroup of three warps", FENCE PRODUCT DONE, "in a warpgroup that is not complete", 96},
+    {"a warp of 16 threads", READY FENCE PRODUCT DONE, "in a warpgroup that is not complete", 112},
+    {"warps 1 to 4",
+     READY
+     "add.u32 %r3, %r5, 7; and.b32 %r3, %r3, 7; setp.ge.u32 %q1, %r3, 4; @%q1 bra END;\n" FENCE PRODUCT DONE
+     "END:\n",
+     "all four do, or none", 256},
+    {"", READY "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n", NULL, 256},
+    {"a warp takes another branch",
+     READY FENCE "setp.eq.u32 %q1, %r5, 2; @%q1 bra TWO;\n" PRODUCT DONE "bra END;\nTWO:\n" PRODUCT DONE
+                 "END:\n",
+     "all four execute the same instruction", 0},
+    {"a warp skips a wait",
+     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r5, 1; @%q1 bra END;\n" WAIT(0) "END:\n",
+     "all four do, or none", 0},
+    {"a lane has ended", READY "setp.eq.u32 %q1, %r0, 37; @%q1 exit;\n" FENCE PRODUCT DONE,
+     "executes this for its whole warp", 0},
+    {"descriptors of warps differ", READY "cvt.u64.u32 %x3, %r5; add.u64 %x2, %x2, %x3;\n" FENCE PRODUCT DONE,
+     "a matrix descriptor of B that is not that of another warp", 0},
+    {"descriptors of lanes differ",
+     READY "and.b32 %r3, %r0, 1; cvt.u64.u32 %x3, %r3; add.u64 %x1, %x1, %x3;\n" FENCE PRODUCT DONE,
+     "gives a matrix descriptor of A that is not that of its warp's first lane", 0},
+    {"scale-d of lanes differs",
+     READY "setp.lt.u32 %q1, %r0, 16;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
+     "gives a scale-d that is not that of all lanes", 0},
+    {"scale-d of warps differs",
+     READY "setp.lt.u32 %q1, %r0, 32;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
+     "gives a scale-d that is not that of another warp", 0},
+    {"", READY "setp.lt.u32 %q1, %r0, 999;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE, NULL, 0},
+    {"A ends outside of the block's shared memory", READY "add.u64 %x1, %x1, 312;\n" FENCE PRODUCT DONE,
+     "of .shared memory", 0},
+    {"B lies in what the system reserves", READY "mov.b64 %x2, 0x1000080000;\n" FENCE PRODUCT DONE,
+     "of .shared memory", 0},
+    {"an address that is not encoded", READY "or.b64 %x2, %x2, 0x4000;\n" FENCE PRODUCT DONE,
+     "which has bits that belong to no field", 0},
+    {"a base offset", READY "or.b64 %x2, %x2, 0x4002000000000000;\n" FENCE PRODUCT DONE,
+     "with a base offset for B", 0},
+    {"half a row into the swizzle's pattern",
+     READY "add.u64 %x2, %x2, 1; or.b64 %x2, %x2, 0xc000000000000000;\n" FENCE PRODUCT DONE,
+     "16 bytes into a row of the 32-byte swizzle's pattern", 0},
+    {"", READY "add.u64 %x2, %x2, 2; or.b64 %x2, %x2, 0x8000000000000000;\n" FENCE PRODUCT DONE, NULL, 0},
+    {"no wait", READY FENCE PRODUCT COMMIT, "no wgmma.wait_group covers it", 0},
+    {"a wait for all but the last", READY FENCE PRODUCT COMMIT WAIT(1), "no wgmma.wait_group covers it", 0},
+    {"no commit", READY FENCE PRODUCT WAIT(0), "no wgmma.commit_group covers it", 0},
+    {"an operand overwritten in flight",
+     READY FENCE PRODUCT COMMIT "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n" WAIT(0),
+     "which a product of thread", 0},
+    {"", READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n", NULL, 0},
+    {"", READY FENCE PRODUCT DONE "bar.sync 0; setp.eq.u32 %q1, %r0, 0; @%q1 st.shared.b32 [%r2+8], 1;\n",
+     NULL, 0},
+    {"an operand overwritten before other warps have waited",
+     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n",
+     "with nothing to order the two", 0},
+    {"an operand read in flight", READY FENCE PRODUCT COMMIT "ld.shared.b32 %r3, [%r2+8];\n" WAIT(0), NULL,
+     0},
+    {"an operand is written without a barrier",
+     READY "setp.eq.u32 %q1, %r0, 96; @%q1 st.shared.b32 [%r2+2056], 1;\n"
+           "fence.proxy.async; bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE,
+     "with nothing to order the two", 0},
+    {"a copy arrives in an operand in flight",
+     READY FENCE PRODUCT COMMIT
+     "setp.eq.u32 %q1, %r0, 127; @%q1 cp.async.ca.shared.global [%r2+1536], [%p0], 4;\ncp.async.wait_all;\n" WAIT(
+         0),
+     "which a product of thread", 0},
+    {"operands that nobody wrote",
+     READY "mov.u32 %r3, t; cvt.u64.u32 %x3, %r3; shr.u64 %x3, %x3, 4; or.b64 %x1, %x3, "
+           "0x1000080000;\n" FENCE PRODUCT DONE,
+     "reads 16 bytes that were never written", 0},
+    {"an undefined register of A",
+     READY FENCE ONTO(FIRST, "{%a0, %u1, %a2, %a3}, %x2, 1, 1, 1, 0") DONE STORE("%f1"),
+     "uses an uninitialised register as the value that it stores", 0},
+    {"undefined accumulators", READY FENCE ONTO("{%v0, %v1, %v2, %v3}", SHARED_A) DONE STORE("%v1"),
+     "uses an uninitialised register as the value that it stores", 0},
+    {"", READY FENCE ONTO("{%v0, %v1, %v2, %v3}", "%x1, %x2, 0, 1, 1, 0, 0") DONE STORE("%v1"), NULL, 0},
+    {"an undefined descriptor", READY FENCE ONTO(FIRST, "%x1, %x5, 1, 1, 1, 0, 0") DONE,
+     "uses an uninitialised register as an address", 0},
+    {"an undefined scale-d", READY FENCE ONTO(FIRST, "%x1, %x2, %q2, 1, 1, 0, 0") DONE,
+     "uses an uninitialised register as an operand of this", 0},
+};
+
+static unsigned reports_in(const char *text)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, "kiln emulator: ")) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
+        char body[8192];
+        CUcontext context;
+        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, rules[n].body);
+        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        CUfunction f = kernel_of(header, body);
+        CUdeviceptr p0 = device_bytes(65536, NULL);
+        cuMemsetD32_v2(p0, 0, 16384);
+        unsigned threads = rules[n].threads;
+        capture_stderr();
+        CUresult r = launch(f, 1, threads ? threads : 128, p0, p0, 0);
+        captured_stderr();
+        const char *what = rules[n].name[0] ? rules[n].name : rules[n - 1].name;
+        if (!rules[n].words && (r != CUDA_SUCCESS || printed[0]))
+            fail_msg("kept: %s: %d\n%s", what, (int)r, printed);
+        if (rules[n].words &&
+            (r == CUDA_SUCCESS || !strstr(printed, rules[n].words) || reports_in(printed) != 1))
+            fail_msg("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, rules[n].words, printed);
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
+/* ---- ptxas --------------------------------------------------------------------------------------------------------- */
+
+static void add_entry(FILE *file, const char *name, size_t number, const char *body)
+{
+    fprintf(file, ".visible .entry %s%zu(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n", name,
+            number, body);
+}
+
+/* It takes all kernels of this file. */
+static void test_ptxas(void **state)
+{
+    char path[] = "/tmp/wgmmaXXXXXX", command[256];
+    (void)state;
+    if (system("ptxas --version > /dev/null 2>&1") != 0)
+        skip();
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    fprintf(file, "%s\n.address_size 64\n", header);
+    for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
+        char body[8192];
+        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, rules[n].body);
+        add_entry(file, "rule", n, body);
+    }
+    for (size_t t = 0; t < TYPES; t++)
+        for (int n = 8; n <= 256; n += 8)
+            if (takes_n(types[t].d[0] == 's', n)) {
+                product p = product_of(t, n);
+                add_entry(file, "form", t * 256 + (size_t)n, body_of(&p));
+            }
+    fclose(file);
+    snprintf(command, sizeof command, "ptxas -O0 -arch=sm_90a %s -o /dev/null > %s.log 2>&1", path, path);
+    int status = system(command);
+    unlink(path);
+    strcat(path, ".log");
+    if (status != 0)
+        fail_msg("%s", path);
+    unlink(path);
+}
+
+int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_layouts), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_rules),   cmocka_unit_test(test_ptxas),
     };
-    folder = argc > 1 ? argv[1] : NULL;
     setenv("KILN_EMU_CHECK", "all,same", 1);
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -29,7 +29,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { RACE_STRONG = 1, RACE_WIDE = 2 /* beyond the block */ };
+enum {
+    RACE_STRONG = 1,
+    RACE_WIDE = 2 /* beyond the block */,
+    RACE_OF_WARP = 4 /* by no lane: a product's */
+};
 enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
@@ -444,7 +448,7 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
         return r->grid && r->grid[grid_index(b, o->block, o->clock)] >= o->time;
     if (o->clock != w->id)
         return r->known[w->id][o->clock] >= o->time;
-    if (r->of[w->id].all[lane] >= o->time)
+    if (r->of[w->id].all[lane] >= o->time || o->flags & RACE_OF_WARP)
         return true;
     for (uint32_t others = o->lanes & ~(1u << lane); others; others &= others - 1)
         if (r->of[w->id].lanes[lane][__builtin_ctz(others)] < o->time)
@@ -668,7 +672,8 @@ static void check_lane(race_access *a, bool strong, bool wide)
                            .pending = is_asynchronous(a->plan) ? bit : 0,
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
-                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0))};
+                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0) |
+                                              (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0))};
     emu_race_cell *c = find_cell(w, a->op, a->at, &run);
     const uint64_t end = a->at + a->bytes;
     for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {

@@ -127,8 +127,14 @@ static bool are_of_one_shape(const emu_op *a, const emu_op *b)
     return f.n == g.n && emu_element_bits(f.a) == emu_element_bits(g.a);
 }
 
+/* Products follow each other on a register without a fence as accumulators of one shape, and where both only read it. */
+static bool follows_freely(const emu_op *op, const use *u, bool is_accumulator)
+{
+    return u->is_accumulator == is_accumulator && (!is_accumulator || are_of_one_shape(u->product, op));
+}
+
 /* True after a report that a fence is missing. */
-static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, const use *u)
+static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, const use *u, bool is_accumulator)
 {
     char source[EMU_SOURCE_BYTES];
     const emu_op *other = u->access_fences > s->fences ? u->access : NULL;
@@ -137,8 +143,8 @@ static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, cons
                  "issues its warp's first product without a wgmma.fence before it");
         return true;
     }
-    if (!other && u->number && u->product_fences > s->fences && u->is_accumulator &&
-        !are_of_one_shape(u->product, op))
+    if (!other && u->product_fences > s->fences && u->number < s->issued &&
+        !follows_freely(op, u, is_accumulator))
         other = u->product;
     if (!other)
         return false;
@@ -147,8 +153,8 @@ static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, cons
         w, op, EMU_ALL, other->at,
         other == u->access
             ? "uses a register that line %u%s accesses, with no wgmma.fence between the two"
-            : "uses an accumulator of the product of another shape in line %u%s, with no wgmma.fence between "
-              "the two",
+            : "uses a register of the product in line %u%s, with no wgmma.fence between the two: they need one "
+              "unless it is an accumulator of both and their shape is the same",
         line_of(w, other), source);
     return true;
 }
@@ -157,14 +163,17 @@ static void use_register(emu_warp *w, const emu_op *op, uint32_t slot, bool is_a
 {
     warp_state *s = &w->block->wgmma->warps[w->id];
     use *u = &s->uses[slot];
-    if (u->number > s->done && u->number < s->issued && u->is_accumulator != is_accumulator)
+    bool is_wrong = u->number > s->done && u->number < s->issued && u->is_accumulator != is_accumulator;
+    if (is_wrong)
         report_in_flight(w, op, EMU_ALL, u, is_accumulator ? "adds to" : "takes as A");
-    if (lacks_fence(w, op, s, u))
+    if (is_wrong || lacks_fence(w, op, s, u, is_accumulator))
         s->fences++;
-    u->product = op;
-    u->number = s->issued;
-    u->product_fences = s->fences + 1;
-    u->is_accumulator = is_accumulator;
+    *u = (use){.product = op,
+               .access = u->access,
+               .number = s->issued,
+               .product_fences = s->fences + 1,
+               .access_fences = u->access_fences,
+               .is_accumulator = is_accumulator};
 }
 
 static void issue_product(emu_warp *w, const emu_op *op, uint32_t number)

@@ -297,10 +297,8 @@ static void multiply(emu_warp *w, const emu_product *p)
 static bool is_in_warpgroup(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     uint32_t end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS * EMU_LANES;
-    if (!is_whole_warp(w, op, mask))
-        return false;
     if (w->block->launch->threads >= end)
-        return true;
+        return is_whole_warp(w, op, mask);
     emu_fault(
         w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
         "executes this in a warpgroup that is not complete: its four warps are the threads %u to %u, and "
