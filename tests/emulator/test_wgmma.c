@@ -602,6 +602,14 @@ static const struct {
      READY "setp.eq.u32 %q1, %r0, 96; @%q1 st.shared.b32 [%r2+2056], 1;\n"
            "fence.proxy.async; bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE,
      "with nothing to order the two", 0},
+    {"no proxy fence", "bar.sync 0;\n" FENCE PRODUCT DONE, "with no fence.proxy.async between the two", 0},
+    {"", "bar.sync 0; fence.proxy.async.shared::cta;\n" FENCE PRODUCT DONE, NULL, 0},
+    {"another proxy's fence", "fence.proxy.alias; bar.sync 0;\n" FENCE PRODUCT DONE,
+     "with no fence.proxy.async between the two", 0},
+    {"a proxy fence before the last write",
+     READY "setp.eq.u32 %q1, %r0, 0; @%q1 st.shared.b32 [%r2+2048], 0;\n"
+           "bar.sync 0;\n" FENCE PRODUCT DONE,
+     "with no fence.proxy.async between the two", 0},
     {"a copy arrives in an operand in flight",
      READY FENCE PRODUCT COMMIT
      "setp.eq.u32 %q1, %r0, 127; @%q1 cp.async.ca.shared.global [%r2+1536], [%p0], 4;\ncp.async.wait_all;\n" WAIT(

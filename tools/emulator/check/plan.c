@@ -101,6 +101,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
         return flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
+            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
                 return EMU_FLOW_LANES;
             plan->scope = has_modifier(i, "cta") || has_modifier(i, "cluster") ? 1 : 2;

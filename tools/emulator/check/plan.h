@@ -34,9 +34,10 @@ typedef struct emu_plan {
     const uint32_t *sources, *writes; /* all of them, when they do not fit above */
     uint16_t source_count, write_count;
     uint8_t flow;
-    bool reads_only;  /* .nc, ldu: data that nobody writes */
-    uint8_t scope;    /* of a fence: 1 block, 2 beyond */
-    uint16_t order;   /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
+    bool reads_only;    /* .nc, ldu: data that nobody writes */
+    uint8_t scope;      /* of a fence: 1 block, 2 beyond */
+    bool joins_proxies; /* fence.proxy.async */
+    uint16_t order;     /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
     uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */
 } emu_plan;
 

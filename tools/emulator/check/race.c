@@ -89,6 +89,7 @@ typedef struct emu_race {
         unsigned read_count;
     } of[RACE_WARPS];
     uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
+    uint32_t proxied[RACE_WARPS];                /* the block's step at each warp's last fence.proxy.async */
     uint32_t *grid; /* what the block knows of other blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
@@ -278,6 +279,8 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     emu_race *r = w->block->race;
     const emu_plan *plan = emu_plan_of(w, op);
     unsigned scope = plan->scope;
+    if (plan->joins_proxies)
+        r->proxied[w->id] = r->step;
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope == 2);
@@ -478,6 +481,10 @@ typedef struct race_access {
     bool other_wrote;
     bool is_same; /* value that both write */
     uint64_t racing_at;
+    /* lanes of a product that read what was written in the other proxy */
+    uint32_t unproxied;
+    race_record unproxied_write;
+    uint64_t unproxied_at;
 } race_access;
 
 /* Does the store leave what the other write has put there? */
@@ -603,12 +610,43 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
+/* A product reads in the async proxy. Its warp or the writer's may have the fence; cp.async is in favour of the program. */
+static bool is_in_other_proxy(const race_access *a, const race_record *o)
+{
+    const emu_block *b = a->warp->block;
+    if (a->plan->flow != EMU_FLOW_PRODUCT || !o->time || o->pending || !(o->bytes & a->now.bytes))
+        return false;
+    return b->race->proxied[o->clock % b->warp_count] < o->step && b->race->proxied[a->warp->id] < o->step &&
+           !emu_text_is(b->launch->program->instructions[o->at]->opcode, "cp");
+}
+
+static void report_proxy(const race_access *a)
+{
+    char place[160], thread[96], source[EMU_SOURCE_BYTES];
+    const race_record *o = &a->unproxied_write;
+    const emu_program *p = a->warp->block->launch->program;
+    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    if (!a->unproxied)
+        return;
+    emu_note(a->warp, a->op, a->unproxied, o->at,
+             "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+             a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+             emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread),
+             p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+}
+
 static void check_word(race_access *a, emu_race_cell *c)
 {
     if (is_race(a, &c->write)) {
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
         if (!is_same || a->warp->block->launch->races_of_same)
             race_with(a, &c->write, true, is_same);
+    } else if (is_in_other_proxy(a, &c->write)) {
+        if (!a->unproxied) {
+            a->unproxied_write = c->write;
+            a->unproxied_at = a->at;
+        }
+        a->unproxied |= 1u << a->lane;
     }
     for (int k = 0; a->writes && k < 2; k++) {
         if (!c->reads[k].time)
@@ -704,6 +742,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             check_lane(&a, strong, wide);
         }
     report(&a);
+    report_proxy(&a);
 }
 
 const emu_observer emu_race_check = {
