@@ -80,6 +80,8 @@ emu_work_class emu_work_class_of(const emu_instruction *i)
 {
     if (emu_text_is(i->opcode, "bar") && has(i, "warp"))
         return EMU_IS_WARP;
+    if (emu_text_is(i->opcode, "wgmma") && !has(i, "mma_async"))
+        return EMU_IS_CONTROL;
     if (has(i, "f64") && is_among(" rcp rsqrt sqrt ", i->opcode) && !has(i, "approx"))
         return EMU_IS_DOUBLE;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)

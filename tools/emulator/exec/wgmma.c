@@ -42,13 +42,12 @@ static uint32_t chunk_place(const shared_matrix *m, unsigned row, unsigned k)
     return at ^ (at >> 7 & (wide - 1)) * CHUNK_BYTES;
 }
 
-/* The places of the chunks of these rows; in their order rows are outside. Two chunks a row, either way. */
+/* The places of the chunks of these rows, two for each row; eight in a row of the list are of one core matrix. */
 static unsigned list_chunks(const shared_matrix *m, unsigned first_row, unsigned rows, uint32_t *places)
 {
-    unsigned each = m->is_mn_major ? 16 : 2, lines = m->is_mn_major ? rows / 8 : rows;
-    unsigned first = m->is_mn_major ? first_row / 8 : first_row;
-    for (unsigned n = 0; n < lines * each; n++)
-        places[n] = chunk_place(m, first + n / each, n % each);
+    for (unsigned n = 0; n < 2 * rows; n++)
+        places[n] = m->is_mn_major ? chunk_place(m, first_row / 8 + n / 16, n % 16)
+                                   : chunk_place(m, first_row + n / 16 * 8 + n % 8, n / 8 % 2);
     return 2 * rows;
 }
 
