@@ -1,12 +1,14 @@
 /* The rules of wgmma (ISA 9.7.15). Registers: from the issue of a product to the wait_group that covers it nothing else may
    read or write its accumulators and its A, but for products of the same shape on the same accumulators; a wgmma.fence
-   stands before a warp's first product, and between any other access of a register and a product that uses it. The four
+   stands before a warp's first product, and between any other access of a register and a product that uses it. A mov of an
+   accumulator in flight is no access: compilers rename registers so, and ptxas takes the mov out. The four
    warps of a warpgroup execute the same instructions, with the same descriptors. Before its threads end, a product is
    committed and waited for. One mistake with a product is reported once. */
 #include "check.h"
 #include "plan.h"
 
 #include "../core/wgmma.h"
+#include "../exec/operations.h"
 #include "../exec/wgmma.h"
 
 #include <stdlib.h>
@@ -46,6 +48,7 @@ typedef struct emu_wgmma_state {
     warp_state *warps;
     group_state *groups;
     unsigned warp_count;
+    emu_handler *copy; /* of mov, 4 bytes */
 } emu_wgmma_state;
 
 static unsigned line_of(const emu_warp *w, const emu_op *op)
@@ -81,6 +84,7 @@ static void block_begin(emu_block *b)
     block_free(b);
     emu_wgmma_state *s = b->wgmma = emu_alloc(sizeof *s);
     s->warp_count = b->warp_count;
+    s->copy = emu_micro_handlers()->copy[2];
     s->warps = emu_alloc(b->warp_count * sizeof *s->warps);
     s->groups = emu_alloc(b->warp_count * sizeof *s->groups);
     for (unsigned n = 0; n < b->warp_count; n++)
@@ -110,10 +114,25 @@ static void access_register(emu_warp *w, const emu_op *op, uint32_t lanes, uint3
     u->access_fences = s->fences + 1;
 }
 
+/* True if a mov gives an accumulator in flight another name. */
+static bool is_renamed(const emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    const emu_wgmma_state *s = w->block->wgmma;
+    const warp_state *own = &s->warps[w->id];
+    if (op->run != s->copy || op->arg[1] & 1 || mask != w->alive)
+        return false;
+    const use *from = &own->uses[op->arg[1] >> 6];
+    use *to = &own->uses[op->arg[0] >> 6];
+    if (from->number <= own->done || !from->is_accumulator || (to->number > own->done && !to->is_accumulator))
+        return false;
+    *to = *from;
+    return true;
+}
+
 static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     const emu_plan *p = emu_plan_of(w, op);
-    if (!mask || p->flow == EMU_FLOW_PRODUCT)
+    if (!mask || p->flow == EMU_FLOW_PRODUCT || is_renamed(w, op, mask))
         return;
     for (unsigned n = 0; n < p->source_count; n++)
         access_register(w, op, mask, p->sources[n], "reads");

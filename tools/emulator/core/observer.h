@@ -47,7 +47,7 @@ typedef enum emu_misuse {
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address
    warpgroup         a warp executes an instruction of wgmma; `product` is NULL, or the one that it issues
-   product_done      it has happened: somebody waited for it. `at`: the 16 bytes each that it read of shared memory, host
+   product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
                      addresses, in the order in which `access` told of them */
 /* clang-format off */
 #define EMU_EVENTS(X) \

@@ -1,6 +1,6 @@
-/* Products of wgmma in flight (ISA 9.7.15): each from its mma_async to the wait_group that covers it. A product reads its
-   operands and writes its accumulators when something waits for it, so a kernel that forgets to wait sees what was there
-   before. */
+/* Products of wgmma in flight (ISA 9.7.15): each from its mma_async to the wait_group that covers it. Its accumulators are
+   written at once, since compilers copy them from register to register in flight, and ptxas takes the copies out; the
+   checks see to it that nothing else looks at them, and that nobody writes what it reads. */
 #ifndef EMU_WGMMA_H
 #define EMU_WGMMA_H
 

@@ -338,7 +338,6 @@ HANDLER(wait_group)
         return;
     EMU_TELL(w->audience, warpgroup, w, op, NULL);
     while ((p = emu_product_oldest(w)) != NULL && emu_product_is_due(w, p, (uint32_t)op->imm)) {
-        multiply(w, p);
         if (EMU_IS_TOLD(w->audience, product_done))
             tell_done(w, p);
         emu_product_retire(w);
@@ -392,6 +391,7 @@ HANDLER(mma_async)
         request_chunks(w, op, places, a_count);
         request_chunks(w, op, places + a_count + w->id % EMU_WARPGROUP_WARPS * quarter, quarter);
     }
+    multiply(w, &p);
     emu_product_issue(w, &p);
     EMU_TELL(w->audience, warpgroup, w, op, &p);
 }
