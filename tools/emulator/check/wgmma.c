@@ -143,7 +143,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 static bool are_of_one_shape(const emu_op *a, const emu_op *b)
 {
     emu_wgmma f = emu_wgmma_of(a), g = emu_wgmma_of(b);
-    return f.n == g.n && emu_element_bits(f.a) == emu_element_bits(g.a);
+    return f.n == g.n && emu_wgmma_element_bytes(f.a) == emu_wgmma_element_bytes(g.a);
 }
 
 /* Products follow each other on a register without a fence as accumulators of one shape, and where both only read it. */

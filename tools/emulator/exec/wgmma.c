@@ -162,7 +162,7 @@ static void gather_registers(const emu_warp *w, const uint32_t *registers, uint8
 
 static void negate(uint8_t (*rows)[EMU_WGMMA_ROW_BYTES], unsigned count, unsigned element)
 {
-    unsigned bytes = emu_element_bits(element) / 8;
+    unsigned bytes = emu_wgmma_element_bytes(element);
     for (unsigned n = 0; n < count; n++)
         for (unsigned k = bytes - 1; k < EMU_WGMMA_ROW_BYTES; k += bytes)
             rows[n][k] ^= 0x80;
@@ -214,7 +214,7 @@ static void write_d(const emu_warp *w, const emu_product *p, const emu_wgmma *f,
 
 static void set_vector(tensor_vector *v, const uint8_t *row, unsigned element)
 {
-    unsigned bytes = emu_element_bits(element) / 8;
+    unsigned bytes = emu_wgmma_element_bytes(element);
     v->is_special = false;
     for (unsigned k = 0; k < EMU_WGMMA_ROW_BYTES / bytes; k++) {
         uint32_t bits = 0;
@@ -243,7 +243,7 @@ static void multiply_float(emu_warp *w, const emu_product *p, const emu_wgmma *f
 {
     bool is_fp8 = f->a >= EMU_EL_E4M3;
     tensor_model model = {is_fp8 ? 13 : 25, TENSOR_MOST_TERMS, is_fp8 ? 13 : 23, false};
-    unsigned k = EMU_WGMMA_ROW_BYTES * 8 / emu_element_bits(f->a);
+    unsigned k = EMU_WGMMA_ROW_BYTES / emu_wgmma_element_bytes(f->a);
     tensor_vector a[MOST_ROWS], b;
     for (unsigned row = 0; row < MOST_ROWS; row++)
         set_vector(&a[row], o->a[row], f->a);

@@ -37,6 +37,12 @@ static inline emu_wgmma emu_wgmma_of(const emu_op *op)
     return u.form;
 }
 
+/* Of an element of A or B. */
+static inline unsigned emu_wgmma_element_bytes(unsigned element)
+{
+    return element == EMU_EL_TF32 ? 4 : element <= EMU_EL_BF16 ? 2 : 1;
+}
+
 /* Registers per lane. */
 static inline unsigned emu_wgmma_d_registers(const emu_wgmma *f)
 {
