@@ -3,6 +3,12 @@
    every kernel. */
 #include "mma_form.h"
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
 enum {
     THREADS = 128,
     ROWS = 64,
@@ -369,6 +375,8 @@ static double modelled(const product *p, const values *v, int i, int j)
 /* Run 0: any bits; 1: exponents near each other, so that terms cancel and meet C; 2: subnormals and the lowest ones. */
 static double random_value(const element *t, int run, int spread)
 {
+    if (!t->exponent)
+        return 0;
     uint64_t bits = random_bits() & low_bits(1 + t->exponent + t->fraction);
     int bias = (int)low_bits(t->exponent - 1),
         e = bias - spread / 2 + (int)(random_bits() % (unsigned)(spread + 1));
@@ -677,15 +685,32 @@ static void add_entry(FILE *file, const char *name, size_t number, const char *b
             number, body);
 }
 
+static int run_ptxas(const char *argument, const char *log)
+{
+    char *const arguments[] = {"ptxas", "-O0", "-arch=sm_90a", "-o", "/dev/null", (char *)(uintptr_t)argument,
+                               NULL};
+    posix_spawn_file_actions_t to;
+    pid_t process;
+    int status = -1;
+    posix_spawn_file_actions_init(&to);
+    posix_spawn_file_actions_addopen(&to, 1, log, O_WRONLY | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&to, 1, 2);
+    if (posix_spawnp(&process, arguments[0], &to, NULL, arguments, environ) == 0)
+        waitpid(process, &status, 0);
+    posix_spawn_file_actions_destroy(&to);
+    return status;
+}
+
 /* It takes all kernels of this file. */
 static void test_ptxas(void **state)
 {
-    char path[] = "/tmp/wgmmaXXXXXX", command[256];
+    char path[] = "/tmp/wgmmaXXXXXX", log[] = "/tmp/wgmmaXXXXXX";
     (void)state;
-    if (system("ptxas --version > /dev/null 2>&1") != 0)
+    if (run_ptxas("--version", "/dev/null") != 0)
         skip();
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
+    close(mkstemp(log));
     fprintf(file, "%s\n.address_size 64\n", header);
     for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
         char body[8192];
@@ -699,13 +724,11 @@ static void test_ptxas(void **state)
                 add_entry(file, "form", t * 256 + (size_t)n, body_of(&p));
             }
     fclose(file);
-    snprintf(command, sizeof command, "ptxas -O0 -arch=sm_90a %s -o /dev/null > %s.log 2>&1", path, path);
-    int status = system(command);
-    unlink(path);
-    strcat(path, ".log");
+    int status = run_ptxas(path, log);
     if (status != 0)
-        fail_msg("%s", path);
+        fail_msg("%s refused: see %s", path, log);
     unlink(path);
+    unlink(log);
 }
 
 int main(void)
