@@ -617,6 +617,14 @@ static const struct {
      "with nothing to order the two", 0},
     {"no proxy fence", "bar.sync 0;\n" FENCE PRODUCT DONE, "with no fence.proxy.async between the two", 0},
     {"", "bar.sync 0; fence.proxy.async.shared::cta;\n" FENCE PRODUCT DONE, NULL, 0},
+    {"",
+     "bar.sync 0; setp.lt.u32 %q1, %r5, 4; @%q1 bra NEXT; fence.proxy.async;\nNEXT: bar.sync 0;\n"
+     "@!%q1 bra END;\n" FENCE PRODUCT DONE "END:\n",
+     NULL, 160},
+    {"another warp's proxy fence comes too late",
+     "bar.sync 0; setp.lt.u32 %q1, %r5, 4; @%q1 bra NEXT; bar.sync 0; fence.proxy.async; bra END;\nNEXT: bar.sync 0;\n" FENCE
+         PRODUCT DONE "END:\n",
+     "with no fence.proxy.async between the two", 160},
     {"another proxy's fence", "fence.proxy.alias; bar.sync 0;\n" FENCE PRODUCT DONE,
      "with no fence.proxy.async between the two", 0},
     {"a proxy fence before the last write",

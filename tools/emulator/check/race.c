@@ -16,7 +16,12 @@
    thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
    the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
    else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
-   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
+   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
+
+   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
+   those of their warp, of no lane. They read in the async proxy. In favour of the program: of two products in flight that
+   read the same bytes the first wait counts for both; a fence of the writer's or the product's warp counts wherever it
+   stands behind the write. */
 #include "check.h"
 #include "plan.h"
 
@@ -73,7 +78,8 @@ typedef struct emu_race_grid {
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
 } emu_race_grid;
 
-#define RACE_READS 16
+#define RACE_READS   16
+#define RACE_PROXIED 8
 
 typedef struct emu_race {
     uint64_t run;
@@ -89,8 +95,11 @@ typedef struct emu_race {
         unsigned read_count;
     } of[RACE_WARPS];
     uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
-    uint32_t proxied[RACE_WARPS];                /* the block's step at each warp's last fence.proxy.async */
-    uint32_t *grid; /* what the block knows of other blocks' clocks; NULL: nothing */
+    struct {
+        uint32_t step, time;
+    } proxied[RACE_WARPS]
+             [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
+    uint32_t *grid;          /* what the block knows of other blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
@@ -274,13 +283,20 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
+static void note_proxy_fence(emu_race *r, unsigned warp)
+{
+    memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
+    r->proxied[warp][0].step = r->step;
+    r->proxied[warp][0].time = r->time;
+}
+
 static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_race *r = w->block->race;
     const emu_plan *plan = emu_plan_of(w, op);
     unsigned scope = plan->scope;
     if (plan->joins_proxies)
-        r->proxied[w->id] = r->step;
+        note_proxy_fence(r, w->id);
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope == 2);
@@ -610,14 +626,26 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-/* A product reads in the async proxy. Its warp or the writer's may have the fence; cp.async is in favour of the program. */
+/* A fence after the write, by the writer's warp, by this one, or by one that this one has heard of since. */
+static bool is_proxied(const emu_warp *w, const race_record *o)
+{
+    const emu_race *r = w->block->race;
+    unsigned count = w->block->warp_count;
+    if (r->proxied[o->clock % count][0].step >= o->step || r->proxied[w->id][0].step >= o->step)
+        return true;
+    for (unsigned n = 0; n < count; n++)
+        for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
+            if (r->known[w->id][n] >= r->proxied[n][k].time)
+                return true;
+    return false;
+}
+
+/* A product reads in the async proxy; what cp.async writes is not asked about. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
-    const emu_block *b = a->warp->block;
-    if (a->plan->flow != EMU_FLOW_PRODUCT || !o->time || o->pending || !(o->bytes & a->now.bytes))
-        return false;
-    return b->race->proxied[o->clock % b->warp_count] < o->step && b->race->proxied[a->warp->id] < o->step &&
-           !emu_text_is(b->launch->program->instructions[o->at]->opcode, "cp");
+    const emu_program *p = a->warp->block->launch->program;
+    return a->plan->flow == EMU_FLOW_PRODUCT && o->time && !o->pending && (o->bytes & a->now.bytes) &&
+           !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
