@@ -556,6 +556,15 @@ static const struct {
     {"no fence before an accumulator becomes A", READY FENCE BYTES DONE REGISTERS DONE,
      "uses a register of the product in line", 0},
     {"none is needed between products of a shape", READY FENCE PRODUCT PRODUCT COMMIT PRODUCT DONE, NULL, 0},
+    {"warps run ahead",
+     READY "mov.u32 %r3, 0;\nLOOP:\n" FENCE PRODUCT COMMIT WAIT(
+         1) "setp.eq.u32 %q1, %r5, 1;\n"
+            "@%q1 nanosleep.u32 20; add.u32 %r3, %r3, 1; setp.lt.u32 %q1, %r3, 200; @%q1 bra LOOP;\n" WAIT(0),
+     NULL, 0},
+    {"a warp runs ahead, and ends late",
+     READY "mov.u32 %r3, 0; add.u32 %r4, %r5, 200;\nLOOP:\n" FENCE PRODUCT DONE
+           "add.u32 %r3, %r3, 1; setp.lt.u32 %q1, %r3, %r4; @%q1 bra LOOP;\n",
+     "all four do, or none", 0},
     {"a warpgroup of three warps", FENCE PRODUCT DONE, "in a warpgroup that is not complete", 96},
     {"a warp of 16 threads", READY FENCE PRODUCT DONE, "in a warpgroup that is not complete", 112},
     {"warps 1 to 4",

@@ -653,9 +653,9 @@ static void report_proxy(const race_access *a)
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
     const race_record *o = &a->unproxied_write;
     const emu_program *p = a->warp->block->launch->program;
-    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
     if (!a->unproxied)
         return;
+    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
     emu_note(a->warp, a->op, a->unproxied, o->at,
              "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
              a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),

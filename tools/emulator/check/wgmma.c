@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a register of a warp. */
+/* What has used a register of a warp. */
 typedef struct use {
     const emu_op *product; /* the last one */
     const emu_op *access;  /* the last other one */
@@ -241,7 +241,8 @@ static void forget_passed(const emu_warp *w, group_state *g)
 static void append_event(const emu_warp *w, group_state *g, event e)
 {
     if (g->count == g->room) {
-        forget_passed(w, g);
+        if (g->count)
+            forget_passed(w, g);
         if (2 * g->count >= g->room) {
             g->room = 2 * g->room + 64;
             g->events = realloc(g->events, g->room * sizeof *g->events);

@@ -1,6 +1,6 @@
-/* Products of wgmma in flight (ISA 9.7.15): each from its mma_async to the wait_group that covers it. Its accumulators are
-   written at once, since compilers copy them from register to register in flight, and ptxas takes the copies out; the
-   checks see to it that nothing else looks at them, and that nobody writes what it reads. */
+/* Products of wgmma in flight (ISA 9.7.15): each from its mma_async to the wait_group that covers it. It is computed at
+   once: compilers copy accumulators in flight from register to register, and ptxas removes the copies. The checks report
+   whatever else reads or writes them, and writes to what the product reads. */
 #ifndef EMU_WGMMA_H
 #define EMU_WGMMA_H
 
@@ -24,7 +24,7 @@ void emu_product_commit(emu_warp *warp);
 const emu_product *emu_product_oldest(const emu_warp *warp);
 /* Is it in a group that is not among the last `pending`? Uncommitted ones are in none. */
 bool emu_product_is_due(const emu_warp *warp, const emu_product *product, uint32_t pending);
-/* The oldest one has happened. */
+/* The oldest one is no longer in flight. */
 void emu_product_retire(emu_warp *warp);
 
 void emu_products_free(emu_block *block);

@@ -67,7 +67,7 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
-/* Of a warp's matrix product, of wgmma's a quarter; 0 for any other instruction. */
+/* m*n*k of a matrix product, a quarter of it for wgmma; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
 typedef struct emu_count_op {

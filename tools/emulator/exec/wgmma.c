@@ -56,7 +56,7 @@ static unsigned first_row_of(const emu_warp *w)
     return w->id % EMU_WARPGROUP_WARPS * 16;
 }
 
-/* All that the warp reads: A's before B's. Returns how many there are; a_count: of A. */
+/* All chunks that the warp reads, A's before B's. Returns their number; a_count: A's. */
 static unsigned chunks_of(const emu_warp *w, const emu_wgmma *f, uint64_t a, uint64_t b, unsigned *a_count,
                           uint32_t places[MOST_CHUNKS])
 {
@@ -115,7 +115,7 @@ static bool access_chunks(emu_warp *w, const emu_op *op, const uint32_t *places,
     return true;
 }
 
-/* The four warps read B once together: of its chunks each is counted for a quarter. */
+/* The four warps read B once together, so each counts a quarter of its chunks. */
 static void request_chunks(emu_warp *w, const emu_op *op, const uint32_t *places, unsigned count)
 {
     for (unsigned from = 0; from < count; from += EMU_LANES) {

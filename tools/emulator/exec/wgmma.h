@@ -1,4 +1,4 @@
-/* wgmma as the decoder leaves it. Of mma_async op->imm is an emu_wgmma, op->list holds the registers of D, of A where it is in
+/* wgmma as the decoder leaves it. For mma_async op->imm is an emu_wgmma, and op->list holds the registers of D, of A if it is in
    registers, and again of D, which is C too. Arguments: scale-d, B's descriptor, A's. */
 #ifndef EMU_EXEC_WGMMA_H
 #define EMU_EXEC_WGMMA_H
@@ -37,7 +37,7 @@ static inline emu_wgmma emu_wgmma_of(const emu_op *op)
     return u.form;
 }
 
-/* Of an element of A or B. */
+/* An element of A or B. */
 static inline unsigned emu_wgmma_element_bytes(unsigned element)
 {
     return element == EMU_EL_TF32 ? 4 : element <= EMU_EL_BF16 ? 2 : 1;
