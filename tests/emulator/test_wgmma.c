@@ -645,7 +645,7 @@ static const struct {
      "setp.eq.u32 %q1, %r0, 127; @%q1 cp.async.ca.shared.global [%r2+1536], [%p0], 4;\ncp.async.wait_all;\n" WAIT(
          0),
      "which a product of thread", 0},
-    {"operands that nobody wrote",
+    {"operands that no thread wrote",
      READY "mov.u32 %r3, t; cvt.u64.u32 %x3, %r3; shr.u64 %x3, %x3, 4; or.b64 %x1, %x3, "
            "0x1000080000;\n" FENCE PRODUCT DONE,
      "reads 16 bytes that were never written", 0},

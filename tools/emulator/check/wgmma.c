@@ -1,5 +1,5 @@
 /* The rules of wgmma (ISA 9.7.15). Registers: from the issue of a product to the wait_group that covers it nothing else may
-   read or write its accumulators and its A, but for products of the same shape on the same accumulators; a wgmma.fence
+   read or write its accumulators and its A, except products of the same shape on the same accumulators; a wgmma.fence
    stands before a warp's first product, and between any other access of a register and a product that uses it. A mov of an
    accumulator in flight is no access: compilers rename registers so, and ptxas takes the mov out. The four
    warps of a warpgroup execute the same instructions, with the same descriptors. Before its threads end, a product is
