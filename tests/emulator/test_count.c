@@ -183,6 +183,24 @@ static void test_products(void **state)
     RUN_CASES(cases);
 }
 
+/* Four warps share one: A of 2048 bytes, each warp's rows, and B of 512 once; the layout without a swizzle has no conflicts. */
+static void test_warpgroup(void **state)
+{
+    (void)state;
+    count_for(
+        ".version 8.8\n.target sm_90a",
+        ".shared .align 1024 .b8 s[4096]; .reg .b64 %a; mov.u32 %r1, s; cvt.u64.u32 %a, %r1;\n"
+        "shr.u64 %a, %a, 4; or.b64 %a, %a, 0x1000080000;\nwgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %a, %a, "
+        "0, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
+        2, 128);
+    expect_from(
+        report,
+        "tensor.products=8 tensor.multiply_adds=32768 classes.tensor.thread=256 classes.tensor.warp=8 "
+        "shared.read.bytes=5120 shared.read.wavefronts=40 shared.read.ideal_wavefronts=40",
+        "wgmma");
+}
+
 /* The object of the first instruction in the line of PTX that begins so. */
 static const char *line_of(const char *text)
 {
@@ -284,10 +302,10 @@ static void test_host_threads(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),      cmocka_unit_test(test_partial_warps),
-        cmocka_unit_test(test_branches),     cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_products),     cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_host_threads),
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_partial_warps),
+        cmocka_unit_test(test_branches), cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_products), cmocka_unit_test(test_warpgroup),
+        cmocka_unit_test(test_lines),    cmocka_unit_test(test_host_threads),
     };
     return run_count_tests(tests, sizeof tests / sizeof *tests);
 }

@@ -375,13 +375,13 @@ static void test_unsupported(void **state)
     static const struct {
         const char *text, *log;
     } cases[] = {
-        {".entry k() { wgmma.fence.sync.aligned; ret; }",
-         "line 5: error: 'wgmma' is not emulated\n     5 | "},
-        {".func f() { wgmma.fence.sync.aligned; ret; }\n.entry k() { call f; ret; }",
-         "line 5: error: 'wgmma' is not"},
-        {".func f() { wgmma.fence.sync.aligned; ret; }\n.func g() { call f; ret; }\n.entry k() { call g; "
+        {".entry k() { tcgen05.wait::ld.sync.aligned; ret; }",
+         "line 5: error: 'tcgen05' is not emulated\n     5 | "},
+        {".func f() { tcgen05.wait::ld.sync.aligned; ret; }\n.entry k() { call f; ret; }",
+         "line 5: error: 'tcgen05' is not"},
+        {".func f() { tcgen05.wait::ld.sync.aligned; ret; }\n.func g() { call f; ret; }\n.entry k() { call g; "
          "ret; }",
-         "line 5: error: 'wgmma' is not"},
+         "line 5: error: 'tcgen05' is not"},
         {".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
          ".entry k() { .param .b32 r; .param .b64 a; call (r), vprintf, (a, a); ret; }",
          "line 6: error: 'vprintf', a function of the device runtime, is not emulated\n"},
@@ -420,11 +420,12 @@ static void test_unsupported_without_log(void **state)
     CUmodule m;
     CUfunction f;
     static const char text[] = ".version 8.8\n.target sm_90a\n.address_size 64\n" RIGHT
-                               ".entry k() { wgmma.fence.sync.aligned; ret; }\n";
+                               ".entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n";
     capture_stderr();
     CUresult loaded = cuModuleLoadData(&m, text), got = cuModuleGetFunction(&f, m, "k");
-    assert_string_equal(captured_stderr(), "kernel 'k' is refused:\nline 5: error: 'wgmma' is not emulated\n"
-                                           "     5 | .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+    assert_string_equal(captured_stderr(),
+                        "kernel 'k' is refused:\nline 5: error: 'tcgen05' is not emulated\n"
+                        "     5 | .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n");
     assert_int_equal(loaded, CUDA_SUCCESS);
     assert_int_equal(got, CUDA_ERROR_NOT_SUPPORTED);
     check_right(m);
@@ -436,9 +437,9 @@ static void test_wrong_beside_unsupported(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {".entry k() { wgmma.fence.sync.aligned; ret; }\n.entry l() { frob; ret; }",
+        {".entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n.entry l() { frob; ret; }",
          "line 6: error: 'frob' is not"},
-        {".entry k() { wgmma.fence.sync.aligned; frob; ret; }", "line 5: error: 'frob' is not"},
+        {".entry k() { tcgen05.wait::ld.sync.aligned; frob; ret; }", "line 5: error: 'frob' is not"},
         {".entry k()\n.explicitcluster { frob; ret; }", "line 6: error: 'frob' is not"},
         {".func f() { frob; ret; }", "line 5: error: 'frob' is not"},
         {".extern .func f();\n.entry k() { call f; ret; }", "line 6: error: function 'f' has no body"},
@@ -452,7 +453,7 @@ static void test_wrong_beside_unsupported(void **state)
     }
     char text[2048] = ".entry k() {\n";
     for (int i = 0; i < 25; i++)
-        strcat(text, "wgmma.fence.sync.aligned;\n");
+        strcat(text, "tcgen05.wait::ld.sync.aligned;\n");
     load_right_and(strcat(text, "frob; }"), CUDA_ERROR_INVALID_PTX, &m);
     assert_contains(test_log, "line 31: error: 'frob' is not an instruction");
 }

@@ -182,7 +182,7 @@ static void test_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"wgmma.fence.sync.aligned;", "'wgmma' is not emulated"},
+        {"tcgen05.wait::ld.sync.aligned;", "'tcgen05' is not emulated"},
         {"wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0}, [%p0];", "'wmma' is not emulated"},
         {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%r0}, {%r1}, {%r2}, {%r3};",
          "'wmma' is not emulated"},

@@ -66,7 +66,8 @@ void emu_check_memory(unsigned checks)
 void emu_check_launch(emu_launch *l, unsigned checks)
 {
     l->is_exact = checks & EMU_CHECK_MEMORY;
-    if (checks & (EMU_CHECK_INIT | EMU_CHECK_RACE))
+    bool has_products = (checks & EMU_CHECK_SYNC) && l->program->has_products;
+    if ((checks & (EMU_CHECK_INIT | EMU_CHECK_RACE)) || has_products)
         emu_plan_program(l->program);
     if (checks & EMU_CHECK_INIT)
         emu_observe(l, &emu_init_check);
@@ -79,4 +80,6 @@ void emu_check_launch(emu_launch *l, unsigned checks)
     }
     if (checks & EMU_CHECK_SYNC)
         emu_observe(l, &emu_sync_check);
+    if (has_products)
+        emu_observe(l, &emu_wgmma_check);
 }

@@ -11,6 +11,7 @@
 
 #include "../core/async.h"
 #include "../exec/access.h"
+#include "../exec/wgmma.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,23 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     define_results(p, defined_of(w), mask, d);
 }
 
+/* Without scale-d it does not matter what the accumulators hold. */
+static void multiply(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
+{
+    if (op->mods.mode != EMU_WGMMA_PRODUCT)
+        return;
+    emu_wgmma f = emu_wgmma_of(op);
+    unsigned results = emu_wgmma_d_registers(&f);
+    uint32_t adds = emu_predicate(w, op->arg[0]), d = EMU_ALL;
+    note_undefined(w, op, mask & ~lanes_of(w, op->arg[0]), "an operand of this");
+    define(w, op->arg[0], mask);
+    for (unsigned n = 0; n < EMU_WGMMA_A_FRAGMENTS && (f.flags & EMU_WGMMA_A_REGISTERS); n++)
+        d &= lanes_of(w, op->list[results + n]);
+    for (unsigned n = 0; n < results; n++)
+        d &= lanes_of(w, op->list[n]) | ~adds;
+    define_results(p, defined_of(w), mask, d);
+}
+
 static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     const emu_plan *p = emu_plan_of(w, op);
@@ -225,6 +243,9 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_AND:
     case EMU_FLOW_OR:
         define_results(p, defined, mask, decided_lanes(w, op, p->flow == EMU_FLOW_OR));
+        return;
+    case EMU_FLOW_PRODUCT:
+        multiply(w, op, p, mask);
         return;
     case EMU_FLOW_FRESH:
         define_results(p, defined, mask, EMU_ALL);

@@ -10,13 +10,13 @@ static const struct {
     const char *opcode;
     emu_flow flow;
 } flows[] = {
-    {"selp", EMU_FLOW_SELECT},  {"and", EMU_FLOW_AND},      {"or", EMU_FLOW_OR},
-    {"shfl", EMU_FLOW_SHUFFLE}, {"vote", EMU_FLOW_WARP},    {"match", EMU_FLOW_WARP},
-    {"redux", EMU_FLOW_WARP},   {"bar", EMU_FLOW_CONTROL},  {"barrier", EMU_FLOW_CONTROL},
-    {"brx", EMU_FLOW_CONTROL},  {"ld", EMU_FLOW_LOAD},      {"ldu", EMU_FLOW_LOAD},
-    {"st", EMU_FLOW_STORE},     {"atom", EMU_FLOW_ATOMIC},  {"red", EMU_FLOW_ATOMIC},
-    {"fence", EMU_FLOW_FENCE},  {"membar", EMU_FLOW_FENCE}, {"elect", EMU_FLOW_CONTROL},
-    {"call", EMU_FLOW_CONTROL},
+    {"selp", EMU_FLOW_SELECT},  {"and", EMU_FLOW_AND},       {"or", EMU_FLOW_OR},
+    {"shfl", EMU_FLOW_SHUFFLE}, {"vote", EMU_FLOW_WARP},     {"match", EMU_FLOW_WARP},
+    {"redux", EMU_FLOW_WARP},   {"bar", EMU_FLOW_CONTROL},   {"barrier", EMU_FLOW_CONTROL},
+    {"brx", EMU_FLOW_CONTROL},  {"ld", EMU_FLOW_LOAD},       {"ldu", EMU_FLOW_LOAD},
+    {"st", EMU_FLOW_STORE},     {"atom", EMU_FLOW_ATOMIC},   {"red", EMU_FLOW_ATOMIC},
+    {"fence", EMU_FLOW_FENCE},  {"membar", EMU_FLOW_FENCE},  {"elect", EMU_FLOW_CONTROL},
+    {"call", EMU_FLOW_CONTROL}, {"wgmma", EMU_FLOW_PRODUCT},
 };
 
 /* cp.async and mbarrier: by their first modifiers, the first row that fits; and the order that they have by default. */
@@ -101,6 +101,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
         return flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
+            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
                 return EMU_FLOW_LANES;
             plan->scope = has_modifier(i, "cta") || has_modifier(i, "cluster") ? 1 : 2;

@@ -23,6 +23,7 @@ typedef enum emu_flow {
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
+    EMU_FLOW_PRODUCT,  /* wgmma: what it reads of shared memory it reads later */
 } emu_flow;
 
 #define EMU_PLAN_SOURCES 4
@@ -33,9 +34,10 @@ typedef struct emu_plan {
     const uint32_t *sources, *writes; /* all of them, when they do not fit above */
     uint16_t source_count, write_count;
     uint8_t flow;
-    bool reads_only;  /* .nc, ldu: data that no thread writes */
-    uint8_t scope;    /* of a fence: 1 block, 2 beyond */
-    uint16_t order;   /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
+    bool reads_only;    /* .nc, ldu: data that no thread writes */
+    uint8_t scope;      /* of a fence: 1 block, 2 beyond */
+    bool joins_proxies; /* fence.proxy.async */
+    uint16_t order;     /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
     uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */
 } emu_plan;
 

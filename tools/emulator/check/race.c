@@ -16,18 +16,29 @@
    thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
    the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
    else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
-   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it. */
+   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
+
+   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
+   those of their warp, of no lane. They read in the async proxy. In favour of the program: of two products in flight that
+   read the same bytes the first wait counts for both; a fence of the writer's or the product's warp counts wherever it
+   stands behind the write. */
 #include "check.h"
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/wgmma.h"
+#include "../exec/wgmma.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { RACE_STRONG = 1, RACE_WIDE = 2 /* beyond the block */ };
+enum {
+    RACE_STRONG = 1,
+    RACE_WIDE = 2 /* beyond the block */,
+    RACE_OF_WARP = 4 /* by no lane: a product's */
+};
 enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
@@ -67,7 +78,8 @@ typedef struct emu_race_grid {
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
 } emu_race_grid;
 
-#define RACE_READS 16
+#define RACE_READS   16
+#define RACE_PROXIED 8
 
 typedef struct emu_race {
     uint64_t run;
@@ -83,7 +95,11 @@ typedef struct emu_race {
         unsigned read_count;
     } of[RACE_WARPS];
     uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
-    uint32_t *grid; /* what the block knows of other blocks' clocks; NULL: nothing */
+    struct {
+        uint32_t step, time;
+    } proxied[RACE_WARPS]
+             [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
+    uint32_t *grid;          /* what the block knows of other blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
@@ -267,11 +283,20 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
+static void note_proxy_fence(emu_race *r, unsigned warp)
+{
+    memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
+    r->proxied[warp][0].step = r->step;
+    r->proxied[warp][0].time = r->time;
+}
+
 static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_race *r = w->block->race;
     const emu_plan *plan = emu_plan_of(w, op);
     unsigned scope = plan->scope;
+    if (plan->joins_proxies)
+        note_proxy_fence(r, w->id);
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope == 2);
@@ -415,6 +440,21 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     complete_source(b, c, by_mbarrier);
 }
 
+/* A product's reads are the warp's of this moment: lane n of every 32 has the n-th. */
+static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
+{
+    emu_block *b = w->block;
+    emu_wgmma f = emu_wgmma_of(p->op);
+    unsigned of_b = 2u * f.n, of_a = count - of_b;
+    for (unsigned n = 0; n < count; n++) {
+        uint32_t lane = (n < of_a ? n : n - of_a) % EMU_LANES;
+        emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
+        for (unsigned k = 0; k < 4; k++, cell++)
+            for (int r = 0; r < 2 && cell->run == b->race->run; r++)
+                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, false);
+    }
+}
+
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
 
 static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
@@ -427,7 +467,7 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
         return r->grid && r->grid[grid_index(b, o->block, o->clock)] >= o->time;
     if (o->clock != w->id)
         return r->known[w->id][o->clock] >= o->time;
-    if (r->of[w->id].all[lane] >= o->time)
+    if (r->of[w->id].all[lane] >= o->time || o->flags & RACE_OF_WARP)
         return true;
     for (uint32_t others = o->lanes & ~(1u << lane); others; others &= others - 1)
         if (r->of[w->id].lanes[lane][__builtin_ctz(others)] < o->time)
@@ -457,6 +497,10 @@ typedef struct race_access {
     bool other_wrote;
     bool is_same; /* value that both write */
     uint64_t racing_at;
+    /* lanes of a product that read what was written in the other proxy */
+    uint32_t unproxied;
+    race_record unproxied_write;
+    uint64_t unproxied_at;
 } race_access;
 
 /* Does the store leave what the other write has put there? */
@@ -498,8 +542,9 @@ static void report(race_access *a)
     if (o->pending)
         emu_note(
             w, a->op, a->racing, o->at,
-            "races: %s %u bytes at %s, which a copy of %s, in line %u%s, still %s: nothing has waited for it",
-            verb, a->bytes, place, thread, line, source, other_verb);
+            "races: %s %u bytes at %s, which a %s of %s, in line %u%s, still %s: nothing has waited for it",
+            verb, a->bytes, place, l->program->instructions[o->at]->opcode.at[0] == 'w' ? "product" : "copy",
+            thread, line, source, other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
                  "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
@@ -581,12 +626,55 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
+/* A fence after the write, by the writer's warp, by this one, or by one that this one has heard of since. */
+static bool is_proxied(const emu_warp *w, const race_record *o)
+{
+    const emu_race *r = w->block->race;
+    unsigned count = w->block->warp_count;
+    if (r->proxied[o->clock % count][0].step >= o->step || r->proxied[w->id][0].step >= o->step)
+        return true;
+    for (unsigned n = 0; n < count; n++)
+        for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
+            if (r->known[w->id][n] >= r->proxied[n][k].time)
+                return true;
+    return false;
+}
+
+/* A product reads in the async proxy; what cp.async writes is not asked about. */
+static bool is_in_other_proxy(const race_access *a, const race_record *o)
+{
+    const emu_program *p = a->warp->block->launch->program;
+    return a->plan->flow == EMU_FLOW_PRODUCT && o->time && !o->pending && (o->bytes & a->now.bytes) &&
+           !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
+}
+
+static void report_proxy(const race_access *a)
+{
+    char place[160], thread[96], source[EMU_SOURCE_BYTES];
+    const race_record *o = &a->unproxied_write;
+    const emu_program *p = a->warp->block->launch->program;
+    if (!a->unproxied)
+        return;
+    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    emu_note(a->warp, a->op, a->unproxied, o->at,
+             "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+             a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+             emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread),
+             p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+}
+
 static void check_word(race_access *a, emu_race_cell *c)
 {
     if (is_race(a, &c->write)) {
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
         if (!is_same || a->warp->block->launch->races_of_same)
             race_with(a, &c->write, true, is_same);
+    } else if (is_in_other_proxy(a, &c->write)) {
+        if (!a->unproxied) {
+            a->unproxied_write = c->write;
+            a->unproxied_at = a->at;
+        }
+        a->unproxied |= 1u << a->lane;
     }
     for (int k = 0; a->writes && k < 2; k++) {
         if (!c->reads[k].time)
@@ -628,6 +716,11 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
     c->write.pending = c->reads[0].pending = c->reads[1].pending = 0;
 }
 
+static bool is_asynchronous(const emu_plan *p)
+{
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT;
+}
+
 static void check_lane(race_access *a, bool strong, bool wide)
 {
     emu_warp *w = a->warp;
@@ -642,10 +735,11 @@ static void check_lane(race_access *a, bool strong, bool wide)
                            .time = r->time,
                            .step = r->step,
                            .lanes = bit,
-                           .pending = a->plan->flow == EMU_FLOW_COPY ? bit : 0,
+                           .pending = is_asynchronous(a->plan) ? bit : 0,
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
-                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0))};
+                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0) |
+                                              (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0))};
     emu_race_cell *c = find_cell(w, a->op, a->at, &run);
     const uint64_t end = a->at + a->bytes;
     for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {
@@ -676,6 +770,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             check_lane(&a, strong, wide);
         }
     report(&a);
+    report_proxy(&a);
 }
 
 const emu_observer emu_race_check = {
@@ -692,6 +787,7 @@ const emu_observer emu_race_check = {
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .product_done = product_done,
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
 #include "async.h"
 #include "launch.h"
+#include "wgmma.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static void *with_room(void *old, size_t *room, size_t bytes)
 void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
 {
     const emu_program *p = l->program;
+    emu_async_free(b);
+    emu_products_free(b);
     b->launch = l;
     b->index = index;
     b->id[0] = (uint32_t)(index % l->grid[0]);
@@ -47,7 +50,6 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->local, l->garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
-    emu_async_free(b);
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
@@ -64,6 +66,7 @@ void emu_block_free(emu_block *b)
     free(b->shared);
     free(b->local);
     emu_async_free(b);
+    emu_products_free(b);
     *b = (emu_block){0};
 }
 

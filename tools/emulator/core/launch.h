@@ -87,12 +87,14 @@ typedef struct emu_block {
     uint64_t seen_progress, idle_jumps, jumps;
     unsigned findings; /* so far */
     size_t register_room, shared_room, local_room, warp_room;
-    struct emu_async *async; /* async.h; NULL until the block copies asynchronously */
-    struct emu_init *init;   /* the rest is kept by observers */
+    struct emu_async *async;       /* async.h; NULL until the block copies asynchronously */
+    struct emu_products *products; /* wgmma.h, by warp; NULL until the block has issued one */
+    struct emu_init *init;         /* the rest is kept by observers */
     struct emu_race *race;
     struct emu_sync *sync;
     struct emu_tally *tally;
     struct emu_dependent *dependent;
+    struct emu_wgmma_state *wgmma;
 } emu_block;
 
 /* The live allocation at the address, which the operation is about to access; NULL: none. */

@@ -8,6 +8,7 @@
 
 struct emu_launch;
 struct emu_copy;
+struct emu_product;
 
 /* What a program does against the rules on participation, and what a device would silently accept. */
 typedef enum emu_misuse {
@@ -44,7 +45,10 @@ typedef enum emu_misuse {
    grid_next         they let the next launch begin: griddepcontrol.launch_dependents
    exit              they are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
-   phase_passed      a lane has seen so, at this host address */
+   phase_passed      a lane has seen so, at this host address
+   warpgroup         a warp executes an instruction of wgmma; `product` is NULL, or the one that it issues
+   product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
+                     addresses, in the order in which `access` told of them */
 /* clang-format off */
 #define EMU_EVENTS(X) \
     X(launch_begin, (struct emu_launch *launch)) \
@@ -73,7 +77,9 @@ typedef enum emu_misuse {
     X(grid_next, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
-    X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier))
+    X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
+    X(warpgroup, (emu_warp *warp, const emu_op *op, const struct emu_product *product)) \
+    X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
 /* clang-format on */
 
 /* What is NULL is not told. */
@@ -83,7 +89,7 @@ typedef struct emu_observer {
 #undef EMU_EVENT
 } emu_observer;
 
-#define EMU_MOST_OBSERVERS 7
+#define EMU_MOST_OBSERVERS 8
 
 /* The observers of each event, in the order of subscription, up to a NULL. */
 typedef struct emu_audience {

@@ -80,6 +80,8 @@ emu_work_class emu_work_class_of(const emu_instruction *i)
 {
     if (emu_text_is(i->opcode, "bar") && has(i, "warp"))
         return EMU_IS_WARP;
+    if (emu_text_is(i->opcode, "wgmma") && !has(i, "mma_async"))
+        return EMU_IS_CONTROL;
     if (has(i, "f64") && is_among(" rcp rsqrt sqrt ", i->opcode) && !has(i, "approx"))
         return EMU_IS_DOUBLE;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
@@ -121,7 +123,8 @@ uint64_t emu_multiply_adds(const emu_instruction *i)
         const char *at = i->modifiers[k].at, *end = at + i->modifiers[k].size;
         uint64_t m = number(&at, end, 'm'), n = number(&at, end, 'n'), depth = number(&at, end, 'k');
         if (m && n && depth && at == end)
-            return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1);
+            return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1) /
+                   (emu_text_is(i->opcode, "wgmma") ? 4 : 1); /* warps share it */
     }
     return 0;
 }

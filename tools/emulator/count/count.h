@@ -10,11 +10,12 @@
    branch               a bra or brx as a warp instruction; divergent: it parts lanes that were together
    barrier              a bar or barrier as a warp instruction
    product              a warp instruction of the class tensor that multiplies matrices
-   multiply-adds        m*n*k per product; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
+   multiply-adds        m*n*k per product, a quarter of it for wgmma, which is a product of each of four warps; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
    request              the lanes of one warp instruction that access one allocation (or shared memory, ...) together: a
                         cp.async makes one to its source and one to shared memory; lanes that copy fewer bytes than
                         others make one of their own, lanes that only write zeros none to the source. Lanes give the
-                        rows of ldmatrix and stmatrix, 16 bytes each. Prefetches and reads of parameters make none
+                        rows of ldmatrix and stmatrix, 16 bytes each; wgmma reads 16 bytes for each lane, of A the rows
+                        of its warp, of B a quarter, since four warps share it. Prefetches and reads of parameters make none
    sector               32 aligned bytes of an allocation. Per request each sector counts once; there is no cache, so the
                         next request counts it again. If cp.async copies 16 bytes per lane, a sector counts
                         once for each aligned 32 bytes of shared memory that it goes to: its two halves are
@@ -64,7 +65,7 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
-/* Multiply-adds of a matrix product; 0 for any other instruction. */
+/* Multiply-adds of a matrix product, a quarter of them for wgmma; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
 typedef struct emu_count_op {

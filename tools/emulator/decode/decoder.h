@@ -97,6 +97,12 @@ emu_call emu_call_parts(const emu_instruction *i);
 void emu_layout_functions(emu_decoder *d);
 void emu_layout_dynamic_shared(emu_decoder *d);
 
+/* forms.c: parts of the matrix instructions. A vector of at most 128 elements goes to the list. */
+bool emu_element_named(emu_text name, uint8_t *element);
+void emu_push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_type type, bool is_result);
+/* Halves and the like are kept in registers of bit type: among the elements is one of those. */
+void emu_check_is_bits(emu_decoder *d, const emu_operand *o);
+
 /* Operands by a row's pattern. */
 bool emu_decode_operands(emu_decoder *d, const emu_row *row, const emu_instruction *i, emu_op *op);
 
@@ -108,6 +114,7 @@ bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_wgmma(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op);
 
 #endif

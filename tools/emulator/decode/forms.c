@@ -141,7 +141,7 @@ static const char *const element_names[EMU_ELEMENTS] = {
     [EMU_EL_U4] = "u4",     [EMU_EL_B1] = "b1",
 };
 
-static bool element_named(emu_text name, uint8_t *element)
+bool emu_element_named(emu_text name, uint8_t *element)
 {
     for (unsigned e = 0; e < EMU_ELEMENTS; e++)
         if (emu_text_is(name, element_names[e])) {
@@ -162,8 +162,8 @@ static emu_mma form_of(const emu_instruction *i)
     f.flags |= emu_text_is(i->modifiers[4], "row") ? EMU_MMA_B_ROW : 0;
     while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* satfinite, a rounding, a kind */
         n++;
-    element_named(i->modifiers[n + 1], &f.a);
-    element_named(i->modifiers[n + 2], &f.b);
+    emu_element_named(i->modifiers[n + 1], &f.a);
+    emu_element_named(i->modifiers[n + 2], &f.b);
     f.d = (uint8_t)emu_type_named(i->modifiers[n]);
     f.c = (uint8_t)emu_type_named(i->modifiers[n + 3]);
     if (n + 4u < i->modifier_count && emu_text_is(i->modifiers[n + 4], "and"))
@@ -171,10 +171,10 @@ static emu_mma form_of(const emu_instruction *i)
     return f;
 }
 
-static void push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_type type, bool is_result)
+void emu_push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_type type, bool is_result)
 {
-    emu_operand elements[8];
-    uint32_t args[8];
+    emu_operand elements[128];
+    uint32_t args[128];
     if (!emu_decode_elements(d, o, count, elements))
         return;
     for (unsigned n = 0; n < count; n++)
@@ -184,8 +184,7 @@ static void push_vector(emu_decoder *d, const emu_operand *o, unsigned count, em
         emu_list_push(d, args[n]);
 }
 
-/* Halves and the like are kept in registers of bit type: among the elements is one of those. */
-static void check_is_bits(emu_decoder *d, const emu_operand *o)
+void emu_check_is_bits(emu_decoder *d, const emu_operand *o)
 {
     for (unsigned n = 0; n < o->count; n++) {
         uint32_t slot;
@@ -215,19 +214,19 @@ bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
     unsigned results = emu_mma_c_registers(&f, f.d);
     emu_type factor = f.a == EMU_EL_F64 ? EMU_F64 : EMU_B32;
     if (f.a == EMU_EL_F16 || f.a == EMU_EL_BF16 || f.a == EMU_EL_TF32) {
-        check_is_bits(d, &i->operands[1]);
-        check_is_bits(d, &i->operands[2]);
+        emu_check_is_bits(d, &i->operands[1]);
+        emu_check_is_bits(d, &i->operands[2]);
     }
     if (f.d == EMU_F16)
-        check_is_bits(d, &i->operands[0]);
+        emu_check_is_bits(d, &i->operands[0]);
     if (f.c == EMU_F16)
-        check_is_bits(d, &i->operands[3]);
+        emu_check_is_bits(d, &i->operands[3]);
     size_t begin = emu_list_begin(d);
     op->list = (const uint32_t *)(uintptr_t)begin;
-    push_vector(d, &i->operands[0], results, register_type(f.d), true);
-    push_vector(d, &i->operands[1], emu_mma_a_registers(&f), factor, false);
-    push_vector(d, &i->operands[2], emu_mma_b_registers(&f), factor, false);
-    push_vector(d, &i->operands[3], emu_mma_c_registers(&f, f.c), register_type(f.c), false);
+    emu_push_vector(d, &i->operands[0], results, register_type(f.d), true);
+    emu_push_vector(d, &i->operands[1], emu_mma_a_registers(&f), factor, false);
+    emu_push_vector(d, &i->operands[2], emu_mma_b_registers(&f), factor, false);
+    emu_push_vector(d, &i->operands[3], emu_mma_c_registers(&f, f.c), register_type(f.c), false);
     if (d->in->log->errors != errors)
         return false;
     memcpy(&op->imm, &f, sizeof f);
@@ -251,7 +250,7 @@ bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op)
         return false;
     }
     op->list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
-    push_vector(d, &i->operands[!loads], count, EMU_B32, loads);
+    emu_push_vector(d, &i->operands[!loads], count, EMU_B32, loads);
     if (d->in->log->errors != errors)
         return false;
     emu_emit(d, op,

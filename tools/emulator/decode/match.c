@@ -208,6 +208,7 @@ static const struct {
     {"|cvt|", "|pack|"},
     {"|brx|", "|idx|"},
     {"|setmaxnreg|", "|inc|dec|"},
+    {"|wgmma|", "|mma_async|fence|commit_group|wait_group|"},
     {"|createpolicy|", "|fractional|"},
     {"|fence|membar|", "|proxy|"},
     {"|bar|barrier|", "|cta|warp|arrive|red|"},

@@ -51,6 +51,18 @@
         function(w, op, mask, __VA_ARGS__);                                                                  \
     }
 
+/* True when no lane is missing. Otherwise the lanes wait for the others, or, when some have exited, the launch fails. */
+static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    if (mask == EMU_ALL)
+        return true;
+    if (mask != w->alive) {
+        emu_wait_at(w, op, (emu_fragment){.mask = mask, .members = EMU_ALL, .wait = EMU_WAIT_LANES});
+        return false;
+    }
+    return !emu_is_misused(w, op, mask, EMU_PART_OF_WARP);
+}
+
 /* d = f(a), f(a, b), f(a, b, c): T of the destination, A, B, C of the sources; a, b, c are this lane's values. */
 #define DEFINE1(name, T, A, value)                                                                           \
     static inline T name##_f(A a)                                                                            \

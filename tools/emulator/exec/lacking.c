@@ -10,7 +10,8 @@
 #define PACKED_VIDEO(opcode) VIDEO(opcode), VIDEO(opcode "2"), VIDEO(opcode "4")
 
 static const emu_row rows[] = {
-    WHOLE("wgmma"),
+    {"wgmma", "b1", NULL, .lacks = "'wgmma' with .b1 is"},
+    {"wgmma", "sp", NULL, .lacks = "'wgmma.mma_async.sp' is"},
     WHOLE("tcgen05"),
     WHOLE("multimem"),
     WHOLE("clusterlaunchcontrol"),

@@ -27,6 +27,7 @@ typedef enum emu_form {
     EMU_FORM_MMA,
     EMU_FORM_MATRIX,
     EMU_FORM_COPY,
+    EMU_FORM_WGMMA,
     EMU_FORMS
 } emu_form;
 

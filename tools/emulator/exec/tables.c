@@ -16,6 +16,7 @@
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
     X(mma)                                                                                                   \
+    X(wgmma)                                                                                                 \
     X(convert)                                                                                               \
     X(lacking)
 
