@@ -40,7 +40,7 @@ def reference_files(folder, family):
         if name in every and name not in found:
             found.add(name)
             left += [name[:-2] + ".c", *re.findall(r'#include "([\w.]+)"', every[name])]
-    return [every[name] for name in sorted(found)]
+    return [re.sub(r"/\*.*?\*/|\s+", " ", every[name], flags=re.S) for name in sorted(found)]  # without comments
 
 
 def hashes(repository, kiln):
