@@ -11,7 +11,7 @@
 #include "../support/options.h"
 #include "verify.h"
 
-/* Every element is also kept and computed on the host. */
+/* The host stores and computes every element, too. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
 enum { DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
@@ -182,7 +182,7 @@ static bool complain(const char *what)
     return false;
 }
 
-/* What options ask of each other. */
+/* Checks combinations of options. */
 static bool check_together(const options *o)
 {
     if (o->only && !is_number_list(o->only)) {
@@ -228,7 +228,7 @@ bool options_read(options *o, int argc, char **argv)
     return true;
 }
 
-/* As a shell reads it. */
+/* Quotes text for a shell. */
 static void write_word(FILE *out, const char *text)
 {
     if (*text && !text[strcspn(text, " \t\n'\"\\")]) {
