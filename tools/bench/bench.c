@@ -38,7 +38,7 @@ typedef struct bench {
     pool memory;
 } bench;
 
-/* The device of --check. */
+/* The device that --check assumes. */
 static const kiln_device h100 = {.sm = 90,
                                  .driver_version = 13000,
                                  .multiprocessors = 132,
@@ -129,7 +129,7 @@ static void print_line_and_id(FILE *out, const plan_line *line)
     json_print(out, "{\"line\": %" PRIu64 ", \"id\": %s, ", line->number, line->id);
 }
 
-/* Prints why there is no time: an "error", or "skipped" if the shape or the device forbids the line. */
+/* Prints why there is no time: an "error", or "skipped" if the shape or the device rules the line out. */
 static void print_reason(const plan_line *line, const char *kind, const char *reason)
 {
     print_line_and_id(stdout, line);
@@ -138,9 +138,9 @@ static void print_reason(const plan_line *line, const char *kind, const char *re
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
 
-/* Static: the driver's functions take no context, and the signal handler must not format the line. */
+/* Static: the driver's functions take no context, and the signal handler must not format a line. */
 static struct {
-    unsigned seconds; /* 0: waits have no end */
+    unsigned seconds; /* 0: waits have no time limit */
     char line[10240];
     size_t bytes;
     int (*record)(CUevent, CUstream), (*wait_for_event)(CUevent), (*wait_for_all)(void);
@@ -160,7 +160,7 @@ static void give_up(int number)
     _exit(VERIFY_EXIT_HUNG);
 }
 
-/* A launch blocks while the queue is full, so the time runs from the last event that was recorded. */
+/* Records an event and restarts the time limit, since a launch blocks while the queue is full. */
 static int record_watched(CUevent event, CUstream stream)
 {
     alarm(watchdog.seconds);
@@ -198,7 +198,7 @@ static void watch_device(bench *b)
     sigaction(SIGALRM, &action, NULL);
 }
 
-/* Formats the line that give_up writes; null: before the first plan line. */
+/* Formats the line that give_up writes; null: no plan line has been read. */
 static void prepare_last_words(const plan_line *line)
 {
     FILE *out = fmemopen(watchdog.line, sizeof watchdog.line, "w");
@@ -215,7 +215,7 @@ static void prepare_last_words(const plan_line *line)
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */
 
-/* Members of an object. */
+/* Prints a task as members of a JSON object. */
 static void print_task(bench *b, const task *t)
 {
     json_print(stdout, "\"batch\": %u, \"graph\": %c", t->batch, t->is_graph);
@@ -257,7 +257,7 @@ static int submit_copy(void *context, CUstream stream, uint64_t iteration)
                                              stream);
 }
 
-/* Rotates through enough places to exceed twice the L2 cache, or through all there are. */
+/* Rotates through enough places to exceed twice the L2 cache, or through all places. */
 static int run_copy(bench *b, uint64_t bytes, const char *gap)
 {
     static task t;
@@ -274,7 +274,7 @@ static int run_copy(bench *b, uint64_t bytes, const char *gap)
     return 0;
 }
 
-/* Copies 1 MiB, then four times as much, and so on; last the bytes of --copy-bytes. */
+/* Copies 1 MiB, then four times as much, and so on; finally the bytes of --copy-bytes. */
 static int run_copies(bench *b)
 {
     const kiln_driver *d = &b->device.driver;
@@ -320,7 +320,7 @@ static int run_baselines(bench *b)
 
 /* ---- a line of the plan ------------------------------------------------------------------------------------------ */
 
-/* The variant that the bundle's own dispatch launches for the same call; null when it launches none. */
+/* Returns the variant that the bundle's own dispatch launches for the same call; null if it launches none. */
 static const char *find_pick(bench *b, const subject *s)
 {
     const kiln_index_family *family = kiln_find_family(b->index, s->problem.variant->family);
@@ -507,7 +507,7 @@ static int run_device(bench *b)
         device_close(&b->device);
         return VERIFY_EXIT_WRONG;
     }
-    static char output[1 << 20]; /* a line is written only when it is complete */
+    static char output[1 << 20]; /* standard output's buffer; each line is flushed when it is complete */
     setvbuf(stdout, output, _IOFBF, sizeof output);
     int result = prepare(b), status = VERIFY_EXIT_WRONG;
     fflush(stdout);
@@ -550,7 +550,9 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
     int status = VERIFY_EXIT_OK;
     bench b = {
         .index = index, .device_ordinal = DEVICE_UNNAMED, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
-    if (argc > 1 && strcmp(argv[1], "verify") == 0) /* one program: the bundle is most of its bytes */
+    if (argc > 1 &&
+        strcmp(argv[1], "verify") ==
+            0) /* kiln-bench contains kiln-verify, since the bundle is most of the program's bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
         return VERIFY_EXIT_USAGE;

@@ -20,11 +20,11 @@ enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
 #define WARM_UP_US 20e3
 
-/* What is measured is on disk after this many seconds; a line of progress where there is no terminal after these. */
+/* Seconds between writes of the file, and between lines of progress where there is no terminal. */
 #define SECONDS_UNWRITTEN 2.0
 #define SECONDS_A_LINE    60.0
 
-/* A variant at a shape. */
+/* A variant and a shape. */
 typedef struct job {
     const tune_shape *shape;
     const manifest_variant *variant;
@@ -46,7 +46,7 @@ typedef struct tune {
     stopwatch stopwatch;
     uint64_t l2_bytes;
     size_t measured, kept, ruled_out, failed;
-    const job *reason_job; /* the first of those that have the reason; null: none is to be told */
+    const job *reason_job; /* the first job with the pending reason; null: there is none */
     size_t reason_count;
     char reason[1024], reason_shape[1024];
     double start, written, told;
@@ -60,7 +60,7 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-/* The second time the signal ends the program as it always does. */
+/* Catches SIGINT and SIGTERM once: a second signal ends the program as usual. */
 static void watch_interrupts(void)
 {
     const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
@@ -68,7 +68,7 @@ static void watch_interrupts(void)
     sigaction(SIGTERM, &once, NULL);
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------------- */
+/* ---- the command line --------------------------------------------------------------------------------------------- */
 
 static void print_help(const char *program)
 {
@@ -118,7 +118,7 @@ static bool read_options(tune *t, int argc, char **argv)
     return t->wants_help || t->wants_template || t->output || complain("-o TUNED.yaml is missing");
 }
 
-/* ---- what there is to do ------------------------------------------------------------------------------------------- */
+/* ---- jobs --------------------------------------------------------------------------------------------------------- */
 
 static bool read_shapes(tune *t)
 {
@@ -129,7 +129,7 @@ static bool read_shapes(tune *t)
            complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes");
 }
 
-/* Variants that calls can choose between; where there is one, there is nothing to tune. */
+/* Adds variants that compete for calls; a variant without a rival needs no tuning. */
 static bool add_jobs(tune *t)
 {
     size_t room = 1;
@@ -176,7 +176,7 @@ static void show_progress(tune *t, size_t done, const char *id)
     t->told = now;
 }
 
-/* Why variants were not measured: one line for those of a shape that have the same reason. */
+/* Prints why variants were not measured: one line for all variants of a shape with the same reason. */
 static void flush_reason(tune *t)
 {
     const job *j = t->reason_job;
@@ -206,7 +206,7 @@ static void tell_reason(tune *t, const job *j, const char *shape, const char *wh
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-/* False: the device takes no more work. */
+/* Opens the stopwatch. False: the device accepts no more work. */
 static bool open_stopwatch(tune *t)
 {
     char error[256];
@@ -222,7 +222,7 @@ static bool open_stopwatch(tune *t)
     return false;
 }
 
-/* After a kernel that failed a context takes no more work: another one is made. */
+/* Makes a new context after a kernel failed. */
 static bool recover(tune *t)
 {
     char error[1024];
@@ -233,7 +233,7 @@ static bool recover(tune *t)
     return false;
 }
 
-/* False: the device takes no more work. */
+/* Measures a job. False: the device accepts no more work. */
 static bool measure(tune *t, const job *j, const char *shape, problem *p)
 {
     static task measured;
@@ -321,7 +321,7 @@ static int run_jobs(tune *t)
                                                                             : VERIFY_EXIT_WRONG;
 }
 
-/* ---- in and out ---------------------------------------------------------------------------------------------------- */
+/* ---- main --------------------------------------------------------------------------------------------------------- */
 
 static int run_device(tune *t)
 {

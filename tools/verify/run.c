@@ -632,8 +632,7 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
     return fine && fail_sizes(r, &found);
 }
 
-/* ---- checks before a variant runs
- * ---------------------------------------------------------------------------------- */
+/* ---- checks before a variant runs --------------------------------------------------------------------------------- */
 
 /* Returns whether this program can make every argument: a known type, and a shape for every pointer. */
 static bool check_arguments(const manifest_variant *v, run_result *result)

@@ -231,8 +231,7 @@ static void fill_codes(problem *p, const matrix *m)
                     m->is_e4m3 ? CODES_E4M3_NAN : NAN);
 }
 
-/* ---- all inputs of a problem
- * --------------------------------------------------------------------------------------- */
+/* ---- all inputs of a problem -------------------------------------------------------------------------------------- */
 
 static void fill(const matrix *m)
 {

@@ -163,8 +163,7 @@ static void expect_log(problem *p, const attention_query *t, const attention_ari
     lse->bound[i] = attention_bound_log(t, a, log);
 }
 
-/* ---- queries and visible keys
- * -------------------------------------------------------------------------------------- */
+/* ---- queries and visible keys ------------------------------------------------------------------------------------- */
 
 /* Finds the visible keys. Query i is at key i + k_length - q_length + causal_offset; the offset is clamped to
  * +-2^29. */

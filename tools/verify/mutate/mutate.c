@@ -795,8 +795,7 @@ static void list_branches(offers *o)
             offer_word(o, o->statement->operands[0], f->labels[i]);
 }
 
-/* ---- whole instructions
- * -------------------------------------------------------------------------------------------- */
+/* ---- whole instructions ------------------------------------------------------------------------------------------- */
 
 static const char barriers[] = "bar barrier mbarrier", fences[] = "membar fence";
 
