@@ -95,7 +95,7 @@ def sizes():
     expect("a size that is not named", timed.get(2), {"m": 2, "n": 48, "k": 64, "workspace_size": 0})
     why = {row["line"]: (row.get("skipped"), row.get("error")) for row in rows if "sizes" not in row}
     expect("a rule", why[3], ("k must be a multiple of 64", None))
-    expect("a size that buffers depend on", why[4], (None, "the shape does not say k"))
+    expect("a size that buffers depend on", why[4], (None, "the shape does not give k"))
     expect("a size of no variant", why[5], (None, "no variant of the family has a size 'z'"))
     expect("a size twice", why[6], (None, "the shape repeats 'n'"))
     expect("no expression", why[7][0], None)

@@ -63,8 +63,8 @@ static void print_help(void)
         "or an\n"
         "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
         "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
-        "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
-        "depend on it.\n"
+        "Sizes that buffers or the grid depend on must be named. Others default to the smallest value that the rules "
+        "allow.\n"
         "The first line of output is JSON about the device, the empty kernel and copies. One line for each "
         "line of\n"
         "PLAN follows; \"line\" is the number of the plan line, from 0. `kiln-bench verify` is the bundle's "
@@ -82,11 +82,9 @@ static void print_help(void)
         "\n"
         "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
         "--launch-seconds,\n"
-        "%d a kernel failed and the context is lost; after both the last line of output names the plan line, "
-        "and\n"
-        "another run can continue with the next line. 77 no driver or device to run on; if --driver or "
-        "--device asked\n"
-        "for one, the status is 1 instead.\n",
+        "%d a kernel failed and the context is lost; in both cases the last line of output names the plan "
+        "line, and\n"
+        "another run can continue after it. 77 no driver or device (1 if --driver or --device asked for one).\n",
         MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
@@ -526,7 +524,7 @@ static int run_program(bench *b, const char *manifest_text, size_t manifest_byte
 {
     char error[1024];
     if (b->checked && !(manifest_text = file_read(&b->memory, b->checked, &manifest_bytes))) {
-        fprintf(stderr, "kiln-bench: %s cannot be read\n", b->checked);
+        fprintf(stderr, "kiln-bench: cannot read %s\n", b->checked);
         return VERIFY_EXIT_WRONG;
     }
     b->manifest = manifest_read(&b->memory, manifest_text, manifest_bytes, error, sizeof error);
@@ -562,7 +560,7 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
         status = run_program(&b, manifest_text, manifest_bytes);
     pool_free(&b.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "kiln-bench: standard output cannot be written\n");
+        fprintf(stderr, "kiln-bench: cannot write standard output\n");
         status = VERIFY_EXIT_WRONG;
     }
     return status;

@@ -477,7 +477,7 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
                 return false;
             }
             if (element_bytes(a->about->type) < sizeof(uint64_t) && a->integer > UINT32_MAX) {
-                snprintf(error, error_bytes, "%s is a number of 32 bits", size->name);
+                snprintf(error, error_bytes, "%s is a 32-bit number", size->name);
                 return false;
             }
         }
@@ -514,7 +514,7 @@ static bool fits_shared_memory(const problem *p, char *error, size_t error_bytes
         return false;
     if (bytes + v->static_shared_bytes <= p->device->max_shared_bytes)
         return true;
-    snprintf(error, error_bytes, "the device has less shared memory than this takes");
+    snprintf(error, error_bytes, "the device has less shared memory than this needs");
     return false;
 }
 
@@ -529,7 +529,7 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
         if (!problem_is_size(a) || find_size(s, a->about->name) || set_dense(p, a))
             continue;
         if (!s->item && is_asked_for(p->variant, a->about->name)) {
-            snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
+            snprintf(error, error_bytes, "the shape does not give %s", a->about->name);
             return SHAPE_INCOMPLETE;
         }
         set_least(p, a);
@@ -611,16 +611,16 @@ static bool has_choice(const manifest *m, const char *family)
 void shapes_print_template(const manifest *m)
 {
     fputs(
-        "# Shapes to measure, in place of those of the configuration. A value is a number; a list of numbers, each of\n"
+        "# Shapes to measure, instead of those of the configuration. A value is a number; a list of numbers, each of\n"
         "# which makes a shape; a range, {from: 1, to: 512}; or an expression over the other sizes and the parameters of\n"
-        "# a variant, as head_dim * q_heads.\n",
+        "# a variant, such as head_dim * q_heads.\n",
         stdout);
     for (size_t i = 0; i < m->variant_count; i++) {
         const char *family = m->variants[i].family;
         if (first_of(m, family) != &m->variants[i])
             continue;
         if (!has_choice(m, family)) {
-            printf("# %s: there is nothing to choose from\n", family);
+            printf("# %s: no variants to choose from\n", family);
             continue;
         }
         printf("- family: %s\n", family);

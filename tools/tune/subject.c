@@ -171,7 +171,7 @@ static bool allocate(subject *s, uint64_t l2_bytes, char *error, size_t error_by
     plan_sets(s, l2_bytes, room);
     s->is_too_large = result == 0 && s->sets == 0;
     if (s->is_too_large) {
-        snprintf(error, error_bytes, "it takes %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
+        snprintf(error, error_bytes, "it needs %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
                  s->set_bytes, room);
         return false;
     }

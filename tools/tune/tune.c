@@ -72,29 +72,28 @@ static void watch_interrupts(void)
 
 static void print_help(const char *program)
 {
-    printf("usage: %s [SHAPES.yaml] -o TUNED.yaml [OPTION]...\n"
-           "Times the bundle's variants on this machine's device at the shapes of its configuration, or of "
-           "SHAPES.yaml, and\n"
-           "writes what a configuration takes under 'tuned'. A run that was interrupted goes on from what "
-           "TUNED.yaml has.\n"
-           "\n"
-           "  -o, --output FILE   the tuned file\n"
-           "  --template          print a shapes file to fill in\n"
-           "  --filter TEXT       only variants whose id contains TEXT\n"
-           "  --repeat N          samples of which the median is taken (default: %d; at most %d)\n"
-           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
-           "  --device N          the driver's N-th device (default: 0)\n"
-           "  --help              print this\n"
-           "\n"
-           "Exit status: 0 all is measured, 1 something failed, 2 bad usage, 77 no driver or device, unless "
-           "--driver or\n"
-           "--device asked for one: that is 1; 130 interrupted.\n",
-           program, DEFAULT_REPEAT, MOST_SAMPLES);
+    printf(
+        "usage: %s [SHAPES.yaml] -o TUNED.yaml [OPTION]...\n"
+        "Times the bundle's variants on this machine's device, at the shapes of its configuration or of "
+        "SHAPES.yaml, and\n"
+        "writes a file for a configuration's 'tuned'. An interrupted run continues from TUNED.yaml.\n"
+        "\n"
+        "  -o, --output FILE   the tuned file\n"
+        "  --template          print a shapes file to fill in\n"
+        "  --filter TEXT       only variants whose id contains TEXT\n"
+        "  --repeat N          samples per time, of which the median counts (default: %d; at most %d)\n"
+        "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+        "  --device N          the driver's N-th device (default: 0)\n"
+        "  --help              print this\n"
+        "\n"
+        "Exit status: 0 everything is measured, 1 something failed, 2 bad usage, 77 no driver or device (1 if\n"
+        "--driver or --device asked for one), 130 interrupted.\n",
+        program, DEFAULT_REPEAT, MOST_SAMPLES);
 }
 
 static bool complain(const char *what)
 {
-    fprintf(stderr, "kiln-tune: %s; --help shows how it is used\n", what);
+    fprintf(stderr, "kiln-tune: %s; see --help\n", what);
     return false;
 }
 
@@ -126,7 +125,7 @@ static bool read_shapes(tune *t)
         return shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes);
     shapes_of_manifest(&t->memory, t->manifest, &t->shapes);
     return t->shapes.count > 0 ||
-           complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes");
+           complain("SHAPES.yaml is missing, since this bundle's configuration names no shapes");
 }
 
 /* Adds variants that compete for calls; a variant without a rival needs no tuning. */
@@ -314,7 +313,7 @@ static int run_jobs(tune *t)
            t->measured, t->kept, t->ruled_out, t->failed,
            t->results.count > 0 ? t->output : "nothing is written");
     if (is_interrupted && done < t->job_count) {
-        printf("interrupted after %zu of %zu: the same command goes on from there\n", done, t->job_count);
+        printf("interrupted after %zu of %zu: the same command continues from there\n", done, t->job_count);
         return EXIT_INTERRUPTED;
     }
     return is_alive && is_written && t->failed == 0 && t->results.count > 0 ? VERIFY_EXIT_OK
@@ -388,7 +387,7 @@ int kiln_tune_main(int argc, char **argv, const kiln_index *index, const char *m
     int status = t.wants_help ? VERIFY_EXIT_OK : run_program(&t, manifest_text, manifest_bytes);
     pool_free(&t.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "kiln-tune: standard output cannot be written\n");
+        fprintf(stderr, "kiln-tune: cannot write standard output\n");
         status = VERIFY_EXIT_WRONG;
     }
     return status;
