@@ -584,7 +584,7 @@ def check_mistakes():
             ("m", '{\n "bundle": nope}', "m:2:12: error: a manifest must be JSON: Expecting value"),
             ("m", b'{\n  "a\xff"}', "m:2:5: error: not UTF-8"),
             ("m", '{"bundle": "a", "bundle": "b"}', "m: error: 'bundle' occurs twice in an object"),
-            ("m", '{"bundle": NaN}', "m: error: NaN is no number of JSON"),
+            ("m", '{"bundle": NaN}', "m: error: NaN is not a JSON number"),
             ("m", "[" * 100000, "m: error: nested too deeply"),
             ("m", "[]", "m:1:1: error: expected a manifest, NAME.json, which `kiln generate` writes next to NAME.c"),
             ("m", '{"bundle": "b", "variants": []}', "m:1:1: error: expected a manifest, NAME.json, which `kiln generate` writes next to NAME.c"),

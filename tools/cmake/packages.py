@@ -52,7 +52,7 @@ def is_ignored(lines, path, is_folder):
     return any(map(matches, lines))
 
 
-# ---- archives whose bytes depend on names, modes and contents alone --------------------------------------------------
+# ---- archives whose bytes depend only on names, modes and contents ---------------------------------------------------
 
 def write_archive(members, epoch):
     """A .tar.gz of (TarInfo, bytes), sorted by name."""

@@ -1,4 +1,4 @@
-"""Kernels that kiln baked, called from Python: the standard library alone, and no compiler.
+"""Calls kernels that kiln baked from Python; needs only the standard library, and no compiler.
 
     import array, kiln
 

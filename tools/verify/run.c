@@ -552,7 +552,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
 }
 
 /* Runs the sizes of plan_few as if on one multiprocessor. The launcher reads that number from the loader, and a
- * kernel accepts any grid. One input each: other sizes show dependence on inputs and on the way to call. */
+ * kernel accepts any grid. One input each: other sizes show dependence on inputs and on how the kernel is called. */
 static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
 {
     kiln_device *facts = &r->device->loader.device;
