@@ -2,21 +2,21 @@
 
     import array, kiln
 
-    with kiln.load("appkernels.json") as k:                   # beside appkernels_python.so
+    with kiln.load("appkernels.json") as k:                   # next to appkernels_python.so
         x = k.upload(array.array("f", [0.25] * 4096))
         scale, packed = k.alloc(4096 // 64 * 4), k.alloc(4096 // 2)
         k.nf4_quantize(in_=x, scale=scale, packed=packed, n=4096)
         codes = k.download(packed)
 
-Everything is made from the manifest, NAME.json: one function per family, one per variant, with the manifest's names as
+The functions are made from the manifest, NAME.json: one per family and one per variant, with the manifest's names as
 keywords. NAME_python.so, which kiln_add_bundle(NAME ... PYTHON) makes, has the kernels and kiln's runtime.
 
 A device array is a Buffer, an object with __cuda_array_interface__ (CuPy, PyTorch, Numba), or an address, an int.
 Functions launch and return: keep arrays alive until the stream has done its work. download() waits for it.
 
-Threads: all functions may be called from any thread at once, except close(). The bundle's context is made current for
-a call, and the thread's own is put back. Where two threads fail at once, an error's text may be the other's; its
-status is its own.
+Threads: all functions may be called from any thread at once, except close(). The bundle's context is current during a
+call; afterwards the thread's own is restored. If two threads fail at once, an error's text may be the other's; its
+status is always its own.
 """
 import array
 import atexit
