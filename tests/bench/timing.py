@@ -95,12 +95,12 @@ def sizes():
     expect("a size that is not named", timed.get(2), {"m": 2, "n": 48, "k": 64, "workspace_size": 0})
     why = {row["line"]: (row.get("skipped"), row.get("error")) for row in rows if "sizes" not in row}
     expect("a rule", why[3], ("k must be a multiple of 64", None))
-    expect("a size that buffers depend on", why[4], (None, "the shape does not say k"))
+    expect("a size that buffers depend on", why[4], (None, "the shape does not give k"))
     expect("a size of no variant", why[5], (None, "no variant of the family has a size 'z'"))
     expect("a size twice", why[6], (None, "the shape repeats 'n'"))
     expect("no expression", why[7][0], None)
     expect("no value", why[8], (None, "expected SIZE=VALUE, found 'n='"))
-    expect("too large a number", why[9], (None, "n is a number of 32 bits"))
+    expect("too large a number", why[9], (None, "n is a 32-bit number"))
     expect("nothing to do", why[10], (None, "there is nothing to launch"))
     expect("no variant", why[11], (None, "the bundle has no such variant"))
     expect("memory", (why[12][0] or "").endswith("are free"), True)
@@ -146,7 +146,7 @@ def endings():
     for option in "--help", "--list":
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([BENCH, option], stdout=full, stderr=subprocess.PIPE, text=True)
-        expect(f"{option} to a full device", (done.returncode, "cannot be written" in done.stderr), (1, True))
+        expect(f"{option} to a full device", (done.returncode, "cannot write standard output" in done.stderr), (1, True))
 
 
 first_line()

@@ -313,7 +313,7 @@ def tune_own_family(folder):
     """The family that has something to choose from is measured, and the file changes what dispatch goes by."""
     (folder / "shapes.yaml").write_text("- {family: halve, shape: {n: [96, 3000]}}\n")
     expect(run(folder / "build/mine_tune", "--template").endswith("- family: halve\n  shape: {n: 1}\n- family: product\n  shape: {m: 1, n: 1, k: 1}\n"
-                                                                  "# nf4_quantize: there is nothing to choose from\n"), "a template")
+                                                                  "# nf4_quantize: no variants to choose from\n"), "a template")
     output = run(folder / "build/mine_tune", folder / "shapes.yaml", "-o", folder / "measured.yaml", "--driver", driver(), "--repeat", "1")
     expect("\n6 measured, 0 measured before, 0 ruled out by rules or the device, 0 failed" in output, f"what was measured: {output}")
     kernels = (folder / "kernels.yaml").read_text()

@@ -195,7 +195,7 @@ def program():
         running.send_signal(signal.SIGINT)
         said = running.stdout.read()
         expect("status of an interrupted run", running.wait(), 130)
-        expect("what an interrupted run says last", "the same command goes on from there" in said, True)
+        expect("what an interrupted run says last", "the same command continues from there" in said, True)
         before = times_of(folder / "parts.yaml") if (folder / "parts.yaml").exists() else {}
         tune(folder, "parts.yaml", "--filter", "rows=2,chunk=65536")
         first = times_of(folder / "parts.yaml")

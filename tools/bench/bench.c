@@ -38,7 +38,7 @@ typedef struct bench {
     pool memory;
 } bench;
 
-/* The device of --check. */
+/* The device that --check assumes. */
 static const kiln_device h100 = {.sm = 90,
                                  .driver_version = 13000,
                                  .multiprocessors = 132,
@@ -63,8 +63,8 @@ static void print_help(void)
         "or an\n"
         "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
         "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
-        "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
-        "depend on it.\n"
+        "Sizes that buffers or the grid depend on must be named. Others default to the smallest value that the rules "
+        "allow.\n"
         "The first line of output is JSON about the device, the empty kernel and copies. One line for each "
         "line of\n"
         "PLAN follows; \"line\" is the number of the plan line, from 0. `kiln-bench verify` is the bundle's "
@@ -82,11 +82,9 @@ static void print_help(void)
         "\n"
         "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
         "--launch-seconds,\n"
-        "%d a kernel failed and the context is lost; after both the last line of output names the plan line, "
-        "and\n"
-        "another run can continue with the next line. 77 no driver or device to run on; if --driver or "
-        "--device asked\n"
-        "for one, the status is 1 instead.\n",
+        "%d a kernel failed and the context is lost; in both cases the last line of output names the plan "
+        "line, and\n"
+        "another run can continue after it. 77 no driver or device (1 if --driver or --device asked for one).\n",
         MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
@@ -129,7 +127,7 @@ static void print_line_and_id(FILE *out, const plan_line *line)
     json_print(out, "{\"line\": %" PRIu64 ", \"id\": %s, ", line->number, line->id);
 }
 
-/* Prints why there is no time: an "error", or "skipped" if the shape or the device forbids the line. */
+/* Prints why there is no time: an "error", or "skipped" if the shape or the device rules the line out. */
 static void print_reason(const plan_line *line, const char *kind, const char *reason)
 {
     print_line_and_id(stdout, line);
@@ -138,9 +136,9 @@ static void print_reason(const plan_line *line, const char *kind, const char *re
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
 
-/* Static: the driver's functions take no context, and the signal handler must not format the line. */
+/* Static: the driver's functions take no context, and the signal handler must not format a line. */
 static struct {
-    unsigned seconds; /* 0: waits have no end */
+    unsigned seconds; /* 0: waits have no time limit */
     char line[10240];
     size_t bytes;
     int (*record)(CUevent, CUstream), (*wait_for_event)(CUevent), (*wait_for_all)(void);
@@ -160,7 +158,7 @@ static void give_up(int number)
     _exit(VERIFY_EXIT_HUNG);
 }
 
-/* A launch blocks while the queue is full, so the time runs from the last event that was recorded. */
+/* Records an event and restarts the time limit, since a launch blocks while the queue is full. */
 static int record_watched(CUevent event, CUstream stream)
 {
     alarm(watchdog.seconds);
@@ -198,7 +196,7 @@ static void watch_device(bench *b)
     sigaction(SIGALRM, &action, NULL);
 }
 
-/* Formats the line that give_up writes; null: before the first plan line. */
+/* Formats the line that give_up writes; null: no plan line has been read. */
 static void prepare_last_words(const plan_line *line)
 {
     FILE *out = fmemopen(watchdog.line, sizeof watchdog.line, "w");
@@ -215,7 +213,7 @@ static void prepare_last_words(const plan_line *line)
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */
 
-/* Members of an object. */
+/* Prints a task as members of a JSON object. */
 static void print_task(bench *b, const task *t)
 {
     json_print(stdout, "\"batch\": %u, \"graph\": %c", t->batch, t->is_graph);
@@ -257,7 +255,7 @@ static int submit_copy(void *context, CUstream stream, uint64_t iteration)
                                              stream);
 }
 
-/* Rotates through enough places to exceed twice the L2 cache, or through all there are. */
+/* Rotates through enough places to exceed twice the L2 cache, or through all places. */
 static int run_copy(bench *b, uint64_t bytes, const char *gap)
 {
     static task t;
@@ -274,7 +272,7 @@ static int run_copy(bench *b, uint64_t bytes, const char *gap)
     return 0;
 }
 
-/* Copies 1 MiB, then four times as much, and so on; last the bytes of --copy-bytes. */
+/* Copies 1 MiB, then four times as much, and so on; finally the bytes of --copy-bytes. */
 static int run_copies(bench *b)
 {
     const kiln_driver *d = &b->device.driver;
@@ -320,7 +318,7 @@ static int run_baselines(bench *b)
 
 /* ---- a line of the plan ------------------------------------------------------------------------------------------ */
 
-/* The variant that the bundle's own dispatch launches for the same call; null when it launches none. */
+/* Returns the variant that the bundle's own dispatch launches for the same call; null if it launches none. */
 static const char *find_pick(bench *b, const subject *s)
 {
     const kiln_index_family *family = kiln_find_family(b->index, s->problem.variant->family);
@@ -507,7 +505,7 @@ static int run_device(bench *b)
         device_close(&b->device);
         return VERIFY_EXIT_WRONG;
     }
-    static char output[1 << 20]; /* a line is written only when it is complete */
+    static char output[1 << 20]; /* standard output's buffer; each line is flushed when it is complete */
     setvbuf(stdout, output, _IOFBF, sizeof output);
     int result = prepare(b), status = VERIFY_EXIT_WRONG;
     fflush(stdout);
@@ -526,7 +524,7 @@ static int run_program(bench *b, const char *manifest_text, size_t manifest_byte
 {
     char error[1024];
     if (b->checked && !(manifest_text = file_read(&b->memory, b->checked, &manifest_bytes))) {
-        fprintf(stderr, "kiln-bench: %s cannot be read\n", b->checked);
+        fprintf(stderr, "kiln-bench: cannot read %s\n", b->checked);
         return VERIFY_EXIT_WRONG;
     }
     b->manifest = manifest_read(&b->memory, manifest_text, manifest_bytes, error, sizeof error);
@@ -550,7 +548,9 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
     int status = VERIFY_EXIT_OK;
     bench b = {
         .index = index, .device_ordinal = DEVICE_UNNAMED, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
-    if (argc > 1 && strcmp(argv[1], "verify") == 0) /* one program: the bundle is most of its bytes */
+    if (argc > 1 &&
+        strcmp(argv[1], "verify") ==
+            0) /* kiln-bench contains kiln-verify, since the bundle is most of the program's bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
         return VERIFY_EXIT_USAGE;
@@ -560,7 +560,7 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
         status = run_program(&b, manifest_text, manifest_bytes);
     pool_free(&b.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "kiln-bench: standard output cannot be written\n");
+        fprintf(stderr, "kiln-bench: cannot write standard output\n");
         status = VERIFY_EXIT_WRONG;
     }
     return status;

@@ -24,7 +24,7 @@ class Format(NamedTuple):
         return struct.unpack_from(f"<{count}{self.code}", data)
 
     def is_nan(self, bits):
-        """All ones do not count: they are rather -1 or a mask."""
+        """All ones do not count: they are more likely -1 or a mask."""
         return self.exponent < bits & ~self.sign and bits != 2 * self.sign - 1
 
     @property

@@ -35,7 +35,7 @@ def entry(name):
 
 
 def check(kiln, text):
-    """Ends with kiln's message where it refuses a configuration."""
+    """Exits with kiln's message if kiln rejects a configuration."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(text)
         file.flush()

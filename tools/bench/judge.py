@@ -50,7 +50,7 @@ class Call:
 
     @property
     def pick(self):
-        """The pick at the largest workspace, as dispatch skips variants that need more than there is. None: it was not timed."""
+        """The pick at the largest workspace, since dispatch skips variants that need more. None: it was not timed."""
         widest = max(self.rows.values(), key=lambda row: row["sizes"].get(FREE, 0))
         return self.rows.get(widest.get("pick"))
 
@@ -88,14 +88,14 @@ def contracts_of(ids, kiln):
 
 
 def existing(kiln, target):
-    """The ids that this build has for the target, of all that a run takes."""
-    import join  # pylint: disable=import-outside-toplevel; the kit is without it
+    """Returns the ids of a run that this build has for the target."""
+    import join  # pylint: disable=import-outside-toplevel; the kit lacks it
     root = pathlib.Path(__file__).resolve().parents[2]
     return {name for config in plan.CONFIGS for name in join.variants(kiln, str(root / config), target)}
 
 
 def device_options(device):
-    """Options of `kiln explain` for a device as kiln-bench describes it: its row of devices.def, else its target."""
+    """Options of `kiln explain` for a device as kiln-bench describes it: its row of devices.def, otherwise its target."""
     rows = (pathlib.Path(__file__).resolve().parents[2] / "generator/target/devices.def").read_text(encoding="utf-8")
     names = [name for name in re.findall(r'^DEVICE\("([^"]+)"', rows, re.MULTILINE)
              if re.search(rf"\b{re.escape(name)}\b", device["name"])]

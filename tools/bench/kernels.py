@@ -1,4 +1,4 @@
-"""The default bundle's kernels for one target, as the kit carries them: PTX, launch, and ptxas' registers and stack."""
+"""The default bundle's kernels for one target, as in the kit: PTX, launch, and ptxas' registers and stack."""
 import gzip
 import json
 import pathlib

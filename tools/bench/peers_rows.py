@@ -1,4 +1,4 @@
-"""What tools/bench/peers.py times: the rows, what each peer does for a row, and the compulsory bytes and operations."""
+"""The rows that tools/bench/peers.py times: each peer's work, and the minimum bytes and operations."""
 from typing import NamedTuple
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}

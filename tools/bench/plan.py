@@ -134,7 +134,7 @@ def is_chosen(group, variant, bundle):
 
 
 def is_apt(variant, shape):
-    """Whether the variant can be nearly the fastest at this many rows: W is read once per tile of rows, and a tile much larger
+    """Whether the variant can be close to the fastest at this many rows: W is read once per tile of rows, and a tile much larger
     than m computes rows that do not exist. The variants left out are the slowest, and dispatch would never pick them."""
     given = parameters(variant)
     if "m" not in shape or not {"tile_m", "vectors"} & set(given):

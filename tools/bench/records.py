@@ -10,7 +10,7 @@ MOST_BYTES = 15 << 20  # per file
 
 
 class Records:
-    """Raises OSError where the folder cannot be written. `lost` is the first error of a row that did not fit on the disk."""
+    """Raises OSError if the folder cannot be written. `lost` is the first error of a row that did not fit on the disk."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -46,8 +46,8 @@ def cut_piece(path):
 
 
 def read(folder, file):
-    """The rows of FILE.jsonl.gz, for results that are kept, and then those of FILE.jsonl. The last line of a killed run may be
-    incomplete and is then left out."""
+    """The rows of FILE.jsonl.gz, for committed results, then those of FILE.jsonl. An incomplete last line of a killed run is
+    left out."""
     lines = []
     for path, open_text in (pathlib.Path(folder) / f"{file}.jsonl.gz", gzip.open), (pathlib.Path(folder) / f"{file}.jsonl", open):
         if path.exists():

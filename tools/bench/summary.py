@@ -17,7 +17,7 @@ class Line(NamedTuple):
     counts: str = "bytes"  # or "operations": the unit of the rate
 
 
-# The rows of the first page, by their names, and what they are called there.
+# The rows of the front page, and their names there.
 FIRST_PAGE = {
     "nf4_quantize f16, 67.1M elements": "quantise 67.1M elements to NF4",
     "nf4_gemm f16, 14336 x 4096, 1 row": "NF4 weights 14336 x 4096, 1 row",
@@ -110,7 +110,7 @@ def about(folder):
 
 
 def verdicts_of(folder):
-    """{id: result} of all calls that the device and the commit of this folder have results of."""
+    """{id: result} of all calls with results for this folder's device and commit."""
     key = lambda row: row and (row["first"]["device"]["name"], row["commit"])
     alike = [other for other in sorted(folder.parent.glob("*/")) if key(about(other)) == key(about(folder))]
     return {row["id"]: row["result"] for other in alike for row in records.read(other, "verify")}

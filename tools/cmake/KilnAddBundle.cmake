@@ -4,52 +4,52 @@
 # kiln_add_bundle(NAME COMMITTED folder [CONFIG file.yaml ...] ...)
 #
 # Makes a static library NAME of the kernels that file.yaml names. A target that links it gets NAME.h and the kiln runtime.
-# NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
-# written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
+# The build makes NAME.c, NAME.h, NAME.json (the manifest) and NAME.d in the current binary folder, and writes them only
+# if their bytes change: touching the configuration, or rebuilding kiln, recompiles nothing by itself.
 #
 #   LOCK       the lock file that `kiln choose` wrote, with the variants of items with shapes; default: file.lock.yaml
-#              beside the configuration, whenever that file exists
+#              next to the configuration, if that file exists
 #   TARGETS    replaces the configuration's targets; 80 is short for sm_80
 #   IMAGES     replaces the configuration's images
-#   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
-#   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
-#              family recompiles its shard and NAME.c, which is the index then
-#   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
-#   COMMITTED  compiles the files that `kiln generate` wrote into this folder, and needs no generator. With CONFIG, where there
-#              is a generator, the target and the test NAME_check compare the files with what it would write
-#   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME), with REFERENCES and UNCOMPARED
-#   PACK       makes the shared object NAME_pack.so too, the target NAME_pack, for programs that open it when they run: it
-#              shows NAME_index alone, and brings with it what its functions call of the runtime
-#   PYTHON     makes the shared object NAME_python.so too, the target NAME_python, which shows NAME's functions and the
-#              runtime's, and puts kiln.py beside it and NAME.json, with which Python calls them
+#   PTX        names that kiln_add_ptx compiled, each for an item `ptx: name` of the configuration
+#   SHARDS     distributes the families over n more files, NAME_1.c and so on, which compile in parallel: a change of one
+#              family recompiles its shard and NAME.c, which then is only the index
+#   GENERATOR  the program that writes the bundle, a path or a target: a kiln with your own families
+#   COMMITTED  compiles the files that `kiln generate` wrote into this folder, and needs no generator. With CONFIG and a
+#              generator, the target and the test NAME_check compare the files with what the generator would write
+#   VERIFY     also makes the program NAME_verify, by kiln_add_verify(NAME_verify NAME), with REFERENCES and UNCOMPARED
+#   PACK       also makes the shared object NAME_pack.so, the target NAME_pack, for programs that open it at run time: it
+#              exports only NAME_index, and contains the parts of the runtime that its functions call
+#   PYTHON     also makes the shared object NAME_python.so, the target NAME_python, which exports NAME's functions and the
+#              runtime's. Puts kiln.py and NAME.json, with which Python calls them, next to it
 #
-# NAME is the bundle's name. What a configuration says after "bundle:" decides what its files and functions are called,
-# and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
-# here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
+# NAME is the bundle's name. The configuration's "bundle:" names its files and functions, and only the generator reads
+# YAML; but the build must know the files' names before the generator runs. So whenever the configuration changes, this
+# file compares the two. "bundle: NAME" must be at the start of a line.
 #
-# With LOCK or IMAGES the target may have another name than the bundle, so that a configuration is built twice: with the variants
-# that ship, and with candidates to measure. Its files are then in the folder NAME of the current binary folder. Both
-# define the same functions, so a program links one of them.
+# With LOCK or IMAGES the target may have a different name than the bundle, so that a configuration can be built twice: with the
+# variants that ship, and with candidates to measure. Its files are then in the folder NAME of the current binary folder.
+# Both define the same functions, so a program links one of them.
 #
-# A bundle of cubins alone has a twin, NAME_ptx, of the PTX that they are made of, which kiln_add_verify runs.
+# A bundle with only cubins has a twin, NAME_ptx, with the PTX that they are compiled from, which kiln_add_verify runs.
 #
-# So is a line "compress: zstd", for which NAME links the decoder of compressed images, kiln::zstd, too.
+# The same holds for a line "compress: zstd": NAME then also links kiln::zstd, the decoder of compressed images.
 #
-# Cubins are made by the first ptxas on the PATH of cmake when it configures; another one there makes them again. Where it finds none,
-# the PATH of the build counts.
+# Cubins are made by the first ptxas on the PATH when cmake configures; a different ptxas remakes them. If cmake finds none,
+# the PATH of the build applies.
 #
-# The generator is the kiln that this build makes, or that find_package found. A cross build cannot run one for the other
-# machine: set KILN_HOST_EXECUTABLE to a kiln of the machine that builds, or import one as kiln::kiln.
+# The generator is the kiln that this build makes, or that find_package found. A cross build cannot run a generator for
+# the target machine: set KILN_HOST_EXECUTABLE to a kiln for the build machine, or import one as kiln::kiln.
 #
 # The library can be installed and exported: install(TARGETS NAME EXPORT ... PUBLIC_HEADER DESTINATION include INCLUDES
-# DESTINATION include) brings NAME.h, and the package's own configuration says find_dependency(kiln).
+# DESTINATION include) installs NAME.h, and the package's own configuration calls find_dependency(kiln).
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
-# Bundles are written in C, which a project of C++ alone does not have: it is enabled here, in the caller's folder, which a
-# function cannot do. An argument is a list: an empty one is left out.
+# Bundles are C, which a C++ project may not have enabled. This macro enables it in the caller's folder, which a function
+# cannot do. An argument is a list: an empty one is left out.
 macro(kiln_add_bundle)
     _kiln_add_bundle(${ARGV})
     if(_kiln_lacks_c)
@@ -159,7 +159,7 @@ function(_kiln_add_bundle)
     endif()
 endfunction()
 
-# The target NAME_KIND, a shared object of the bundle that shows these symbols and brings with it what is linked.
+# Makes the target NAME_KIND, a shared object of the bundle that exports these symbols and contains the linked libraries.
 macro(_kiln_add_shared kind symbols)
     file(CONFIGURE OUTPUT ${folder}/${bundle}_${kind}.map CONTENT "{ global: ${symbols}; local: *; };\n" @ONLY)
     if("${kind}" STREQUAL "python" OR NOT bundle STREQUAL name)
@@ -176,7 +176,7 @@ macro(_kiln_add_shared kind symbols)
         LINK_DEPENDS ${folder}/${bundle}_${kind}.map)
 endmacro()
 
-# The bundle of PTX, in a folder of its own, that the program of kiln_add_verify runs in place of cubins.
+# Makes the bundle of PTX, in its own folder, that the program of kiln_add_verify runs instead of the cubins.
 macro(_kiln_add_twin)
     set(same CONFIG ${config})
     foreach(option LOCK TARGETS PTX SHARDS GENERATOR)
@@ -188,8 +188,8 @@ macro(_kiln_add_twin)
     set_target_properties(${name}_ptx PROPERTIES EXCLUDE_FROM_ALL ON)
 endmacro()
 
-# The manifest of a bundle that is committed, ${sources}, and what else it says: ${formats}, and ${SHARDS} for a check. Another
-# bundle may be called like a shard, and has a header then.
+# Sets the manifest of a committed bundle, ${sources}, ${formats}, and ${SHARDS} for a check. Another bundle may have a
+# shard's name; it then has a header.
 macro(_kiln_find_committed)
     cmake_path(ABSOLUTE_PATH arg_COMMITTED BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE files)
     set(manifest ${files}/${bundle}.json)
@@ -230,7 +230,7 @@ macro(_kiln_find_committed)
     endforeach()
 endmacro()
 
-# The target and the test NAME_check of a committed bundle: fails with exit status 4 if a file is stale.
+# Makes the target and the test NAME_check of a committed bundle, which fails with exit status 4 if a file is stale.
 macro(_kiln_check_committed)
     if(generator AND config)
         set(check ${with_ptxas} ${program} generate ${config} --check --output ${files} ${options})
@@ -242,7 +242,7 @@ macro(_kiln_check_committed)
     endif()
 endmacro()
 
-# ${formats} of the images: "ptx", "cubin" or both.
+# Sets ${formats}, the formats of the images: "ptx", "cubin" or both.
 macro(_kiln_find_formats)
     set(formats "${arg_IMAGES}")
     if(NOT formats)
@@ -255,8 +255,8 @@ macro(_kiln_find_formats)
     endif()
 endmacro()
 
-# For cubins ${ptxas}, and ${with_ptxas}, which makes it the first on the PATH of the command that follows. PATH at the time of the build
-# is what make and ninja do not look at.
+# For cubins sets ${ptxas}, and ${with_ptxas}, which puts it first on the PATH of the command that follows, since make and ninja
+# do not track the PATH of the build.
 macro(_kiln_find_ptxas)
     unset(ptxas)
     set(with_ptxas)
@@ -273,7 +273,7 @@ macro(_kiln_find_ptxas)
     endif()
 endmacro()
 
-# The generator's ${options}, and ${ptx_files}.
+# Sets the generator's ${options}, and ${ptx_files}.
 macro(_kiln_set_options)
     set(options)
     if(lock)
@@ -301,7 +301,7 @@ macro(_kiln_set_options)
     endif()
 endmacro()
 
-# The command that makes ${sources} and ${outputs}.
+# Adds the command that makes ${sources} and ${outputs}.
 macro(_kiln_generate)
     set(sources ${folder}/${bundle}.c)
     if(arg_SHARDS)
@@ -317,11 +317,11 @@ macro(_kiln_generate)
         endif()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY KILN_OUTPUTS ${outputs})
-    if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
+    if(CMAKE_GENERATOR MATCHES "Ninja") # an unchanged output counts as up to date
         set(witness ${outputs})
         set(made OUTPUT ${outputs})
         set(inputs ${config})
-    else() # make would always run the command without a file that is newer than its inputs; nor does it see the options
+    else() # make needs a stamp newer than the inputs, or it always runs the command; and it does not see changed options
         set(witness ${folder}/${bundle}.stamp)
         set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
         set(inputs ${config} ${folder}/${bundle}.options)
@@ -345,7 +345,7 @@ macro(_kiln_generate)
     endif()
 endmacro()
 
-# A path as a shell takes it, in a command to copy.
+# Quotes a path for a shell, in a command that a message suggests.
 function(_kiln_quote result path)
     if(path MATCHES "[^A-Za-z0-9_./+,:=@%-]")
         string(REPLACE "'" "'\\''" path "${path}")
@@ -354,7 +354,7 @@ function(_kiln_quote result path)
     set(${result} "${path}" PARENT_SCOPE)
 endfunction()
 
-function(_kiln_bundle_error text) # in quotes: a list would lose its semicolons
+function(_kiln_bundle_error text) # quoted, since a list would lose its semicolons
     message(FATAL_ERROR "kiln_add_bundle(${name}): ${text}")
 endfunction()
 
@@ -412,7 +412,7 @@ macro(_kiln_check_arguments)
     endif()
 endmacro()
 
-# A target or a program, that runs on this machine. A committed bundle may do without.
+# Finds the generator, a target or a program that runs on this machine. A committed bundle does not need one.
 function(_kiln_find_generator result)
     if(arg_COMMITTED AND NOT DEFINED arg_GENERATOR AND NOT KILN_HOST_EXECUTABLE)
         set(is_runnable FALSE)
@@ -452,7 +452,8 @@ function(_kiln_find_generator result)
     set(${result} ${generator} PARENT_SCOPE)
 endfunction()
 
-# Runs ${KILN_HOST_EXECUTABLE} once for each path that it has: it says "kiln 0.3.0", and no other minor version makes what these headers take.
+# Runs ${KILN_HOST_EXECUTABLE} once for each value. It must print "kiln 0.3.0" with this minor version: bundles from others do not
+# match these headers.
 macro(_kiln_try_host_executable)
     if(NOT TARGET "${generator}" AND EXISTS "${generator}" AND NOT IS_DIRECTORY "${generator}")
         get_property(tried GLOBAL PROPERTY KILN_HOST_TRIED)
@@ -468,7 +469,7 @@ macro(_kiln_try_host_executable)
     endif()
 endmacro()
 
-# What the configuration says after "bundle:".
+# Reads the configuration's "bundle:".
 function(_kiln_find_bundle_name result config)
     if(NOT EXISTS ${config})
         _kiln_bundle_error("there is no ${config}")
@@ -484,8 +485,8 @@ function(_kiln_find_bundle_name result config)
     set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
 endfunction()
 
-# The lock file to name to the generator. The one beside the configuration is looked for at every build, so that the kernels
-# are generated anew when it comes or goes.
+# Sets the lock file for the generator. Each build looks for the one next to the configuration, so that kernels are
+# regenerated when it appears or disappears.
 function(_kiln_find_lock result config)
     set(lock ${arg_LOCK})
     file(STRINGS ${config} shapes REGEX "^[^#]*shapes[ \t]*:" LIMIT_COUNT 1)
@@ -505,7 +506,7 @@ function(_kiln_find_lock result config)
     set(${result} ${lock} PARENT_SCOPE)
 endfunction()
 
-# kiln.py: of the source tree, or beside this file where kiln is installed.
+# Finds kiln.py: in the source tree, or next to this file if kiln is installed.
 function(_kiln_find_python_module result)
     set(module ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../python/kiln.py)
     if(NOT EXISTS ${module})
@@ -514,7 +515,7 @@ function(_kiln_find_python_module result)
     set(${result} ${module} PARENT_SCOPE)
 endfunction()
 
-# The library that expands the bundle's images; empty where they are not compressed.
+# Sets the library that decompresses the bundle's images; empty if they are not compressed.
 function(_kiln_find_codec result)
     set(line)
     if(arg_COMMITTED)
@@ -537,7 +538,7 @@ install libzstd-dev, with which kiln builds it${bytes}")
     set(${result} ${codec} PARENT_SCOPE)
 endfunction()
 
-# The scratch bytes in the manifest: a committed one, or an existing one of the generator's; else empty.
+# Sets the scratch bytes in the manifest: a committed one, or one that the generator has written; otherwise empty.
 function(_kiln_find_scratch_bytes result)
     if(NOT arg_COMMITTED)
         set(program ${generator})

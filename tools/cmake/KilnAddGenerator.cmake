@@ -1,8 +1,8 @@
 # kiln_add_generator(NAME FAMILIES variable ... SOURCES file.c ... [ALONE])
 #
-# Makes a program NAME, a kiln with families of one's own, for kiln_add_bundle(... GENERATOR NAME). FAMILIES are the variables
-# of type kiln_family (kiln/author/family.h) that the sources define: "const kiln_family saxpy_family = {...};". Kiln's own families
-# are there too, except with ALONE.
+# Makes a program NAME, a kiln with your own families, for kiln_add_bundle(... GENERATOR NAME). FAMILIES are the variables
+# of type kiln_family (kiln/author/family.h) that the sources define: "const kiln_family saxpy_family = {...};". It also has
+# kiln's own families, except with ALONE.
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 

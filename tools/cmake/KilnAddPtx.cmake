@@ -1,18 +1,17 @@
 # kiln_add_ptx(NAME SOURCES file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] [OPTIONS option ...])
 #
 # Compiles CUDA sources to PTX at build time, for bundles that embed it: kiln_add_bundle(app CONFIG kernels.yaml PTX NAME),
-# where kernels.yaml has an item `ptx: NAME`. Each source is compiled once for each architecture, and its kernels are those
-# that are `__global__`, preferably `extern "C"`. A source, a header that it includes, or an option that changes compiles
-# it anew, and then what embeds it.
+# where kernels.yaml has an item `ptx: NAME`. Each source is compiled once for each architecture; its kernels are its
+# `__global__` functions, preferably `extern "C"`. A change of a source, of a header that it includes, or of an option
+# recompiles it, and then the bundles that embed it.
 #
 #   ARCHS     80 or sm_80 also runs on newer devices; 90a or 100f only on that architecture or family. Each target of the
-#             bundle needs one that runs on it
-#   COMPILER  nvcc, which is the default, clang, or the path of either. nvcc is looked for on PATH, in CUDACXX and in
-#             /usr/local/cuda
+#             bundle needs an architecture that runs on it
+#   COMPILER  nvcc (the default), clang, or the path of either. Looks for nvcc on PATH, in CUDACXX and in /usr/local/cuda
 #   OPTIONS   for the compiler: -O3, -std=c++17, -I..., -DX=1
 #
-# The PTX is NAME/file.sm_80.ptx in the current binary folder. It has no path of this machine: what lies under the current
-# source folder is named from there, and other files without their folders. nvcc also hashes the source's path into the names of
+# The PTX is NAME/file.sm_80.ptx in the current binary folder. It contains no path of this machine: files in the current
+# source folder are named relative to it, and other files without their folders. nvcc also hashes the source's path into the names of
 # static functions and anonymous namespaces; kiln makes it hash that short name instead. Full debug information (-G) still has
 # paths.
 include_guard(GLOBAL)
@@ -59,7 +58,7 @@ function(kiln_add_ptx)
 endfunction()
 
 macro(_kiln_compile_ptx)
-    string(REPLACE " " "\\ " escaped "${ptx}") # as depfiles have it
+    string(REPLACE " " "\\ " escaped "${ptx}") # as depfiles escape it
     if(kind STREQUAL "nvcc")
         set(options -ptx -arch=compute_${arch} "-Xcompiler=\"-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=\"") # its quotes
         if(hashes_name)
@@ -113,7 +112,7 @@ macro(_kiln_check_ptx_arguments)
     endif()
 endmacro()
 
-# The program, and which of the two its options are.
+# Sets the program, and which compiler's options it takes.
 function(_kiln_find_cuda_compiler result_program result_kind)
     set(wanted nvcc)
     if(DEFINED arg_COMPILER)
@@ -139,7 +138,7 @@ function(_kiln_find_cuda_compiler result_program result_kind)
     set(${result_kind} ${kind} PARENT_SCOPE)
 endfunction()
 
-# Sets ${hashes_name}: whether this nvcc has the option that replaces the path it hashes. The option is undocumented, so try it.
+# Sets ${hashes_name}: whether this nvcc has the option that replaces the path it hashes. The option is undocumented, so this tries it.
 macro(_kiln_try_source_name)
     get_property(hashes_name GLOBAL PROPERTY KILN_NVCC_${compiler})
     if("${hashes_name}" STREQUAL "")

@@ -1,9 +1,9 @@
 # kiln_add_tune(TARGET BUNDLE [REFERENCES file.c ...])
 #
-# Makes an executable TARGET that times the variants of the bundle BUNDLE, a library that kiln_add_bundle made, on the device at
-# hand, and writes what a configuration takes under `tuned`.
+# Makes an executable TARGET that times the variants of the bundle BUNDLE, a library that kiln_add_bundle made, on this
+# machine's device, and writes a file for a configuration's `tuned`.
 #
-#   REFERENCES  C sources that make inputs of families of one's own, as for kiln_add_verify; without them inputs are random
+#   REFERENCES  C sources that make inputs for your own families, as for kiln_add_verify; without them inputs are random
 include_guard(GLOBAL)
 
 function(kiln_add_tune)

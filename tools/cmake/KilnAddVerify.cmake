@@ -1,15 +1,15 @@
 # kiln_add_verify(TARGET BUNDLE [REFERENCES file.c ...] [UNCOMPARED kernel ...] [MANIFEST file.json])
 #
-# Makes an executable TARGET that verifies the bundle BUNDLE, a library that kiln_add_bundle made, and with it the emulated
-# driver.
+# Makes an executable TARGET that verifies the bundle BUNDLE, a library that kiln_add_bundle made; also builds the
+# emulated driver.
 #
-# A bundle of cubins alone does not run on the emulated driver: the program then runs the PTX of which they are made, and says
-# so. It compares that PTX with the hashes in the manifest of the cubins before it runs any.
+# A bundle with only cubins does not run on the emulated driver: the program then runs the PTX that they are compiled from, and
+# says so. First it compares that PTX with the hashes in the cubins' manifest.
 #
-#   REFERENCES  C sources with references of families of one's own and of external PTX: kiln/reference.h says how
-#   UNCOMPARED  families and external kernels, by their functions' names, that may run without a reference; any other that
-#               does fails the program, and so does a name here that is no kernel's, or that has a reference
-#   MANIFEST    in place of the target's property KILN_MANIFEST, or else of BUNDLE.json in the folder where it was made
+#   REFERENCES  C sources with references for your own families and for external PTX: see kiln/reference.h
+#   UNCOMPARED  families and external kernels, by their functions' names, that may run without a reference. Any other kernel
+#               without a reference fails the program, as does a name here that is unknown or has a reference
+#   MANIFEST    overrides the target's property KILN_MANIFEST, and BUNDLE.json in the folder where it was made
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 
@@ -66,7 +66,7 @@ made of: kiln_add_bundle(${bundle} ...) needs CONFIG and a generator")
     cmake_path(GET arg_MANIFEST PARENT_PATH folder)
     cmake_path(GET arg_MANIFEST FILENAME name)
     get_property(main GLOBAL PROPERTY KILN_VERIFY_MAIN)
-    set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_main.c) # a copy: what it is built from differs from bundle to bundle
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_main.c) # a copy, since its definitions differ between bundles
     configure_file(${main} ${source} COPYONLY)
     set(definitions "KILN_VERIFY_INDEX=${prefix}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
 KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
@@ -81,7 +81,7 @@ KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
     target_compile_features(${target} PRIVATE c_std_11)
     target_include_directories(${target} PRIVATE ${folder})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:kiln_flags> kiln::verify ${bundle})
-    set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON) # families' functions are looked up by name
+    set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON) # the program looks families' functions up by name
     if(TARGET kiln::emulator)
         add_dependencies(${target} kiln::emulator)
     endif()

@@ -1,7 +1,7 @@
 # kiln_check_toolchain(RESULT [LIBRARY MACHINE])
 #
-# Compiles and links a program that needs of compiler, C library and machine what the runtime needs, and LIBRARY, a runtime that
-# was built for MACHINE. RESULT is empty when that works, and else says why it does not.
+# Checks that compiler, C library and machine meet the runtime's requirements, by compiling and linking a program, also with
+# LIBRARY, a runtime built for MACHINE. RESULT is empty if that works, and otherwise says why it does not.
 include_guard(GLOBAL)
 
 function(kiln_check_toolchain result)

@@ -1,8 +1,8 @@
 # _kiln_meet(OTHER PROBLEM VERSION LAYOUT FOLDER)
 #
-# A build uses one kiln, though it can get several: as a subfolder, by find_package, by a package that finds it. The first one
-# serves all. If the kiln in FOLDER is a later one, this sets OTHER to the first one's folder, or PROBLEM to the reason why the two
-# cannot be in one build.
+# A build uses one kiln, though it may find several: as a subfolder, by find_package, by a package that finds it. The first one
+# serves all. If the kiln in FOLDER is a later one, sets OTHER to the first one's folder, or PROBLEM to the reason why one build
+# cannot have both.
 include_guard(GLOBAL)
 
 function(_kiln_meet other problem version layout folder)

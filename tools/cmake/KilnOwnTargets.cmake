@@ -1,9 +1,9 @@
-# Keeps a parent project's settings for its own targets away from kiln's targets and bundles: README.md has the table. Each macro
-# applies to the targets that follow in the caller's folder or function.
+# Keeps a parent project's settings away from kiln's targets and bundles: README.md has the table. Each macro applies to the
+# targets that follow in the caller's folder or function.
 include_guard(GLOBAL)
 
 # Resets unity builds, which C sources here do not support; visibility, because shared objects of bundles and programs of
-# kiln_add_verify look symbols up; checks of the parent's own code; and the names of files that others open.
+# kiln_add_verify look symbols up; checks meant for the parent's code; and the names of files that other programs open.
 macro(_kiln_ignore_parent)
     set(CMAKE_UNITY_BUILD OFF)
     set(CMAKE_C_VISIBILITY_PRESET default)

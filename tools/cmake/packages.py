@@ -29,7 +29,7 @@ def fail(message):
 # ---- the source files ------------------------------------------------------------------------------------------------
 
 def source_files(root):
-    """Paths from the root, sorted: those that git tracks; in an unpacked archive, all but those that .gitignore names."""
+    """Returns sorted paths from the root: tracked files; in an unpacked archive, all files that .gitignore does not name."""
     root = pathlib.Path(root)
     if (root / ".git").exists():
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -52,7 +52,7 @@ def is_ignored(lines, path, is_folder):
     return any(map(matches, lines))
 
 
-# ---- archives whose bytes depend on names, modes and contents alone --------------------------------------------------
+# ---- archives whose bytes depend only on names, modes and contents ---------------------------------------------------
 
 def write_archive(members, epoch):
     """A .tar.gz of (TarInfo, bytes), sorted by name."""
@@ -74,7 +74,7 @@ def source_archive(root, prefix, epoch):
 
 
 def rewritten_archive(data, epoch):
-    """The same members without their times, owners and order; and the lines of md5sums sorted."""
+    """Removes times, owners and order from the members; and sorts the lines of md5sums."""
     members = []
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for info in tar:
@@ -115,7 +115,7 @@ def epoch_of(root, version):
 
 
 def binary_packages(build, cpack, epoch):
-    """(name, bytes) of what cpack makes."""
+    """Returns (name, bytes) of cpack's packages."""
     kinds = ["TGZ", "DEB"] if shutil.which("dpkg-shlibdeps") else ["TGZ"]
     if len(kinds) == 1:
         print("packages.py: there is no dpkg-shlibdeps (Debian: dpkg-dev), so no Debian packages are made")

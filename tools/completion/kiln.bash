@@ -1,4 +1,4 @@
-# Completion of kiln's command line for bash. What there is to complete, kiln itself says.
+# Completion of kiln's command line for bash. kiln itself lists the completions.
 _kiln() {
     local kiln=${COMP_WORDS[0]} command=${COMP_WORDS[1]}
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words

@@ -1,4 +1,4 @@
-/* From a configuration or a bundle to one image: the manifest names it, NAME.c has its text. */
+/* Finds the image of a variant of a configuration or a bundle: the manifest names it, NAME.c has its text. */
 #include "profile.h"
 
 #include <dirent.h>
@@ -71,14 +71,15 @@ static const char *find_manifest(profile *p)
 
 /* ---- the variant ----------------------------------------------------------------------------------------------- */
 
-/* A variant of the family that was meant comes before one whose parameters look alike. */
+/* Returns whether `a` is nearer to what was asked: a variant of the named family comes before one with similar
+ * parameters. */
 static bool is_nearer(const char *wanted, const manifest_variant *a, const manifest_variant *b)
 {
     const size_t of_a = text_distance(wanted, a->id, "/"), of_b = text_distance(wanted, b->id, "/");
     return of_a != of_b ? of_a < of_b : text_distance(wanted, a->id, "") < text_distance(wanted, b->id, "");
 }
 
-/* By id, or by key as `kiln list` prints it. */
+/* Compares by id, or by key as `kiln list` prints it. */
 static bool is_wanted(const char *wanted, const manifest_variant *v)
 {
     char key[17];
@@ -106,8 +107,8 @@ _Noreturn static void no_variant(const profile *p, const manifest *m)
 
 /* ---- the image ------------------------------------------------------------------------------------------------- */
 
-/* How well an image suits a target: the one that is named before all others; then what is made for the device alone,
-   for its family, and for the newest of the older devices. 0: it does not run there. */
+/* Rates how well an image suits a target: the named image first, then one for the architecture, one for its
+ * family, and the newest of the older targets. 0: it does not run there. */
 static unsigned suits(const char *image, const char *target)
 {
     char *kind, *target_kind;
@@ -131,7 +132,7 @@ static bool is_target(const char *text)
     return digits >= 2 && digits <= 3 && (!*end || ((*end == 'a' || *end == 'f') && !end[1]));
 }
 
-/* Where a device has less shared memory than a variant takes, that is why it has no image for it. */
+/* Says that the device has less shared memory than the variant needs, if that is why it has no image for it. */
 static void say_shared_memory(profile *p, const manifest_variant *v)
 {
     enum { EVERY_DEVICE_HAS = 48 * 1024 };
@@ -165,7 +166,7 @@ static const manifest_image *find_image(profile *p, const manifest_variant *v)
     exit(1);
 }
 
-/* The string literals from `at` up to a semicolon, as the generator writes them. */
+/* Joins the string literals from `at` up to a semicolon, as the generator writes them. */
 static size_t join_literals(const char *at, char *text)
 {
     size_t n = 0;
@@ -183,7 +184,8 @@ static size_t join_literals(const char *at, char *text)
     return n;
 }
 
-/* Finds the image by its hash, whatever its variable is called: in NAME.c or, of a bundle in shards, in NAME_1.c and on. */
+/* Finds the image by its hash, whatever its variable's name: in NAME.c or, for a bundle in shards, in NAME_1.c and
+ * so on. */
 static const char *read_image(profile *p, const char *manifest_path, const manifest_variant *v)
 {
     enum { SHARDS_MOST = 99 };

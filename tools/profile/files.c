@@ -1,4 +1,4 @@
-/* How this program ends when it cannot do what it is asked for; files, other programs, and the temporary folder. */
+/* Fatal errors, files, other programs, and the temporary folder. */
 #include "profile.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ void make_folder(profile *p)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     int status = 0;
-    sigset_t held, usual; /* a signal waits until somebody is there who removes the folder */
+    sigset_t held, usual; /* signals wait until a process is there that removes the folder */
     sigemptyset(&held);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&held, signals[i]);
@@ -114,7 +114,7 @@ void make_folder(profile *p)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     while (wait(NULL) > 0 || errno == EINTR)
-        ; /* a generator that the worker has left behind, which may still write there */
+        ; /* waits for a generator that outlives the worker, since it may still write there */
     if (nftw(p->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0)
         fprintf(stderr, "kiln-profile: %s remains: %s\n", p->folder, strerror(errno));
     if (child < 0)

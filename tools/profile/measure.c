@@ -1,4 +1,4 @@
-/* What is measured: one launch on the emulated driver, whose report becomes counters, and registers, by ptxas. */
+/* Measures one launch on the emulated driver, whose report gives the counters, and registers by ptxas. */
 #include "profile.h"
 
 #include <libfyaml.h>
@@ -28,7 +28,7 @@ static void check_result(kiln_driver *d, const char *what, int result)
     die(1, "%s: %s", what, name ? name : "an unknown error");
 }
 
-/* 0: the manifest has no such formula. */
+/* Returns 0 if the manifest has no such formula. */
 static uint64_t evaluate(const profile *p, const formula *f)
 {
     char error[512];
@@ -51,7 +51,7 @@ static uint32_t attribute(kiln_driver *d, int number, int device)
     return (uint32_t)value;
 }
 
-/* The emulated driver's path, from this program: in the build folder, else where it was installed. */
+/* Finds the emulated driver relative to this program: in the build folder, otherwise where it is installed. */
 static const char *own_driver(const profile *p, char path[1200])
 {
     snprintf(path, 1200, "%s/../lib/emulator/libcuda.so.1", p->bin);
@@ -72,7 +72,7 @@ void open_device(profile *p)
     setenv("KILN_EMU_REPORT", report_path(p, report), 1);
     unsetenv("KILN_EMU_REPORT_LINES");
     if (!p->driver_path)
-        unsetenv("CUDA_VISIBLE_DEVICES"); /* it lists the machine's devices */
+        unsetenv("CUDA_VISIBLE_DEVICES"); /* it names devices of the host */
     const char *path = p->driver_path ? p->driver_path : own_driver(p, own);
     if (kiln_driver_load(d, path, NULL) != KILN_OK)
         die(1, "cannot load the driver %s", path);
@@ -86,7 +86,7 @@ void open_device(profile *p)
     p->device.multiprocessor_threads = attribute(d, MULTIPROCESSOR_THREADS, device);
 }
 
-/* Fills in the kernel's parameters; pointers get device memory with the problem's bytes. */
+/* Fills the kernel's parameters; pointers get device memory with the problem's bytes. */
 static void upload(profile *p, kiln_driver *d, uint64_t values[MAX_ARGS], void *params[MAX_ARGS])
 {
     for (size_t i = 0; i < p->problem.arg_count; i++) {
@@ -230,7 +230,7 @@ static void read_counters(profile *p)
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
 
-/* What ptxas, where there is one, makes of the image for the image's own target. */
+/* Writes the image for ptxas, which compiles it for the image's own target. Returns its path. */
 static const char *write_image(profile *p)
 {
     char path[1100];
@@ -241,7 +241,7 @@ static const char *write_image(profile *p)
     return pool_copy(&p->memory, path, strlen(path));
 }
 
-/* The number before the words. */
+/* Returns the number before the words. */
 static uint64_t number_before(const char *text, const char *words)
 {
     const char *at = strstr(text, words);

@@ -1,4 +1,4 @@
-/* What is printed: the roofline's estimates, a table for readers, and the same as JSON. */
+/* Prints the roofline's estimates, a table for readers, and the same as JSON. */
 #include "profile.h"
 
 #include <inttypes.h>
@@ -15,9 +15,9 @@ static double ratio(uint64_t a, uint64_t b)
 
 /* ---- the roofline ------------------------------------------------------------------------------------------------ */
 
-/* The roofline: how long each resource of a GPU would need for what was counted, were it busy all the time. Estimates,
-   from PTX and not from machine code, with every byte moved once and all multiprocessors in use. Half precision is as
-   fast as instructions are issued, or nearly; moves and conversions count there alone. */
+/* The roofline: how long each resource of a GPU would need for the counted work if it were busy all the time.
+ * Estimates from PTX rather than machine code, with every byte moved once and all multiprocessors in use. Half
+ * precision runs at about the issue rate, so it counts only as issued instructions; so do moves and conversions. */
 enum {
     LIMIT_MEMORY,
     LIMIT_ISSUE,
@@ -36,15 +36,15 @@ typedef struct gpu {
     unsigned multiprocessors;
     double megahertz;                                  /* highest clock */
     unsigned integer_lanes, float_lanes, double_lanes; /* per multiprocessor */
-    double tensor_teraflops;                           /* dense, f16 with sums in f32 */
+    double tensor_teraflops;                           /* dense, f16 with f32 accumulation */
     const char *source;
 } gpu;
 
 static const char *const limit_names[LIMITS] = {"memory", "issue",   "integer", "float",
                                                 "double", "special", "shared",  "tensor"};
 
-/* Bandwidth, multiprocessors, clock and tensor rate are NVIDIA's, looked up where the source says; lanes by the table
-   "Throughput of native arithmetic instructions" of the CUDA C++ Programming Guide. */
+/* Bandwidth, multiprocessors, clock and tensor rate are NVIDIA's, from the named source; lanes are from the table
+ * "Throughput of native arithmetic instructions" of the CUDA C++ Programming Guide. */
 static const gpu gpus[] = {
     {"T4", 320, 40, 1590, 64, 64, 2, 65, "NVIDIA T4 data sheet (as fpsbench.com lists Tesla T4)"},
     {"A100 SXM 80GB", 2039, 108, 1410, 64, 64, 32, 312,
@@ -65,7 +65,7 @@ static const gpu gpus[] = {
 };
 enum { GPUS = sizeof gpus / sizeof *gpus };
 
-/* Per multiprocessor and clock, on all of these. */
+/* Per multiprocessor and clock, the same on all of these GPUs. */
 enum { SCHEDULERS = 4, SPECIAL_LANES = 16, WAVEFRONTS = 1 };
 
 static const class_count *find_class(const counters *c, const char *name)
@@ -100,10 +100,10 @@ static double distinct_bytes(const counters *c)
     return 32 * sectors;
 }
 
-/* The limit that takes longest. */
+/* Returns the limit with the longest time. */
 static int roofline(const counters *c, const gpu *g, double us[LIMITS])
 {
-    double clocks = g->multiprocessors * g->megahertz; /* per microsecond, all multiprocessors */
+    double clocks = g->multiprocessors * g->megahertz; /* per microsecond, over all multiprocessors */
     int most = 0;
     us[LIMIT_MEMORY] = distinct_bytes(c) / g->gigabytes / 1e3;
     us[LIMIT_ISSUE] = (double)c->warp_instructions / SCHEDULERS / clocks;
@@ -120,7 +120,7 @@ static int roofline(const counters *c, const gpu *g, double us[LIMITS])
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
-/* Bytes moved for all arguments; a table that every block reads is another matter. */
+/* Returns the bytes moved for all arguments, without tables, which every block reads. */
 static uint64_t moved_bytes(const counters *c, int kind)
 {
     uint64_t sectors = 0;
@@ -228,7 +228,7 @@ void print_table(const profile *p)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-/* A ratio that has no denominator is null. */
+/* Writes a ratio, or null if the denominator is 0. */
 static void member_ratio(const char *name, uint64_t a, uint64_t b)
 {
     if (b)

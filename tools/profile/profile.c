@@ -1,5 +1,5 @@
-/* kiln-profile: runs one variant of a configuration or bundle on the emulated driver and prints what it counted,
-   by argument, beside what the manifest says that it costs. */
+/* kiln-profile: runs one variant of a configuration or bundle on the emulated driver and prints its counters by
+ * argument, beside the cost that the manifest states. */
 #include "profile.h"
 
 #include <errno.h>
@@ -55,8 +55,7 @@ static void read_options(profile *p, int argc, char **argv)
 
 /* ---- --args ------------------------------------------------------------------------------------------------------ */
 
-/* The scalars of --args; then the inputs that go with them: those that kiln-verify gives the family, on the first of its
-   patterns. */
+/* --args sets the scalars. The inputs that go with them are those of kiln-verify, with the family's first pattern. */
 static const uint64_t most_bytes = UINT64_C(4) << 30; /* of all buffers together */
 
 _Noreturn static void no_argument(const profile *p, const char *name)
@@ -86,7 +85,7 @@ static void set_scalar(argument *a, const char *text)
         die(2, "--args: '%s' is no %s, which %s has to be", text, type, a->about->name);
 }
 
-/* NAME=VALUE,...; notes which scalars came. */
+/* Reads NAME=VALUE,... and notes which scalars are given. */
 static void read_list(profile *p, bool given[MAX_ARGS])
 {
     char *list = pool_copy(&p->memory, p->args, strlen(p->args)), *next;
@@ -108,7 +107,8 @@ static void read_list(profile *p, bool given[MAX_ARGS])
     }
 }
 
-/* Whether an array's size or the grid is made of it: others, as limits of a window, are 0 unless they are given. */
+/* Returns whether an array's size or the grid depends on it; other scalars, such as limits of a window, default to
+ * 0. */
 static bool is_needed(const profile *p, const argument *a)
 {
     const manifest_variant *v = p->problem.variant;
@@ -123,7 +123,7 @@ static bool is_needed(const profile *p, const argument *a)
     return is_in;
 }
 
-/* All that are missing at once. */
+/* Reports all missing scalars together. */
 static void check_given(const profile *p, const bool given[MAX_ARGS])
 {
     const char *separator = "kiln-profile: --args lacks ";
@@ -189,7 +189,7 @@ static void read_args(profile *p)
         }
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- main --------------------------------------------------------------------------------------------------------- */
 
 static void find_own_folder(profile *p)
 {

@@ -1,5 +1,5 @@
-/* What the parts of kiln-profile share. Every failure ends the program with a message: status 1 for what the input is
-   to blame for, 2 for the command line, 3 for the machine. */
+/* Shared by the parts of kiln-profile. Every failure ends the program with a message: status 1 for a mistake in
+ * the input, 2 for one in the command line, 3 for a failure of the machine. */
 #ifndef PROFILE_H
 #define PROFILE_H
 
@@ -21,7 +21,7 @@ typedef struct class_count {
 } class_count;
 
 typedef struct allocation_counts {
-    const char *name; /* of the argument, or of the module's variable */
+    const char *name; /* the argument's name, or the module variable's */
     bool is_argument;
     uint64_t bytes;
     access_counts by[ACCESS_KINDS];
@@ -40,14 +40,14 @@ typedef struct counters {
     size_t allocation_count;
 } counters;
 
-/* What ptxas makes of the image; `missing` says why it is not known. */
+/* ptxas's figures for the image; `missing` says why they are unknown. */
 typedef struct registers {
     const char *missing;
     uint64_t count, stack_bytes, spill_store_bytes, spill_load_bytes;
 } registers;
 
 typedef struct profile {
-    const char *input, *variant, *target, *args, *driver_path; /* the command line's */
+    const char *input, *variant, *target, *args, *driver_path; /* from the command line */
     bool json, wants_help;
     char bin[1024], folder[1024];
     pool memory;
@@ -66,17 +66,17 @@ _Noreturn void die(int status, const char *format, ...) __attribute__((format(pr
 
 /* files.c */
 char *read_file(profile *p, const char *path, size_t *length);
-/* Runs a program and gives what it printed, on stderr too when asked for. The status is 127 when it cannot be run. */
+/* Runs a program and returns its output, with stderr if requested. The status is 127 if it cannot be run. */
 char *run_program(profile *p, const char *const argv[], bool with_errors, int *status);
-/* Makes p->folder in a process that outlives the program's work, so that it is removed however that ends. Returns in
-   the process that works. */
+/* Makes p->folder, and forks a process to do the work; the parent removes the folder however the worker ends.
+ * Returns in the worker. */
 void make_folder(profile *p);
 
-/* bundle.c: the variant of a configuration, or of a bundle that was generated; sets p->image and p->ptx. */
+/* bundle.c: finds the variant of a configuration, or of a generated bundle; sets p->image and p->ptx. */
 const manifest_variant *find_variant(profile *p);
 
-/* measure.c: opens a device of the target's kind; then works out the cost and launches once, which sets p->report, the
-   counters and the registers. */
+/* measure.c: opens a device of the target's kind; then evaluates the cost and launches once, which sets p->report,
+ * the counters and the registers. */
 void open_device(profile *p);
 void measure(profile *p);
 

@@ -1,22 +1,22 @@
-"""Kernels that kiln baked, called from Python: the standard library alone, and no compiler.
+"""Calls kernels that kiln baked from Python; needs only the standard library, and no compiler.
 
     import array, kiln
 
-    with kiln.load("appkernels.json") as k:                   # beside appkernels_python.so
+    with kiln.load("appkernels.json") as k:                   # next to appkernels_python.so
         x = k.upload(array.array("f", [0.25] * 4096))
         scale, packed = k.alloc(4096 // 64 * 4), k.alloc(4096 // 2)
         k.nf4_quantize(in_=x, scale=scale, packed=packed, n=4096)
         codes = k.download(packed)
 
-Everything is made from the manifest, NAME.json: one function per family, one per variant, with the manifest's names as
+The functions are made from the manifest, NAME.json: one per family and one per variant, with the manifest's names as
 keywords. NAME_python.so, which kiln_add_bundle(NAME ... PYTHON) makes, has the kernels and kiln's runtime.
 
 A device array is a Buffer, an object with __cuda_array_interface__ (CuPy, PyTorch, Numba), or an address, an int.
 Functions launch and return: keep arrays alive until the stream has done its work. download() waits for it.
 
-Threads: all functions may be called from any thread at once, except close(). The bundle's context is made current for
-a call, and the thread's own is put back. Where two threads fail at once, an error's text may be the other's; its
-status is its own.
+Threads: all functions may be called from any thread at once, except close(). The bundle's context is current during a
+call; afterwards the thread's own is restored. If two threads fail at once, an error's text may be the other's; its
+status is always its own.
 """
 import array
 import atexit
@@ -68,7 +68,7 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """What failed in the runtime or the driver; its text is the runtime's own. `status` is a Status, `driver_result` the
+    """A failure of the runtime or the driver; its text is the runtime's. `status` is a Status, `driver_result` the
     CUresult or 0, `subject` what was asked for, `detail` the rule that was broken, `needed` and `present` versions or
     counts, `log` the driver's of a failed load."""
 
@@ -112,13 +112,13 @@ def load(manifest, library=None, driver=None, *, device=None, ptx_only=False, ov
 
 
 class _Word(str):
-    """A parameter's word, which is compared and nothing else."""
+    """A parameter's word, which can only be compared."""
     __slots__ = ()
     __add__ = __radd__ = __mul__ = __rmul__ = __mod__ = None
 
 
 class _Unknown:
-    """What only the runtime knows: the value of a parameter that the call leaves open."""
+    """A value that only the runtime knows: of a parameter that the call leaves open."""
     __hash__ = None
 
     def __eq__(self, other):
@@ -149,7 +149,7 @@ def _code(text):
 
 
 def _evaluate(text, values):
-    """A number; None where it cannot be known here."""
+    """Returns a number; None if it cannot be known here."""
     try:
         value = eval(_code(text), {"__builtins__": {}, **_FUNCTIONS}, {"v": values})
     except (TypeError, ZeroDivisionError):
@@ -158,7 +158,7 @@ def _evaluate(text, values):
 
 
 def _plain(value):
-    """A parameter's value as expressions have it."""
+    """Returns a parameter's value for use in expressions."""
     text = str(value)
     return int(value) if isinstance(value, bool) or text.isdigit() else _Word(text)
 
@@ -180,7 +180,7 @@ def _element_bytes(type_name):
 
 
 def _typestr_fits(typestr, type_name):
-    """Elements of the same size, and of the same kind; raw bits (V, and unsigned for what Python has no type for) fit all."""
+    """Whether elements have the same size and kind; raw bits (V, and unsigned where Python has no type) match any kind."""
     kind, count = typestr[1], int(typestr[2:])
     if count != _element_bytes(type_name) or (typestr[0] == ">" and count > 1):
         return False
@@ -192,7 +192,7 @@ def _typestr_fits(typestr, type_name):
 
 
 class _Array:
-    """Device memory as a call sees it; nbytes and typestr are None where nothing is known of them."""
+    """Device memory as a call sees it; nbytes and typestr are None if unknown."""
     __slots__ = ("address", "nbytes", "typestr", "is_read_only", "stream", "buffer")
 
     def __init__(self, address, nbytes=None, typestr=None, is_read_only=False, stream=None, buffer=None):
@@ -321,7 +321,7 @@ def _host(value, what, is_written=False):
 
 
 def _host_pointer(view):
-    """For ctypes; it keeps the memory alive."""
+    """Returns the memory for ctypes; keeps it alive."""
     if view.nbytes == 0:
         return None
     if isinstance(view.obj, bytes) and view.nbytes == len(view.obj):
@@ -332,8 +332,8 @@ def _host_pointer(view):
 
 
 class Buffer:
-    """Device memory of a bundle, of alloc(), zeros() or upload(). It is freed by free(), at the end of a `with`, when nothing
-    refers to it any more, and when the bundle is closed."""
+    """Device memory of a bundle, of alloc(), zeros() or upload(). free() frees it, as do the end of a `with`, the last
+    reference to it, and closing the bundle."""
     __slots__ = ("_core", "_address", "_stream", "nbytes", "typestr", "__weakref__")
 
     def __init__(self, core, nbytes, typestr=None):
@@ -433,7 +433,7 @@ def _ordinal(device):
 
 
 class _Core:
-    """A library, a driver, a context and a loader: all storage of kiln's is here, and does not move."""
+    """A library, a driver, a context and a loader: all of kiln's storage, at fixed addresses."""
 
     def __init__(self, manifest, library, driver, device, options):
         self.is_open, self.allocations, self.retained, self.extra = False, set(), None, None
@@ -548,7 +548,7 @@ class _Core:
 
         def member(name, code):
             return struct.unpack_from(code, storage, self._offset("kiln_error", name))[0]
-        if member("status", "i") != status:  # another thread's came between
+        if member("status", "i") != status:  # another thread's error came between
             return Error(self._status_text(status), status)
         self.library.kiln_describe_error(self.loader, storage, kernel, text, len(text))
         log = self.log.value.decode(errors="replace") if member("log_bytes", "Q") else ""
@@ -576,7 +576,7 @@ class _Core:
             raise self._driver_error(_DRIVER[name][0], result)
 
     def beyond_table(self, name, *arguments):
-        """A function of the driver library that the table has not; its CUresult, or None where there is no such function."""
+        """Calls a function of the driver library that is not in the table; returns its CUresult, or None if it does not exist."""
         if self.extra is None:
             handle = struct.unpack_from("Q", self.driver, self._offset("kiln_driver", "library"))[0]
             self.extra = ctypes.CDLL(None, handle=handle)
@@ -585,7 +585,7 @@ class _Core:
 
     @contextlib.contextmanager
     def current(self):
-        """The bundle's context is current inside, and the thread's own behind."""
+        """Makes the bundle's context current inside, and restores the thread's own afterwards."""
         before = _POINTER()
         self.drive("ctx_get_current", ctypes.byref(before))
         if before.value == self.context:
@@ -627,7 +627,7 @@ class _Core:
             raise self._driver_error("cuStreamSynchronize", result)
 
     def device_of(self, address):
-        """The ordinal; None where the driver does not know the address."""
+        """Returns the ordinal; None if the driver does not know the address."""
         ordinal = _INT()
         device_ordinal = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         result = self.beyond_table("cuPointerGetAttribute", ctypes.byref(ordinal), device_ordinal, _U64(address))
@@ -636,7 +636,7 @@ class _Core:
     # the end
 
     def close(self):
-        """Memory, modules, context, driver, in this order. The first error is raised behind all of it."""
+        """Frees memory, modules, context and driver, in this order. Raises the first error at the end."""
         if not self.is_open:
             return
         errors = []
@@ -670,7 +670,7 @@ class _Core:
 
 @atexit.register
 def _close_all():
-    """While the interpreter is still whole."""
+    """Runs while the interpreter is still intact."""
     for core in list(_cores):
         with contextlib.suppress(Error):
             core.close()
@@ -689,7 +689,7 @@ def _python_name(name):
 
 
 class _Signature:
-    """A function's keywords, and how they go into its argument struct."""
+    """A function's keywords, and their places in its argument struct."""
 
     def __init__(self, name, family, args, offsets, args_bytes, settled):
         self.name, self.args_bytes, self.offsets = name, args_bytes, offsets
@@ -744,12 +744,12 @@ class _Signature:
 
     @staticmethod
     def _takes_array(arg, value):
-        """External PTX has pointers without a description: addresses, and 64-bit numbers that may be one."""
+        """Handles external PTX, whose pointers have no description: addresses, and 64-bit numbers that may be addresses."""
         return arg["direction"] != "value" or arg["type"] == "address" or (
             arg["c_type"] == "uint64_t" and hasattr(value, "__cuda_array_interface__"))
 
     def bind(self, core, keywords, stream=None, needs_arrays=True):
-        """The argument struct, and the arrays that go into it."""
+        """Returns the argument struct, and the arrays that it points to."""
         keywords = {self.plain_names.get(name, name): value for name, value in keywords.items()}
         self._check_names(keywords)
         storage, values, arrays = ctypes.create_string_buffer(max(1, self.args_bytes)), _Values(self.settled), {}
@@ -779,7 +779,7 @@ class _Signature:
         return storage
 
     def _values(self, keywords):
-        """What expressions are evaluated over: the call's numbers and words, and what it leaves open."""
+        """Returns the scope of expressions: the call's numbers and words, and what it leaves open."""
         values = _Values(self.settled, **{name: 0 for name in self.args})
         for name, value in keywords.items():
             param = self.params.get(name)
@@ -806,13 +806,13 @@ class _Signature:
         return {_python_name(name): value for name, value in {**keywords, **strides}.items()}
 
     def _check_sizes_given(self, keywords, values):
-        """A size that was forgotten is 0, and the call would do nothing."""
+        """Reports missing sizes: a forgotten size is 0, and the call would do nothing."""
         missing = next((name for name in self.sizes if name not in keywords), None)
         if missing and (self.empty is None or _evaluate(self.empty, values)):
             raise self._missing(missing)
 
     def _element_type(self, arg, values):
-        """None where the call leaves it open, or it has no description."""
+        """Returns None if the call leaves it open, or it has no description."""
         if arg["direction"] == "value":
             return None
         param, *choice = arg["type"].split(":")
@@ -848,7 +848,7 @@ class _Signature:
                 raise ValueError(f"{what}: expected memory of device {core.device}, found memory of device {device}")
 
     def _order(self, core, arrays, stream):
-        """Waits for the streams on which arrays are still being made, and notes where ours are."""
+        """Waits for the streams that are still writing arrays, and notes where ours are written."""
         own = stream or 1  # CU_STREAM_LEGACY
         for other in {array_.stream for array_ in arrays.values()} - {None, own}:
             core.wait_for(other)
@@ -856,7 +856,7 @@ class _Signature:
             if array_.buffer is not None:
                 array_.buffer._stream = own
 
-    # what help() shows
+    # help()
 
     def _describe(self, arg):
         return arg["about"] + (f": {arg['summary']}" if arg.get("summary") else "")
@@ -911,7 +911,7 @@ class _Signature:
 
 
 class Bundle:
-    """A bundle on a device: what load() gives. Close it with close(), or use it in a `with`.
+    """A bundle on a device, returned by load(). Close it with close(), or use it in a `with`.
 
     A family is called as k.nf4_gemm(...), one of its variants as k.nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(...) or
     k["nf4_gemm/a=f16,..."](...): help(k.nf4_gemm) has the arguments. A family's function picks a variant for the arguments
@@ -987,7 +987,7 @@ class Bundle:
 
     @staticmethod
     def _when_zero(param, variants):
-        """What a parameter is that a call does not name: the bundle's only value, or the family's default; False of a bool."""
+        """Returns the value of a parameter that a call does not name: the bundle's only value, or the family's default; False for a bool."""
         values = {str(v["params"][param["name"]]).lower() for v in variants}
         if param["role"] != "contract":
             return _plain(values.pop()) if len(values) == 1 and param["type"] != "bool" else _Unknown()
@@ -1022,14 +1022,14 @@ class Bundle:
         list_entry = self._entry(family["function"] + "_candidates", _POINTER, _POINTER, _POINTER, _SIZE, _POINTER)
 
         def pick(**keywords):
-            """The id of the variant that this call would launch, or None where there is nothing to do."""
+            """Returns the id of the variant that this call would launch, or None if there is nothing to do."""
             kernel = _POINTER()
             with core.using():
                 core.check(pick_entry(core.loader, signature.bind(core, keywords), ctypes.byref(kernel)))
             return kernels[kernel.value] if kernel.value else None
 
         def candidates(**keywords):
-            """What dispatch looks at for this call: a list of Candidate."""
+            """Returns the variants that dispatch considers for this call: a list of Candidate."""
             layout = core.structs["kiln_candidate"]
             capacity, count = len(function.variants), _SIZE()
             storage = ctypes.create_string_buffer(capacity * layout["bytes"])
@@ -1063,12 +1063,12 @@ class Bundle:
     # memory
 
     def alloc(self, nbytes, typestr=None):
-        """A Buffer of device memory, not initialised. typestr, "<f4" for example, is for who takes it by its
-        __cuda_array_interface__; and then arguments of another type are refused."""
+        """Returns a Buffer of uninitialised device memory. typestr, such as "<f4", is for users of its
+        __cuda_array_interface__; arguments of another type are then rejected."""
         return Buffer(self._core, nbytes, typestr)
 
     def zeros(self, nbytes, typestr=None):
-        """A Buffer of zeros."""
+        """Returns a Buffer of zeros."""
         buffer = self.alloc(nbytes, typestr)
         with self._core.using():
             self._core.drive("memset_d8", buffer.ptr, 0, buffer.nbytes)
@@ -1076,7 +1076,7 @@ class Bundle:
 
     def upload(self, source, into=None):
         """Copies bytes, an array.array, a memoryview or a NumPy array to the device: into a new Buffer, or into a device array
-        of at least that size. Gives the Buffer or the array."""
+        of at least that size. Returns the Buffer or the array."""
         view = _host(source, "upload")
         if into is None:
             is_raw = isinstance(view.obj, (bytes, bytearray))
@@ -1093,7 +1093,7 @@ class Bundle:
 
     def download(self, source, into=None):
         """Waits for all work in the context, and copies a device array to the host. into: None for bytes, a typecode of
-        array.array for such an array ("f"), or memory that can be written, which says how much is copied."""
+        array.array ("f") for such an array, or writable memory, whose size says how much to copy."""
         given = _array(source, "download")
         if into is None or isinstance(into, str):
             if given.nbytes is None:
@@ -1117,14 +1117,14 @@ class Bundle:
             raise ValueError(f"{what}: expected at least {needed} bytes of device memory, found {present}")
 
     def synchronize(self):
-        """Waits for all work in the context; the errors of kernels come out here."""
+        """Waits for all work in the context; raises the errors of kernels."""
         with self._core.using():
             self._core.drive("ctx_synchronize")
 
     # kernels
 
     def preload(self, *names):
-        """Loads the kernels of these families and variants now, without names all: no later launch of them loads anything."""
+        """Loads the kernels of these families and variants now, without names all kernels: later launches of them load nothing."""
         wanted = set()
         for name in names or self.families:
             ids = [i for i in self._kernels.values() if name in (i, i.partition("/")[0])]
@@ -1137,7 +1137,7 @@ class Bundle:
                 self._core.loader, (_POINTER * len(addresses))(*addresses), len(addresses)))
 
     def __getitem__(self, name):
-        """A function by its name, or by a variant's id."""
+        """Returns a function by its name, or by a variant's id."""
         try:
             return self._functions[name]
         except KeyError:
@@ -1155,7 +1155,7 @@ class Bundle:
     # the end
 
     def close(self):
-        """Frees all buffers, unloads the kernels, gives back the primary context where load() took it, and closes the driver.
+        """Frees all buffers, unloads the kernels, releases the primary context if load() retained it, and closes the driver.
         No thread may be in a call, and no kernel may still run. Closing it again does nothing."""
         if self._core:
             self._core.close()
@@ -1164,6 +1164,6 @@ class Bundle:
         return self
 
     def __exit__(self, kind, *_):
-        """After a kernel's fault closing fails too: the first error is the one to see."""
+        """After a kernel's fault closing fails too, but the first error must be shown."""
         with contextlib.suppress(*([Error] if kind else [])):
             self.close()

@@ -1,4 +1,4 @@
-"""kiln-report: a bundle as one page of HTML that needs nothing else, from its manifest and what other tools found out about it."""
+"""kiln-report: shows a bundle as one self-contained page of HTML, from its manifest and the results of other tools."""
 import argparse
 import os
 import sys
@@ -10,8 +10,8 @@ import page
 import program
 
 EPILOG = """\
-Exit status: 0; 1 a wrong input; 2 usage; 3 the page cannot be written. The same input gives the
-same bytes. The page is written whole or not at all."""
+Exit status: 0 done; 1 an input has a mistake; 2 bad usage; 3 the page cannot be written. The same input gives the
+same bytes. The page is written completely or not at all."""
 
 
 def device_of(text):
@@ -22,7 +22,7 @@ def device_of(text):
 
 
 class Once(argparse.Action):
-    """A file that is named once."""
+    """An option that may be given once."""
     def __call__(self, parser, namespace, values, option_string=None):
         if getattr(namespace, self.dest) is not None:
             parser.error(f"argument {option_string}: expected one file, found '{getattr(namespace, self.dest)}' and '{values}'")
@@ -36,22 +36,22 @@ def options_of(arguments):
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
     program.add_output(parser, "the page")
     parser.add_argument("--verify", metavar="FILE", action="append", default=[],
-                        help="what kiln-verify --json FILE wrote; once for each device")
-    parser.add_argument("--against", metavar="MANIFEST", action=Once, help="an older manifest: what changed since")
+                        help="results of kiln-verify --json FILE; may be repeated, for several devices")
+    parser.add_argument("--against", metavar="MANIFEST", action=Once, help="an older manifest: show what changed since")
     parser.add_argument("--counts", metavar="FILE", action="append", default=[],
-                        help="what kernels execute: lines that the emulated driver wrote to KILN_EMU_REPORT, or of kiln-profile --json, "
-                        "which has registers too where there is a ptxas")
-    parser.add_argument("--resources", metavar="FILE", action=Once, help="registers: lines of variant, target, registers, with tabs between")
-    parser.add_argument("--times", metavar="FILE", action=Once, help="what ptxas takes: lines of variant, target, milliseconds, with tabs between, "
+                        help="executed instructions: lines of KILN_EMU_REPORT, written by the emulated driver, or of kiln-profile --json, "
+                        "which also has registers if there is a ptxas")
+    parser.add_argument("--resources", metavar="FILE", action=Once, help="registers: lines of variant, target and registers, separated by tabs")
+    parser.add_argument("--times", metavar="FILE", action=Once, help="ptxas's times: lines of variant, target and milliseconds, separated by tabs, "
                         "as kiln generate --times --quiet prints them")
     parser.add_argument("--device", metavar="D", type=device_of, action="append",
-                        help="for occupancy, times and roofline: words of its name, or a target; once for each (default: those of "
+                        help="a device for occupancy, times and roofline: words of its name, or a target; may be repeated (default: those of "
                         "the bundle's targets)")
     return parser.parse_args(arguments)
 
 
 def report_of(o):
-    """The page's text."""
+    """Returns the page's text."""
     manifest, digest = inputs.read_manifest(o.manifest)
     read = [(o.manifest, digest)]
     registers, counts, times, verifications, changes = {}, {}, {}, [], None
@@ -72,7 +72,7 @@ def report_of(o):
     if o.against:
         old, digest = inputs.read_manifest(o.against)
         if old["bundle"] != manifest["bundle"]:
-            inputs.fail(f"{o.against}: bundle", f"it is of '{old['bundle']}', the manifest is of '{manifest['bundle']}'")
+            inputs.fail(f"{o.against}: bundle", f"it is for '{old['bundle']}', but the manifest is for '{manifest['bundle']}'")
         changes = os.path.basename(o.against), figures.changes(old, manifest)
         read.append((o.against, digest))
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])

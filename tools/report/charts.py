@@ -4,7 +4,7 @@ import math
 
 from markup import el, join
 
-LETTER, BOLD = 6.7, 7.7  # of a label of 11 pixels: how wide letters are on average, in a wide font
+LETTER, BOLD = 6.7, 7.7  # average width of a letter of an 11-pixel label, in a wide font
 
 
 def number(x):
@@ -35,8 +35,8 @@ def short_bytes(count):
 # ---- treemap ----------------------------------------------------------------------------------------------------------------
 
 def squarify(sizes, x, y, width, height):
-    """A rectangle per size, largest first, that fill the given one: rows along its shorter side, each as near to squares as it
-    gets. Bruls, Huizing, van Wijk: Squarified Treemaps, 2000."""
+    """Divides a rectangle into one per size, largest first: rows along its shorter side, each as close to squares as
+    possible. Bruls, Huizing, van Wijk: Squarified Treemaps, 2000."""
     found, sizes, total = [], list(sizes), sum(sizes)
     while sizes and min(width, height) > 1e-6:
         side, scale = min(width, height), width * height / total
@@ -60,26 +60,26 @@ def squarify(sizes, x, y, width, height):
     return found
 
 
-HEAD = 17  # of a family that has room for its name
+HEAD = 17  # height of a family's heading, if there is room for its name
 
 
 def fits(text, width, height, letter=LETTER):
     return len(text) * letter + 8 <= width and height >= 14
 
 
-LEAST_LETTERS = 6  # of a name that is cut
+LEAST_LETTERS = 6  # of a shortened name
 
 
 def name_in(family, size, width, height):
-    """With its size, by itself, cut, or not at all."""
+    """Returns the name with its size, alone, shortened, or nothing."""
     room = int((width - 8) / BOLD)
     names = [f"{family} {short_bytes(size)}", family, *([family[:room - 1] + "…"] if room > LEAST_LETTERS else [])]
     return next((n for n in names if fits(n, width, height, BOLD)), None)
 
 
 def treemap(families, width, height, **attributes):
-    """A rectangle per family, and in it one per variant: {family: [(title, lines of its label, bytes)]}. A label ends before the
-    first line that does not fit; pointing at a rectangle names it."""
+    """Draws a rectangle per family, containing one per variant: {family: [(title, lines of its label, bytes)]}. A label ends
+    before the first line that does not fit; pointing at a rectangle shows its title."""
     sums = sorted(((sum(size for *_, size in of), family) for family, of in families.items()), key=lambda s: (-s[0], s[1]))
     sums, drawn = [s for s in sums if s[0]], []
     for number, ((size, family), (x, y, w, h)) in enumerate(zip(sums, squarify([s for s, _ in sums], 0, 0, width, height))):
@@ -106,7 +106,7 @@ PREFIXES = {0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 
 
 def power(exponent):
-    """10^exponent in few letters."""
+    """Returns 10^exponent in few letters."""
     if exponent < 0:
         return f"{10 ** exponent:.{-exponent}f}"
     of = exponent // 3 * 3
@@ -119,7 +119,7 @@ def decades(low, high):
 
 
 def span_of(charts):
-    """The decades of both axes that hold all charts, so that they compare: of (device, points)."""
+    """Returns the decades of both axes that cover all charts, so that charts compare; from (device, points)."""
     at = [p.work / p.bytes for _, points in charts for p in points]
     devices = [device for device, _ in charts]
     ridges = [d.slots_per_second / d.bytes_per_second for d in devices]

@@ -1,5 +1,5 @@
-"""GPUs: what each holds and how fast it is (generator/target/devices.def, which the program carries), which image one takes, how
-much of it a kernel fills, and its roofline."""
+"""GPUs: their sizes and rates (generator/target/devices.def, which the program contains), the image that each takes, occupancy,
+and the roofline."""
 import pkgutil
 import re
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Device(NamedTuple):
 
     @property
     def slots_per_second(self):
-        """Warp instructions that all schedulers issue."""
+        """Returns the warp instructions that all schedulers issue."""
         return SCHEDULERS * self.multiprocessors * self.mhz * 1e6
 
 
@@ -42,7 +42,7 @@ DEVICES = read_devices()
 
 
 def find_device(name):
-    """By its target, or by words of its name; else a list of the names that there are."""
+    """Finds a device by its target, or by words of its name; otherwise returns the list of names."""
     words = name.lower().split()
     exact = [d for d in DEVICES if name.lower() in (d.name.lower(), f"sm_{d.sm}")]
     some = [d for d in DEVICES if words and set(words) <= set(d.name.lower().split())]
@@ -52,7 +52,7 @@ def find_device(name):
 
 
 def standing_for(targets):
-    """The first device of each target's number."""
+    """Returns the first device of each target's number."""
     numbers = {int(TARGET.match(t)[1]) for t in targets if TARGET.match(t)}
     return [next(d for d in DEVICES if d.sm == sm) for sm in sorted(numbers & {d.sm for d in DEVICES})]
 
@@ -72,18 +72,18 @@ def rank(target):
 
 
 def preferred(targets, device):
-    """The one of these that the device takes. None: it takes none."""
+    """Returns the target that the device takes; None if it takes none."""
     return max((t for t in targets if runs_on(t, device)), key=rank, default=None)
 
 
 def taken(images, device):
-    """The image that the runtime picks (runtime/select.c), whatever the driver's version. None: it takes none."""
+    """Returns the image that the runtime picks (runtime/select.c), whatever the driver's version; None if it takes none."""
     return max((i for i in images if runs_on(i.target, device, i.is_cubin)), key=lambda i: (i.is_cubin, rank(i.target)), default=None)
 
 
 def occupancy(device, threads, shared_bytes, registers):
-    """Warps that are there at once, of those that have room, in percent. No registers: not known, so that it is at most this.
-    0: not one thread block fits. As CUDA's occupancy calculator has it."""
+    """Returns resident warps in percent of the maximum, as CUDA's occupancy calculator does. Without registers this is an
+    upper bound. 0: not even one thread block fits."""
     if shared_bytes > device.shared_kb * 1024:
         return 0
     warps = -(-threads // WARP)

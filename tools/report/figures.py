@@ -1,4 +1,4 @@
-"""The page's figures, worked out from the inputs; no markup."""
+"""Computes the page's figures from the inputs, without markup."""
 import math
 import re
 from typing import NamedTuple
@@ -9,8 +9,8 @@ import devices
 class Image(NamedTuple):
     target: str
     is_cubin: bool
-    bytes: int       # that the bundle holds of it
-    text_bytes: int  # before it was compressed
+    bytes: int       # in the bundle
+    text_bytes: int  # uncompressed
     min_driver: int
 
 
@@ -18,11 +18,11 @@ class Variant(NamedTuple):
     id: str
     family: str
     params: dict
-    sizes: set         # the names in its cost
+    sizes: set         # the names in its cost formula
     images: list
-    owner: str         # the variant that has the images: external PTX may have several kernels, and bytes count once
-    threads: int       # 0: not known
-    shared_bytes: int  # the most that a launch may take
+    owner: str         # the variant that has the images: kernels of one external PTX share them, and bytes count once
+    threads: int       # 0: unknown
+    shared_bytes: int  # the maximum of a launch
     registers: dict    # by target
     times: dict        # by target: milliseconds that ptxas took
 
@@ -32,7 +32,7 @@ class Variant(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What a variant needs of a device: its place in the roofline."""
+    """A variant's place in a device's roofline."""
     variant: Variant
     work: float
     bytes: float
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A launch's counts; tools/emulator/count/count.h defines each."""
+    """A launch's counts; tools/emulator/count/count.h defines them."""
     blocks: int
     instructions: int  # of warps
     wavefronts: int
@@ -56,7 +56,7 @@ def count_of(launch):
 
 
 class Report:
-    """All of it. `counts` and `times` are empty where nothing was counted or timed."""
+    """All figures. `counts` and `times` are empty if nothing was counted or timed."""
     def __init__(self, manifest, registers, counts, times, verifications, shown):
         self.manifest, self.counts, self.times, self.verifications, self.devices = manifest, counts, times, verifications, shown
         self.has_registers = bool(registers)
@@ -80,7 +80,7 @@ class Report:
         return found
 
     def differing(self, family):
-        """The parameters in which its variants differ."""
+        """Returns the parameters in which its variants differ."""
         of = [v.params for v in self.of_family(family)]
         return [name for name in of[0] if len({p.get(name) for p in of}) > 1]
 
@@ -101,13 +101,13 @@ class Report:
         return variant.registers.get(target)
 
     def occupancy(self, variant, device):
-        """None: nothing of it runs there, or its threads are not known."""
+        """Returns None if no image runs there, or its threads are unknown."""
         if not variant.threads or not devices.taken(variant.images, device):
             return None
         return devices.occupancy(device, variant.threads, variant.shared_bytes, self.registers_on(variant, device))
 
     def points(self, device):
-        """A point per variant that runs on the device and was counted."""
+        """Returns a point per variant that runs on the device and was counted."""
         for v in self.variants:
             if v.id in self.counts and devices.taken(v.images, device):
                 point = limited(v, device, count_of(self.counts[v.id]))
@@ -115,7 +115,7 @@ class Report:
                     yield point
 
     def milliseconds(self, variant, device):
-        """What ptxas took for the image that the device takes. None: that is not known, or a cubin, which nothing compiles."""
+        """Returns ptxas's time for the image that the device takes; None if it is unknown, or for a cubin, which is not compiled."""
         image = devices.taken(variant.images, device)
         return variant.times.get(image.target) if image and not image.is_cubin else None
 
@@ -142,7 +142,7 @@ def variant_of(v, registers, times):
 
 
 def limited(v, device, c):
-    """In issue slots, of which a tensor core's product and shared memory's wavefronts take theirs."""
+    """In issue slots, including those that tensor-core products and shared-memory wavefronts occupy."""
     slots = {"instructions": c.instructions, "shared memory": devices.SCHEDULERS * c.wavefronts,
              "tensor cores": c.multiply_adds / devices.MULTIPLY_ADDS * device.mma_cycles}
     limit = max(slots, key=slots.get)
@@ -151,7 +151,7 @@ def limited(v, device, c):
 
 
 def limits_of(rows):
-    """{argument: limit} over some variants' results: the largest number with which the rules compare the argument."""
+    """Returns {argument: limit} over some variants' results: the largest number that the rules compare the argument with."""
     found = {}
     for row in rows:
         for name, limit in (row.get("limits") or {}).items():
@@ -160,7 +160,7 @@ def limits_of(rows):
 
 
 def ranges_of(rows):
-    """The smallest and largest values over some variants' results: {argument: (least, most)}."""
+    """Returns {argument: (least, most)}: the smallest and largest values over some variants' results."""
     found = {}
     for row in rows:
         for name, (least, most) in (row.get("ranges") or {}).items():
@@ -180,7 +180,7 @@ class Change(NamedTuple):
 
 class Changes(NamedTuple):
     bundle: list    # (what, before, after)
-    families: list  # (family, bytes before, bytes after, what changed in how it is called)
+    families: list  # (family, bytes before, bytes after, what changed in its interface)
     added: list     # (id, bytes)
     removed: list
     changed: list   # Change
@@ -201,7 +201,7 @@ def differing(old, new, but=()):
 
 
 def member_changes(old, new, path=""):
-    """Names the members that differ, except images; with both values if they are short."""
+    """Returns the names of members that differ, except images; with both values if they are short."""
     for name in differing(old, new, ["images"]):
         a, b = old.get(name), new.get(name)
         if isinstance(a, dict) and isinstance(b, dict):
@@ -232,7 +232,7 @@ def moves(old, new):
 
 
 def has_moved(old, new):
-    """Whether only the targets of images differ."""
+    """Returns whether only the targets of images differ."""
     moved, was = moves(old, new), images_of(old)
     there = {moved.get(key, key): {**i, "target": moved.get(key, key)[0]} for key, i in was.items()}
     return not differing(old, new, ["images"]) and there == images_of(new)

@@ -1,4 +1,4 @@
-"""What is read: JSON files and lines, checked before anything is made of them. A mistake is an InputError with its place."""
+"""Reads JSON files and lines, and checks them first. A mistake raises an InputError with its place."""
 import hashlib
 import json
 import os
@@ -10,7 +10,7 @@ MOST_BYTES = 1 << 28
 
 
 class InputError(Exception):
-    """What the input is to blame for, as "file:line:column: error: what", or with a member's path in place of line and column."""
+    """A mistake in the input, as "file:line:column: error: what", or with a member's path instead of line and column."""
 
 
 def fail(place, what):
@@ -42,12 +42,12 @@ def unique(pairs):
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice in an object")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} occurs twice in an object")
     return found
 
 
 def refuse(word):
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def parse(text, path, what, line=None):
@@ -56,7 +56,7 @@ def parse(text, path, what, line=None):
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        fail(f"{path}:{line or error.lineno}:{error.colno}", f"not JSON, as {what} is: {error.msg}")
+        fail(f"{path}:{line or error.lineno}:{error.colno}", f"{what} must be JSON: {error.msg}")
     except RecursionError:
         fail(place, "nested too deeply")
     except ValueError as error:
@@ -85,7 +85,7 @@ def is_a(value, kind):
 
 
 def check(value, shape, place, path=""):
-    """Whether the value has the members that a shape names, each of its type. What else it has is not looked at."""
+    """Returns whether the value has the members that a shape names, each with its type. Ignores other members."""
     kind = shape if isinstance(shape, type) else type(shape)
     if not is_a(value, kind):
         shown = json.dumps(value)
@@ -128,18 +128,18 @@ def read_manifest(path):
     text, digest = read_text(path)
     manifest = parse(text, path, "a manifest")
     if not isinstance(manifest, dict) or not {"bundle", "layout_version", "variants"} <= manifest.keys():
-        fail(f"{path}:1:1", "not a manifest: `kiln generate` writes one, NAME.json, beside NAME.c")
+        fail(f"{path}:1:1", "expected a manifest, NAME.json, which `kiln generate` writes next to NAME.c")
     check(manifest, MANIFEST, path)
     seen = set()
     for i, variant in enumerate(manifest["variants"]):
         if variant["id"] in seen:
-            fail(f"{path}: variants[{i}].id", f"'{variant['id']}' is there twice")
+            fail(f"{path}: variants[{i}].id", f"'{variant['id']}' occurs twice")
         seen.add(variant["id"])
         if len(variant["launch"]["block"]) != 3:
             fail(f"{path}: variants[{i}].launch.block", "expected three numbers")
         for k, image in enumerate(variant["images"]):
             if not TARGET.match(image["target"]):
-                fail(f"{path}: variants[{i}].images[{k}].target", f"expected a target as sm_90, found '{image['target']}'")
+                fail(f"{path}: variants[{i}].images[{k}].target", f"expected a target such as sm_90, found '{image['target']}'")
     return manifest, digest
 
 
@@ -156,23 +156,23 @@ VERIFICATION = {
 
 
 def read_verification(path, manifest):
-    """As `kiln-verify --json` writes it."""
+    """Reads what `kiln-verify --json` writes."""
     text, digest = read_text(path)
     found = parse(text, path, "a verification")
     if not isinstance(found, dict) or "variants" not in found or "device" not in found:
-        fail(f"{path}:1:1", "not a verification: `kiln-verify --json FILE` writes one")
+        fail(f"{path}:1:1", "expected the output of `kiln-verify --json FILE`")
     check(found, VERIFICATION, path)
     if found["bundle"] != manifest["bundle"]:
-        fail(f"{path}: bundle", f"it verifies '{found['bundle']}', the manifest is of '{manifest['bundle']}'")
+        fail(f"{path}: bundle", f"it verifies '{found['bundle']}', but the manifest is for '{manifest['bundle']}'")
     known, seen = {v["id"] for v in manifest["variants"]}, set()
     for i, row in enumerate(found["variants"]):
         place = f"{path}: variants[{i}]"
         if row["id"] not in known:
             fail(place, f"the manifest has no variant '{row['id']}': it verifies another build of the bundle")
         if row["id"] in seen:
-            fail(place, f"'{row['id']}' is there twice")
+            fail(place, f"'{row['id']}' occurs twice")
         if row["result"] not in RESULTS:
-            fail(place, f"expected as result one of {', '.join(RESULTS)}; found '{row['result']}'")
+            fail(place, f"expected one of {', '.join(RESULTS)} as the result; found '{row['result']}'")
         for name, edges in (row.get("ranges") or {}).items():
             if not isinstance(edges, list) or [type(edge) for edge in edges] != [int, int] or edges[0] > edges[1]:
                 fail(f"{place}.ranges.{name}", f"expected the smallest and the largest value, found {json.dumps(edges)[:60]}")
@@ -192,7 +192,7 @@ WORK = re.compile(r'"warp_instructions":\s*(\d+)')
 
 
 def read_lines(path, digest):
-    """Yields lines with their numbers one by one, since long runs have 100,000, and hashes what it reads."""
+    """Yields numbered lines one by one, since long runs have 100,000, and hashes them."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -205,8 +205,8 @@ def read_lines(path, digest):
 
 
 def read_counts(path, manifest, counts, registers):
-    """Adds to counts of each variant its launch with the most instructions, among the lines that the emulated driver writes to
-    KILN_EMU_REPORT or that `kiln-profile --json` prints; and the registers that the latter have."""
+    """Adds to counts each variant's launch with the most instructions, from lines that the emulated driver writes to
+    KILN_EMU_REPORT or that `kiln-profile --json` prints; and the registers in the latter."""
     entries, digest, found_any = {v["entry"]: v["id"] for v in manifest["variants"]}, hashlib.sha256(), False
     for number, line in read_lines(path, digest):
         kernel, work = KERNEL.search(line), WORK.search(line)
@@ -221,7 +221,7 @@ def read_counts(path, manifest, counts, registers):
             check(found, PROFILE, place)
         launch = found["report"] if is_profile else found
         if not isinstance(launch, dict) or "kernel" not in launch:
-            fail(f"{place}:1", "not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them")
+            fail(f"{place}:1", "expected counts of a launch, from KILN_EMU_REPORT or kiln-profile --json")
         check(launch, {"kernel": str}, place)
         variant = entries.get(launch["kernel"])
         if variant is None or "warp_instructions" not in launch:  # another program's kernel, or a launch that failed
@@ -239,11 +239,11 @@ def read_counts(path, manifest, counts, registers):
 
 
 def read_table(path, manifest, column, pattern):
-    """A number by variant and target, from lines with tabs: their first three columns."""
+    """Reads a number by variant and target from the first three columns of lines with tabs."""
     text, digest = read_text(path)
     heading, *lines = text.splitlines() or [""]
     if heading.split("\t")[:3] != ["variant", "target", column]:
-        fail(f"{path}:1:1", f"expected the columns variant, target and {column}, with tabs between them")
+        fail(f"{path}:1:1", f"expected the columns variant, target and {column}, separated by tabs")
     known, found = {v["id"] for v in manifest["variants"]}, {}
     targets = {*manifest["targets"], *(i["target"] for v in manifest["variants"] for i in v["images"])}
     for number, line in enumerate(lines, 2):
@@ -251,11 +251,11 @@ def read_table(path, manifest, column, pattern):
         if len(cells) < 3 or not re.fullmatch(pattern, cells[2]) or not TARGET.match(cells[1]):
             fail(f"{path}:{number}:1", f"expected a variant, a target and a number of {column}, found '{line[:80]}'")
         if cells[0] not in known:
-            fail(f"{path}:{number}:1", f"the manifest has no variant '{cells[0]}': the file is of another build of the bundle")
+            fail(f"{path}:{number}:1", f"the manifest has no variant '{cells[0]}': the file belongs to another build of the bundle")
         if cells[1] not in targets:
-            fail(f"{path}:{number}:1", f"the manifest has no image for {cells[1]}: the file is of another build of the bundle")
+            fail(f"{path}:{number}:1", f"the manifest has no image for {cells[1]}: the file belongs to another build of the bundle")
         if (cells[0], cells[1]) in found:
-            fail(f"{path}:{number}:1", f"'{cells[0]}' for {cells[1]} is there twice")
+            fail(f"{path}:{number}:1", f"'{cells[0]}' for {cells[1]} occurs twice")
         found[cells[0], cells[1]] = float(cells[2])
     if not found:
         fail(f"{path}:1:1", f"it has no variant of '{manifest['bundle']}'")
@@ -263,20 +263,20 @@ def read_table(path, manifest, column, pattern):
 
 
 def read_resources(path, manifest):
-    """Registers, as `tests/generated/ptxas.py rebase` writes them."""
+    """Reads registers, as `tests/generated/ptxas.py rebase` writes them."""
     found, digest = read_table(path, manifest, "registers", r"\d{1,3}")
     return {key: int(value) for key, value in found.items()}, digest
 
 
 def read_times(path, manifest):
-    """Milliseconds of ptxas, as `kiln generate --times --quiet` writes them."""
+    """Reads milliseconds of ptxas, as `kiln generate --times --quiet` writes them."""
     return read_table(path, manifest, "milliseconds", r"\d{1,9}(\.\d{1,9})?")
 
 
 # ---- the output -----------------------------------------------------------------------------------------------------
 
 def is_kept(path, form):
-    """Whether another program wrote the file at the path. The form is how this program's files begin, and a text within their
+    """Returns whether another program wrote the file. The form is how this program's files begin, and a text within their
     first 4096 bytes."""
     if not os.path.isfile(path):
         return False
@@ -286,7 +286,7 @@ def is_kept(path, form):
 
 
 def write_whole(path, text):
-    """All of it or nothing: beside the file, then in its place. What is no file (a terminal, a pipe) is written to."""
+    """Writes all or nothing: a temporary file that then replaces the file. A terminal or a pipe is written directly."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "w", encoding="utf-8", newline="\n") as file:

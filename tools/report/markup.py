@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG, as text. Whatever is not markup already is escaped, so that a name from a file cannot become any."""
+"""Elements of HTML and SVG, as text. Everything that is not markup is escaped, so that a name from a file cannot become markup."""
 import html
 
 
@@ -10,7 +10,7 @@ EMPTY = {"meta", "input", "br", "wbr"}
 
 
 def escape(value):
-    """What does not print (controls, marks that turn the direction of text, halves of characters) is shown as its number."""
+    """Shows unprintable characters (controls, direction marks, lone surrogates) as their numbers."""
     if isinstance(value, Markup):
         return value
     shown = "".join(c if c.isprintable() or c == "\u00a0" else f"\\u{ord(c):04x}" for c in str(value))
@@ -18,7 +18,7 @@ def escape(value):
 
 
 def join(*children):
-    """None is left out; a list's members stand in its place."""
+    """Joins the parts: omits None, and flattens lists."""
     return Markup("".join(join(*c) if isinstance(c, (list, tuple)) else escape(c) for c in children if c is not None))
 
 

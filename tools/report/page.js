@@ -1,5 +1,5 @@
 "use strict";
-// The table of variants sorts by its headings, and shows the rows that have all words and are of the family.
+// The table of variants sorts by its headings, and shows the rows that contain all words and belong to the family.
 (() => {
     const table = document.getElementById("table"), form = document.getElementById("filter");
     const words = document.getElementById("words"), family = document.getElementById("family");
@@ -9,7 +9,7 @@
         bytes: Number(row.cells[1].dataset.v)
     }));
 
-    // An empty value comes last, whichever way the others go.
+    // Empty values come last in either direction.
     const value = (entry, column) => {
         const cell = entry.row.cells[column];
         if (column === 0) return cell.textContent;
@@ -28,7 +28,7 @@
 
     const heads = Array.from(table.tHead.lastElementChild.cells);
     heads.forEach((head, column) => {
-        // No button element: browsers leave those out where a heading is printed again on the next page.
+        // Not a button element: browsers omit buttons when they repeat a heading on the next printed page.
         const button = document.createElement("span");
         button.setAttribute("role", "button");
         button.tabIndex = 0;
@@ -41,7 +41,7 @@
             button.click();
         });
         button.addEventListener("click", () => {
-            // Numbers begin with the largest, names with the first.
+            // First sorts numbers from the largest, names from the first.
             const now = head.getAttribute("aria-sort"), first = column === 0 ? "ascending" : "descending";
             const next = now === "none" ? first : now === "ascending" ? "descending" : "ascending";
             heads.forEach((other) => other.setAttribute("aria-sort", "none"));

@@ -1,4 +1,4 @@
-"""The page: sections, in the order in which one reads them."""
+"""The page: its sections, in reading order."""
 import base64
 import hashlib
 import pkgutil
@@ -9,7 +9,7 @@ import figures
 from markup import Markup, el, join
 
 FORM = ("<!doctype html>\n<html ", ": what is in it</title>")  # for inputs.is_kept
-MOST_NAMED, MOST_OPEN = 40, 12  # of a list; one that is short enough stands open, as a closed one does not print
+MOST_NAMED, MOST_OPEN = 40, 12  # items of a list; a short list is open, since a closed one does not print
 
 
 def page(report, inputs, changes):
@@ -49,7 +49,7 @@ def plural(count, one, many=None):
 
 
 def code(text):
-    """An id, which may break after its slash and commas."""
+    """Returns an id with line breaks allowed after its slash and commas."""
     return el("code", breaking(text, "/,"))
 
 
@@ -63,7 +63,7 @@ def breaking(text, ends):
 
 
 def table(heads, rows, groups=None, **attributes):
-    """heads: (text, is a number); groups: rows above them. What is wide scrolls by itself, by keyboard too."""
+    """heads: (text, is a number); groups: rows above them. A wide table scrolls by itself, by keyboard too."""
     names = join(groups, el("tr", [el("th", text, scope="col", class_="n" if is_number else None) for text, is_number in heads]))
     body = [el("tr", [cell if isinstance(cell, Markup) and cell.startswith("<t") else
                       el("td", cell, class_="n" if is_number else None) for cell, (_, is_number) in zip(row, heads)])
@@ -73,12 +73,12 @@ def table(heads, rows, groups=None, **attributes):
 
 
 def row_head(text):
-    """A family's name, which may break behind its underscores."""
+    """Returns a family's name with line breaks allowed after its underscores."""
     return el("th", breaking(text, "_"), scope="row")
 
 
 def named(title, items, shown=MOST_NAMED, is_open=False):
-    """A list that opens; the first ones of a long one. None: it is empty."""
+    """Returns a list that opens, cut if it is long; None if it is empty."""
     more = el("li", f"and {len(items) - shown:,} more") if len(items) > shown else None
     return el("details", el("summary", title), el("ul", [el("li", i) for i in items[:shown]], more),
               open="" if is_open or len(items) <= MOST_OPEN else None) if items else None
@@ -114,7 +114,7 @@ def kilobytes(count):
     return f"{count / 1000:,.1f}"
 
 
-MOST_ROWS = 30  # of a table that stands open
+MOST_ROWS = 30  # of an open table
 
 
 def bytes_section(report):
@@ -134,7 +134,7 @@ def bytes_section(report):
 
 
 def worded(name, value):
-    """f16, tile_m 16, causal, not causal: a word needs no name, unless that is short as in x f16."""
+    """Returns "f16, tile_m 16, causal, not causal": a word stands without its name, unless the name is short, as in x f16."""
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} {value}" if len(name) == 1 or re.fullmatch(r"\d+|none", str(value)) else str(value)
@@ -148,7 +148,7 @@ def drawn_variants(report, family, total):
 
 
 def values_table(report, families):
-    """What a list in the configuration costs."""
+    """Shows the bytes that a list in the configuration costs."""
     rows = [[row_head(f), name, ", ".join(f"{figures.shown(value)}: {charts.short_bytes(size)} ({count:,})" for value, count, size in values)]
             for f in families for name, values in report.values_of(f).items()]
     heads = [("family", False), ("parameter", False), ("value: bytes (variants)", False)]
@@ -159,13 +159,13 @@ def values_table(report, families):
 # ---- verification -----------------------------------------------------------------------------------------------------------
 
 def share(row):
-    """The largest error as a share of its bound."""
+    """Returns the largest error divided by its bound."""
     ratio = row.get("worst_error_over_bound")
     return "-" if ratio is None else f"{ratio:.3g}" if ratio else "exact"
 
 
 def range_text(ranges, names=None):
-    """m 1 to 65, k 64 to 4,096; lines break between them."""
+    """Returns "m 1 to 65, k 64 to 4,096", with line breaks allowed between them."""
     return ", ".join((f"{name} {least:,}" + (f" to {most:,}" if most > least else "")).replace(" ", "\u00a0")
                      for name, (least, most) in ranges.items() if names is None or name in names)
 
@@ -178,7 +178,7 @@ def verification(report):
 
 
 def of_what(v):
-    """A device, with what its name leaves out."""
+    """Returns the device with the facts that its name leaves out."""
     more = [word for word, is_so in ((f"sm_{v['sm']}", True), ("emulated", v["emulated"])) if is_so and word not in v["device"]]
     return ", ".join([v["device"], *more])
 
@@ -215,7 +215,7 @@ def of_device(report, v):
 
 
 def not_reached(report, v):
-    """The limits of rules beyond the tried sizes, and the pairs of values that did not run together."""
+    """Shows the rules' limits beyond the tried sizes, and the pairs of values that did not run together."""
     results, rows = report.results(v), []
     for family in report.families:
         of = [results[x.id] for x in report.of_family(family) if x.id in results]
@@ -232,7 +232,7 @@ def not_reached(report, v):
 
 
 def ran(v):
-    """How much was compared, as far as the file tells."""
+    """Shows how much was compared, as far as the file says."""
     cases, elements = (sum(row.get(name) or 0 for row in v["variants"]) for name in ("cases", "elements"))
     known = [f"{plural(cases, 'case')}, {elements:,} elements compared"]
     known += [f"{name} {v[name]}" for name in ("checks", "seed") if v.get(name) is not None]
@@ -283,7 +283,7 @@ def milliseconds(value):
 
 
 def times_section(report):
-    """Sums over the image that each device takes of a variant."""
+    """Sums over the images that each device takes."""
     rows, sums = [], [[] for _ in report.devices]
     for family in report.families:
         cells = []
@@ -356,7 +356,7 @@ def cell(shown, value=None, class_="n", **attributes):
 
 
 def bounded(percent, is_known):
-    """An occupancy; without registers it may be less."""
+    """Returns an occupancy; without known registers it may be lower."""
     if percent is None:
         return cell("-")
     shade = f"n o{min(int(percent // 25), 3)}"
@@ -367,7 +367,7 @@ FIXED = [("variant", False), ("bytes", True), ("images for", False), ("driver", 
 
 
 def groups_of(heads, *groups):
-    """A row over the headings: (title, how many)."""
+    """Makes a row above the headings: (title, columns)."""
     rest = len(heads) - sum(count for _, count in groups)
     return el("tr", el("td", "", colspan=rest), [el("th", title, colspan=count, scope="colgroup", class_="group")
                                                  for title, count in groups if count])

@@ -1,4 +1,4 @@
-"""What kiln-report and kiln-sbom do alike: usage, exit statuses, and output that is written whole or not at all."""
+"""Shared by kiln-report and kiln-sbom: usage, exit statuses, and output that is written whole or not at all."""
 import argparse
 import os
 import sys
@@ -7,7 +7,7 @@ import inputs
 
 
 class UsageError(Exception):
-    """What the command line is to blame for, found only when inputs are known."""
+    """A mistake in the command line that only the inputs reveal."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,7 +25,7 @@ def write_out(program, text):
         sys.stdout.flush()
     except OSError as error:
         print(f"{program}: cannot write -: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python would report the error again at exit
         sys.exit(3)
 
 
@@ -35,8 +35,8 @@ def add_output(parser, what):
 
 
 def run(program, o, form, read, make):
-    """Writes make()'s text to the output, which may be none of the files that are read, nor a file of another form (see
-    inputs.is_kept) without --force. The exit status."""
+    """Writes make()'s text to the output. The output must not be one of the inputs, nor, without --force, a file of another
+    form (see inputs.is_kept). Returns the exit status."""
     output = o.output
     try:
         for path in filter(None, read):

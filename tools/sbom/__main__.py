@@ -1,4 +1,4 @@
-"""kiln-sbom: a bundle's bill of materials, an SPDX 2.3 document in JSON, from its manifest and the files beside it."""
+"""kiln-sbom: writes a bundle's bill of materials, an SPDX 2.3 document in JSON, from its manifest and the files beside it."""
 import argparse
 import datetime
 import hashlib
@@ -13,15 +13,15 @@ import inputs
 import program
 
 EPILOG = """\
-Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the document cannot be written. The same files give the
-same bytes: the document's time is SOURCE_DATE_EPOCH, or 1970-01-01 where that is not set."""
+Exit status: 0 done; 1 an input has a mistake; 2 bad usage; 3 the document cannot be written. The same files give the
+same bytes: the document's time is SOURCE_DATE_EPOCH, or 1970-01-01 if that is not set."""
 
 NONE = "NOASSERTION"
 FORM = ("{\n  \"spdxVersion\": ", "\"Tool: kiln-sbom")  # of a document, for inputs.is_kept
 KILN_COPYRIGHT = "Copyright (c) 2026 the kiln authors"
 SOURCES = {"lock": inputs.Optional(inputs.SOURCE), "tuned": inputs.Optional([inputs.SOURCE]), "ptxas": inputs.Optional(str),
            "license": inputs.Optional(str),
-           "external_files": inputs.Optional([{**inputs.SOURCE, "license": inputs.Optional(str)}])}  # beside what kiln-report reads
+           "external_files": inputs.Optional([{**inputs.SOURCE, "license": inputs.Optional(str)}])}  # in addition to what kiln-report reads
 LICENSE = re.compile(r"[A-Za-z0-9.+\-() ]+\Z")
 
 
@@ -38,7 +38,7 @@ def created():
 
 
 def license_of(value, place):
-    """An SPDX expression, as kiln takes it: what it may be made of is checked here, its grammar by kiln."""
+    """Checks the characters of an SPDX expression; kiln checks its grammar."""
     if value is None:
         return NONE
     if not LICENSE.match(value):
@@ -57,7 +57,7 @@ def joined(licenses):
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 def generated_files(manifest, path):
-    """(name, bytes) of NAME.c, its shards, NAME.h and NAME.json; NAME.c has to be of this manifest."""
+    """Returns (name, bytes) of NAME.c, its shards, NAME.h and NAME.json; NAME.c must belong to this manifest."""
     folder, bundle = os.path.dirname(path), manifest["bundle"]
     if not re.fullmatch(r"[A-Za-z_]\w*", bundle, re.A):
         inputs.fail(f"{path}: bundle", f"expected a C identifier, found {json.dumps(bundle)[:60]}")
@@ -98,7 +98,7 @@ def document(path):
     own = license_of(manifest.get("license"), f"{path}: license")
     external = [(source, license_of(source.get("license"), f"{path}: external_files[{i}].license"))
                 for i, source in enumerate(manifest.get("external_files") or [])]
-    external = [each for i, each in enumerate(external) if each not in external[:i]]  # a file is there once for each of its items
+    external = [each for i, each in enumerate(external) if each not in external[:i]]  # each file once, although it is listed per item
     whole = joined([own, *(license for _, license in external)])
 
     files = list(generated_files(manifest, path))
@@ -157,7 +157,7 @@ def document(path):
 def main():
     parser = program.Parser("kiln-sbom", description="Writes a bundle's bill of materials: an SPDX 2.3 document in JSON.",
                             epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, with NAME.c and NAME.h beside it")
+    parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, with NAME.c and NAME.h next to it")
     program.add_output(parser, "the document, NAME.spdx.json")
     o = parser.parse_args()
     stem = os.path.splitext(o.manifest)[0]

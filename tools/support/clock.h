@@ -1,4 +1,4 @@
-/* The time since some moment of the past. */
+/* A monotonic clock. */
 #ifndef SUPPORT_CLOCK_H
 #define SUPPORT_CLOCK_H
 

@@ -1,4 +1,4 @@
-/* The Levenshtein distance. */
+/* Computes the Levenshtein distance. */
 #include "distance.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum { MOST_BYTES = 1 << 28 };
-#define ENDING ".tmp" /* of what becomes the file at the end */
+#define ENDING ".tmp" /* of the temporary file that replaces the file */
 
 char *file_read_all(pool *p, FILE *in, size_t most, size_t *length)
 {
@@ -28,7 +28,7 @@ char *file_read_all(pool *p, FILE *in, size_t most, size_t *length)
         memcpy(wider, text, room);
         text = wider;
     }
-    if (!ferror(in)) /* as a folder is */
+    if (!ferror(in)) /* fails for a folder */
         return text;
     *length = 0;
     return NULL;
@@ -54,7 +54,7 @@ void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1])
              (unsigned long long)hash.low64);
 }
 
-/* A link counts as what it leads to; one that leads nowhere, or to a deleted file, has no name to write to. */
+/* Follows symbolic links; one that points nowhere, or to a deleted file, has no name to write to. */
 bool is_plain_file(const char *path)
 {
     struct stat about;
@@ -92,7 +92,7 @@ bool out_open(out_file *f, const char *path)
     if (strcmp(path, "-") == 0)
         return true;
     if (is_plain_file(path)) {
-        char *real = realpath(path, NULL); /* null: it is new */
+        char *real = realpath(path, NULL); /* null: the file is new */
         const int length = snprintf(f->temporary, sizeof f->temporary, "%s" ENDING, real ? real : path);
         free(real);
         if (length >= (int)sizeof f->temporary) {
@@ -106,7 +106,7 @@ bool out_open(out_file *f, const char *path)
 
 bool out_close(out_file *f)
 {
-    errno = EIO; /* where an earlier call has failed */
+    errno = EIO; /* in case an earlier call failed */
     bool is_written = !ferror(f->out) && fflush(f->out) == 0;
     if (f->out != stdout)
         is_written = fclose(f->out) == 0 && is_written;
@@ -128,7 +128,7 @@ static bool is_of_form(const char *path, const out_form *form)
     char front[4096 + 1];
     FILE *in = is_plain_file(path) ? fopen(path, "rb") : NULL;
     if (!in)
-        return true; /* nothing is lost */
+        return true; /* nothing would be lost */
     front[fread(front, 1, sizeof front - 1, in)] = '\0';
     const bool is_empty = ftell(in) == 0;
     fclose(in);

@@ -1,4 +1,4 @@
-/* JSON, as far as the reports write it. */
+/* Writes JSON. */
 #include "json.h"
 
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 
 enum { MOST_OPTIONS = 64, FIRST_CODE = 1000 };
 
-/* "--json", or "-o" of an option with a letter. */
+/* Returns the option as "--json", or as "-o" if it has a letter. */
 static const char *spelled(const option_row *row, char text[64])
 {
     if (row->letter)
@@ -40,7 +40,7 @@ bool option_number(const option_table *t, const option_row *row, const char *tex
     return (*value >= row->least && *value <= row->most) || option_refuse(t, row, text, why);
 }
 
-/* Null where no option is near. */
+/* Returns the nearest option; null if none is near. */
 static const char *nearest(const option_table *t, const char *name)
 {
     const char *best = NULL;
@@ -55,7 +55,7 @@ static const char *nearest(const option_table *t, const char *name)
     return best;
 }
 
-/* What getopt_long refused: a letter, or the word before optind. */
+/* Reports an option that getopt_long rejected: a letter, or the word before optind. */
 static void complain(const option_table *t, int found, const char *word)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
@@ -72,7 +72,7 @@ static void complain(const option_table *t, int found, const char *word)
         fprintf(stderr, "%s: unknown option '%s'; --help lists them\n", t->program, word);
 }
 
-/* False after a message. */
+/* Stores an option's value. False after a message. */
 static bool take(const option_table *t, const option_row *row, void *place, bool is_given)
 {
     char name[64];

@@ -8,10 +8,10 @@ typedef struct pool {
     struct pool_block *blocks;
 } pool;
 
-/* Zeroed, aligned to 16 bytes, never null. */
+/* Returns zeroed memory, aligned to 16 bytes, never null. */
 void *pool_allocate(pool *p, size_t bytes);
 
-/* A copy with a NUL at its end. */
+/* Returns a copy that ends with a NUL. */
 char *pool_copy(pool *p, const char *text, size_t length);
 
 void pool_free(pool *p);

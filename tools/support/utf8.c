@@ -1,9 +1,9 @@
-/* UTF-8, as the reports write it. */
+/* Checks UTF-8. */
 #include "utf8.h"
 
 size_t utf8_length(const unsigned char *at)
 {
-    /* First bytes up to `last` begin sequences of this length, with this range of second bytes. */
+    /* First bytes up to `last` begin sequences of this length, with second bytes in this range. */
     static const struct {
         unsigned char last, length, least, most;
     } rows[] = {{0x7f, 1, 0, 0},       {0xc1, 0, 0, 0},       {0xdf, 2, 0x80, 0xbf}, {0xe0, 3, 0xa0, 0xbf},

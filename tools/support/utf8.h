@@ -1,13 +1,13 @@
-/* UTF-8, as the reports write it. */
+/* Checks UTF-8. */
 #ifndef SUPPORT_UTF8_H
 #define SUPPORT_UTF8_H
 
 #include <stddef.h>
 
-/* What is written in place of bytes that no file can have: U+FFFD. */
+/* Replaces bytes that are not UTF-8: U+FFFD. */
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
-/* The bytes of the character that begins here; 0: none does (Unicode 15, table 3-7). */
+/* Returns the length of the character that begins here; 0: no character does (Unicode 15, table 3-7). */
 size_t utf8_length(const unsigned char *at);
 
 #endif

@@ -1,4 +1,4 @@
-/* The driver's entry points that measuring takes. */
+/* Loads the driver's entry points for measuring. */
 #include "driver_tools.h"
 
 #include <dlfcn.h>

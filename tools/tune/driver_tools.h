@@ -1,4 +1,4 @@
-/* The driver's entry points that measuring takes, beside those of kiln_driver. */
+/* The driver's entry points for measuring, in addition to those of kiln_driver. */
 #ifndef TUNE_DRIVER_TOOLS_H
 #define TUNE_DRIVER_TOOLS_H
 
@@ -21,7 +21,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(event_synchronize, "cuEventSynchronize", (CUevent event))                                              \
     X(event_elapsed_time, "cuEventElapsedTime", (float *milliseconds, CUevent start, CUevent end))
 
-/* Null where the driver lacks them: without graphs launches are timed one by one. */
+/* Null if the driver lacks them: without graphs, launches are timed one by one. */
 #define DRIVER_TOOLS_GRAPH_FUNCTIONS(X)                                                                      \
     X(stream_begin_capture, "cuStreamBeginCapture_v2", (CUstream stream, int mode))                          \
     X(stream_end_capture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                          \

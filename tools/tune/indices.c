@@ -1,4 +1,4 @@
-/* Arrays of indices at full size. Indices repeated from a smaller problem would point to a small part of the
+/* Fills arrays of indices at full size. Indices repeated from a smaller problem would point to a small part of the
  * memory, which stays in the L2 cache, or out of bounds. */
 #include "indices.h"
 
@@ -10,7 +10,7 @@ static const struct index_row {
 } rows[] = {
     {"attention", "pages_table", "1", "pages_count"},
     {"gguf_rows", "index", "2654435761",
-     "tensor_rows"}, /* Knuth: the golden ratio of 2^32, so that rows are far apart */
+     "tensor_rows"}, /* Knuth's multiplier, 2^32 divided by the golden ratio, so that rows are far apart */
     {"rope", "slots", "1", "pages * page_size"},
 };
 

@@ -1,4 +1,4 @@
-/* A tuned file. What generator/README.md says of it is what is written here. */
+/* Reads and writes tuned files. generator/README.md describes the format. */
 #include "results.h"
 
 #include <stdio.h>
@@ -143,7 +143,8 @@ static void print_results(FILE *out, const results *r, bool *is_written)
 bool results_may_write(const char *path)
 {
     if (is_plain_file(path))
-        return out_may_open(path, NULL); /* results_read takes tuned files only */
+        return out_may_open(path,
+                            NULL); /* existing tuned files have been read, so any form may be overwritten */
     fprintf(stderr,
             "%s: error: expected a regular file, or a new one, found a folder, pipe, device or broken link\n",
             path);

@@ -22,19 +22,19 @@ typedef struct results {
     size_t count, capacity;
 } results;
 
-/* 0: it was not measured. */
+/* Returns the time in nanoseconds; 0: not measured. */
 uint32_t results_find(const results *r, const char *family, const char *shape, const char *id);
 void results_add(results *r, const char *family, const char *shape, const char *id, uint32_t nanoseconds);
 
-/* Adds what an earlier run wrote; a file that is not there is none. False after a message: it is of another device, or no
- * tuned file. */
+/* Adds an earlier run's results; a missing file has none. False after a message: the file is for another device,
+ * or is not a tuned file. */
 bool results_read(results *r, const char *path);
 
-/* In order of family, then of shape as each was first added. The file is whole or as it was: it is written under another name
- * first. False after a message. */
+/* Writes the file, ordered by family, then by shape as first added. It is written under another name first, so the
+ * file is complete or unchanged. False after a message. */
 bool results_write(const results *r, const char *path);
 
-/* Whether a file can be made there; else after a message. */
+/* Returns whether the file can be created; false after a message. */
 bool results_may_write(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* What to measure. */
+/* Chooses what to measure. */
 #include "shapes.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "yaml.h"
 
 enum { MOST_VALUES = 256, MOST_SHAPES = 100000, NAMES_BYTES = 2048 };
-#define LARGEST_SIZE (UINT64_C(1) << 40) /* that is tried for one that is not named */
+#define LARGEST_SIZE (UINT64_C(1) << 40) /* the largest size tried for a size that the shape does not name */
 
 /* ---- families ------------------------------------------------------------------------------------------------------ */
 
@@ -62,7 +62,7 @@ static const char *size_names(const manifest_variant *v, char names[NAMES_BYTES]
     return names;
 }
 
-/* Whether the launch's grid or what the cost says depends on it. */
+/* Returns whether the launch's grid or the cost depends on the size. */
 static bool is_counted(const manifest_variant *v, const char *name)
 {
     const formula *const all[] = {v->grid[0], v->grid[1], v->grid[2], v->bytes_read, v->bytes_written};
@@ -72,8 +72,8 @@ static bool is_counted(const manifest_variant *v, const char *name)
     return false;
 }
 
-/* Whether a shape has to name it: also where the size of an input or an output depends on it. What is read and written, as
- * counters are, comes with the workspace. */
+/* Returns whether a shape must name the size: if the grid, the cost, or the size of an input or an output depends
+ * on it. Arguments that are read and written, such as counters, do not count: they belong to the workspace. */
 static bool is_asked_for(const manifest_variant *v, const char *name)
 {
     for (size_t i = 0; i < v->arg_count; i++) {
@@ -86,7 +86,7 @@ static bool is_asked_for(const manifest_variant *v, const char *name)
     return is_counted(v, name);
 }
 
-/* Whether calls can choose between the two. */
+/* Returns whether a call can choose between the two. */
 static bool serve_same_calls(const manifest_variant *v, const manifest_variant *other)
 {
     bool are_same = strcmp(other->family, v->family) == 0;
@@ -103,7 +103,7 @@ bool shape_has_rival(const manifest *m, const manifest_variant *v)
     return false;
 }
 
-/* Whether the variant, or a rival, counts with it. */
+/* Returns whether the grid or the cost of the variant, or of a rival, depends on the size. */
 static bool is_counted_by_some(const manifest *m, const manifest_variant *v, const char *name)
 {
     for (size_t i = 0; i < m->variant_count; i++)
@@ -144,7 +144,8 @@ static int compare_numbers(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* A tile of t rows is full with t and one more begins the next: t is any number that a tuning parameter can have. */
+/* Adds t and t + 1 for each number t that a tuning parameter can have: t rows fill a tile, one more begins the
+ * next. */
 static void add_tile_edges(const manifest_variant *v, uint64_t from, uint64_t to, size_values *out)
 {
     for (size_t i = 0; i < v->param_count; i++) {
@@ -159,7 +160,7 @@ static void add_tile_edges(const manifest_variant *v, uint64_t from, uint64_t to
     }
 }
 
-/* {from: 1, to: 512}, as a configuration has it. */
+/* Reads {from: 1, to: 512}. */
 static bool read_range(const manifest_variant *v, const yaml_node *map, size_values *out)
 {
     unsigned long long from, to;
@@ -231,7 +232,7 @@ static void add_shape(shape_reader *r, const tune_shape *s)
     r->out->items[r->out->count++] = *s;
 }
 
-/* Every combination; the last size changes fastest. */
+/* Adds every combination; the last size changes fastest. */
 static void add_combinations(shape_reader *r, const tune_shape *like, const size_values *values,
                              size_t combinations)
 {
@@ -256,7 +257,7 @@ static bool is_stride(const manifest_variant *v, const char *name)
     return false;
 }
 
-/* A size that the variant asks for and the mapping does not name; null: none. */
+/* Returns a size that the variant needs and the mapping does not name; null: there is none. */
 static const char *missing_size(const manifest_variant *v, const yaml_node *map)
 {
     for (size_t i = 0; i < v->arg_count; i++) {
@@ -268,7 +269,7 @@ static const char *missing_size(const manifest_variant *v, const yaml_node *map)
     return NULL;
 }
 
-/* Whether there is a variant that asks for no more than the mapping names. */
+/* Returns whether the mapping names all sizes of some variant. */
 static bool is_enough(const shape_reader *r, const char *family, const yaml_node *map)
 {
     const char *missing = NULL;
@@ -334,7 +335,7 @@ bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out)
     const yaml_node *root = yaml_read(p, path, NULL);
     if (!root)
         return false;
-    /* A tuned file is one too: its times are measured again. */
+    /* A tuned file is also a list of shapes: its times are measured again. */
     const yaml_node *list =
         root->kind == YAML_MAP && yaml_member(root, "times") ? yaml_member(root, "times") : root;
     if (!yaml_is_kind(list, YAML_LIST, "a list of shapes"))
@@ -361,7 +362,7 @@ bool shape_is_for(const tune_shape *s, const manifest_variant *v)
 
 /* ---- a line -------------------------------------------------------------------------------------------------------- */
 
-/* "m=1" or "stride=m*n" of this length. */
+/* Parses "m=1" or "stride=m*n", of this length. */
 static bool parse_size(pool *p, const char *word, size_t length, manifest_size *out, char *error,
                        size_t error_bytes)
 {
@@ -413,7 +414,7 @@ bool shape_parse(pool *p, const manifest *m, const char *family, const char *wor
 
 /* ---- a shape for a variant ----------------------------------------------------------------------------------------- */
 
-/* How many rules that speak of it are broken. Those that cannot be evaluated count. */
+/* Returns how many broken rules mention the size. Rules that cannot be evaluated count. */
 static size_t broken_rules(const problem *p, const char *name)
 {
     size_t broken = 0;
@@ -427,7 +428,7 @@ static size_t broken_rules(const problem *p, const char *name)
     return broken;
 }
 
-/* The least value that breaks the fewest rules, by doubling and then halving: rules ask for "at least". */
+/* Sets the smallest value that breaks the fewest rules, by doubling and then bisecting: rules say "at least". */
 static void set_least(problem *p, argument *a)
 {
     const char *name = a->about->name;
@@ -460,7 +461,7 @@ static const manifest_size *find_size(const tune_shape *s, const char *name)
     return NULL;
 }
 
-/* Numbers first, so that expressions see all of them. */
+/* Sets named sizes: numbers first, so that expressions see all of them. */
 static bool set_named(const tune_shape *s, problem *p, char *error, size_t error_bytes)
 {
     char why[200];
@@ -476,14 +477,14 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
                 return false;
             }
             if (element_bytes(a->about->type) < sizeof(uint64_t) && a->integer > UINT32_MAX) {
-                snprintf(error, error_bytes, "%s is a number of 32 bits", size->name);
+                snprintf(error, error_bytes, "%s is a 32-bit number", size->name);
                 return false;
             }
         }
     return true;
 }
 
-/* Gives a stride that the shape does not name what it is in arrays without gaps; false: it is no stride. */
+/* Sets a stride that the shape does not name to that of arrays without gaps; false: the argument is not a stride. */
 static bool set_dense(problem *p, argument *a)
 {
     char why[200];
@@ -498,7 +499,7 @@ static bool set_dense(problem *p, argument *a)
     return false;
 }
 
-/* Lengths and offsets among them would be those of a smaller problem. */
+/* Leaves out optional inputs: their lengths and offsets would be those of a smaller problem. */
 static void leave_out_optional_inputs(problem *p)
 {
     for (size_t i = 0; i < p->arg_count; i++)
@@ -513,7 +514,7 @@ static bool fits_shared_memory(const problem *p, char *error, size_t error_bytes
         return false;
     if (bytes + v->static_shared_bytes <= p->device->max_shared_bytes)
         return true;
-    snprintf(error, error_bytes, "the device has less shared memory than this takes");
+    snprintf(error, error_bytes, "the device has less shared memory than this needs");
     return false;
 }
 
@@ -528,7 +529,7 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
         if (!problem_is_size(a) || find_size(s, a->about->name) || set_dense(p, a))
             continue;
         if (!s->item && is_asked_for(p->variant, a->about->name)) {
-            snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
+            snprintf(error, error_bytes, "the shape does not give %s", a->about->name);
             return SHAPE_INCOMPLETE;
         }
         set_least(p, a);
@@ -548,7 +549,7 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
     return SHAPE_WRONG;
 }
 
-/* What a size is for the problem's variant, or would be if the variant had it. */
+/* Computes a size for the problem's variant, or the value it would have if the variant had it. */
 static bool value_of(const manifest_size *size, problem *p, uint64_t *value)
 {
     char why[256];
@@ -572,7 +573,7 @@ void shape_describe(const tune_shape *s, const manifest *m, problem *p, char *te
     }
 }
 
-/* The sizes that some variant of the family asks for, each once. */
+/* Prints each size that some variant of the family needs, once. */
 static void print_sizes(const manifest *m, const char *family)
 {
     enum { COLUMNS = 110 };
@@ -610,16 +611,16 @@ static bool has_choice(const manifest *m, const char *family)
 void shapes_print_template(const manifest *m)
 {
     fputs(
-        "# Shapes to measure, in place of those of the configuration. A value is a number; a list of numbers, each of\n"
+        "# Shapes to measure, instead of those of the configuration. A value is a number; a list of numbers, each of\n"
         "# which makes a shape; a range, {from: 1, to: 512}; or an expression over the other sizes and the parameters of\n"
-        "# a variant, as head_dim * q_heads.\n",
+        "# a variant, such as head_dim * q_heads.\n",
         stdout);
     for (size_t i = 0; i < m->variant_count; i++) {
         const char *family = m->variants[i].family;
         if (first_of(m, family) != &m->variants[i])
             continue;
         if (!has_choice(m, family)) {
-            printf("# %s: there is nothing to choose from\n", family);
+            printf("# %s: no variants to choose from\n", family);
             continue;
         }
         printf("- family: %s\n", family);

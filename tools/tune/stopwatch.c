@@ -1,4 +1,4 @@
-/* Times on the device: events around batches of submissions to one stream. */
+/* Measures times on the device, by events around batches of submissions to one stream. */
 #include "stopwatch.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 /* An event's clock ticks about twice a microsecond; a batch of this length makes that error small. */
 #define BATCH_US 300.0
 
-/* A device that idled takes a while to raise its clocks. */
+/* An idle device takes a while to raise its clocks. */
 #define FIRST_WARM_UP_US 300e3
 
 enum { EMPTY_BATCH = 200, EMPTIES_BELOW_GRAPH = 10 };
@@ -60,7 +60,8 @@ static int submit_batch(stopwatch *w, task *t)
     return w->graph ? w->driver->graph_launch(w->graph, w->stream) : submit_each(w, t);
 }
 
-/* Waits once, after all batches: the host submits ahead of the device, so launching takes no time between two events. */
+/* Times batches. Waits once, after all of them: the host submits ahead of the device, so launching adds no time
+ * between two events. */
 static int time_batches(stopwatch *w, task *t, unsigned count, double *us)
 {
     const driver_tools *d = w->driver;
@@ -82,7 +83,7 @@ static int time_batches(stopwatch *w, task *t, unsigned count, double *us)
 
 /* ---- warming up ---------------------------------------------------------------------------------------------------- */
 
-/* How many of `us` each make a batch. */
+/* Returns how many submissions of `us` each make a batch. */
 static unsigned batch_for(double us)
 {
     return us * MOST_BATCH <= BATCH_US ? MOST_BATCH : us >= BATCH_US ? 1 : (unsigned)ceil(BATCH_US / us);
@@ -108,7 +109,7 @@ static int warm_up(stopwatch *w, task *t, double *us)
 
 /* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
-/* Relaxed: the driver may load what it has put off. */
+/* Captures a batch. Relaxed mode, since the driver may load kernels lazily. */
 static int capture(stopwatch *w, task *t)
 {
     const driver_tools *d = w->driver;
@@ -131,7 +132,8 @@ static int capture(stopwatch *w, task *t)
     return result;
 }
 
-/* Buffers must rotate within the graph, since each launch of it uses the same addresses. */
+/* Uses a graph for the task. Buffers must rotate within the graph, since each launch of it uses the same
+ * addresses. */
 static void use_graph(stopwatch *w, task *t)
 {
     double us;
@@ -155,7 +157,8 @@ int stopwatch_measure(stopwatch *w, task *t)
     int result = warm_up(w, t, &us);
     if (result == 0 && us < w->graph_below_us)
         use_graph(w, t);
-    if (result == 0) /* one before the samples, which keeps the device busy while the host submits them */
+    if (result ==
+        0) /* one extra batch before the samples keeps the device busy while the host submits them */
         result = submit_batch(w, t);
     if (result == 0)
         result = time_batches(w, t, w->samples, t->samples_us);

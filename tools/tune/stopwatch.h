@@ -1,4 +1,4 @@
-/* Times on the device: events around batches of submissions to one stream. */
+/* Measures times on the device, by events around batches of submissions to one stream. */
 #ifndef TUNE_STOPWATCH_H
 #define TUNE_STOPWATCH_H
 
@@ -10,10 +10,10 @@
 
 enum { MOST_SAMPLES = 1000, MOST_BATCH = 1024 };
 
-/* Work that can be submitted again and again: a launch, a copy. */
+/* Work to submit repeatedly, such as a launch or a copy. */
 typedef struct task {
-    /* Submits it once; `iteration` counts on from call to call, so that buffers can rotate. Returns the driver's result, 0
-     * for success. */
+    /* Submits it once. `iteration` keeps counting from call to call, so that buffers can rotate. Returns the
+     * driver's result, 0 for success. */
     int (*submit)(void *context, CUstream stream, uint64_t iteration);
     void *context;
     unsigned period; /* iterations until buffers repeat: a graph holds at least as many; at most MOST_BATCH */
@@ -28,13 +28,13 @@ typedef struct stopwatch {
     const driver_tools *driver;
     CUstream stream;
     CUevent events[MOST_SAMPLES + 1];
-    CUgraphExec graph; /* of the current task; null: none */
-    unsigned samples;  /* of each task; at most MOST_SAMPLES */
-    double warm_up_us; /* of each task, before its samples, by the host's clock; 0 on an emulated device */
-    double graph_below_us; /* tasks that take less are timed in a graph; 0: none */
+    CUgraphExec graph;     /* of the current task; null: none */
+    unsigned samples;      /* per task; at most MOST_SAMPLES */
+    double warm_up_us;     /* host time before each task's samples; 0 on an emulated device */
+    double graph_below_us; /* shorter tasks are timed in a graph; 0: never */
 } stopwatch;
 
-/* These functions return the driver's result, or that of a task's function; 0 is success. */
+/* These functions return the result of the driver or of a task's function; 0 is success. */
 int stopwatch_open(stopwatch *w, const driver_tools *driver, unsigned samples, double warm_up_us);
 void stopwatch_close(stopwatch *w);
 
@@ -49,7 +49,7 @@ int stopwatch_measure(stopwatch *w, task *t);
 
 /* Sorts the samples. */
 double stopwatch_median_us(task *t, unsigned samples);
-/* At least 1; 0: 32 bits do not hold it. */
+/* Returns at least 1; 0: it does not fit 32 bits. */
 uint32_t stopwatch_median_ns(task *t, unsigned samples);
 
 #endif

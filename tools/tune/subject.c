@@ -44,7 +44,7 @@ static argument *largest_size(problem *p, const bool is_kept[MAX_ARGS])
     return largest;
 }
 
-/* Halves the largest size that the rules let, so that making the data on the host takes no time. */
+/* Halves the largest size that the rules allow to halve, so that making the data on the host takes little time. */
 static void shrink(problem *p)
 {
     bool is_kept[MAX_ARGS] = {false};
@@ -144,7 +144,7 @@ static void fill_arguments(subject *s)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* 0: there is no room for one set. */
+/* Plans how many sets of buffers fit; 0: not even one. */
 static void plan_sets(subject *s, uint64_t l2_bytes, uint64_t room)
 {
     for (size_t i = 0; i < s->problem.arg_count; i++)
@@ -162,7 +162,7 @@ static void plan_sets(subject *s, uint64_t l2_bytes, uint64_t room)
         s->sets = fitting;
 }
 
-/* Leaves some memory free, since the driver needs memory for modules and graphs. */
+/* Allocates the sets. Leaves some memory free, which the driver needs for modules and graphs. */
 static bool allocate(subject *s, uint64_t l2_bytes, char *error, size_t error_bytes)
 {
     size_t free_bytes = 0, total_bytes = 0;
@@ -171,7 +171,7 @@ static bool allocate(subject *s, uint64_t l2_bytes, char *error, size_t error_by
     plan_sets(s, l2_bytes, room);
     s->is_too_large = result == 0 && s->sets == 0;
     if (s->is_too_large) {
-        snprintf(error, error_bytes, "it takes %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
+        snprintf(error, error_bytes, "it needs %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
                  s->set_bytes, room);
         return false;
     }

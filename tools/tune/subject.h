@@ -13,24 +13,24 @@ typedef struct subject {
     const driver_tools *tools;
     const kiln_kernel *kernel;
     problem problem;
-    uint64_t bytes_read, bytes_written; /* compulsory: the manifest's cost */
-    uint64_t elements;                  /* likewise; 0: the manifest states none */
-    uint64_t set_bytes, sets;           /* of one set of buffers, and how many there are */
-    bool is_too_large;                  /* why subject_open failed: the device has no room for a set */
+    uint64_t bytes_read, bytes_written; /* minimum bytes by the manifest's cost */
+    uint64_t elements;                  /* by the manifest's cost; 0: not stated */
+    uint64_t set_bytes, sets;           /* bytes of one set of buffers, and the number of sets */
+    bool is_too_large;                  /* subject_open failed because the device has no room for a set */
     CUdeviceptr memory;
-    argument_struct *arguments; /* of each set */
+    argument_struct *arguments; /* per set */
     pool pool;
 } subject;
 
-/* `p` must have its sizes; the subject takes it over. The sets of buffers together exceed twice l2_bytes,
- * unless that takes more than MOST_SETS sets or more memory than the device has free. False after writing a
- * message. */
+/* Prepares a variant. `p` must have its sizes; the subject takes it over. The sets of buffers together exceed
+ * twice l2_bytes, unless that takes more than MOST_SETS sets or more memory than the device has free. False after
+ * a message. */
 bool subject_open(subject *s, device *d, const driver_tools *tools, const kiln_kernel *kernel, problem *p,
                   uint64_t l2_bytes, char *error, size_t error_bytes);
 void subject_close(subject *s);
 
-/* A task's function (stopwatch.h); the context is the subject. A kiln_status other than KILN_OK comes back as -1: the
- * loader has the details. */
+/* Launches once: a task's function (stopwatch.h) whose context is the subject. Returns -1 for a kiln_status other
+ * than KILN_OK: the loader has the details. */
 int subject_submit(void *context, CUstream stream, uint64_t iteration);
 
 #endif

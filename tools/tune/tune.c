@@ -20,11 +20,11 @@ enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
 #define WARM_UP_US 20e3
 
-/* What is measured is on disk after this many seconds; a line of progress where there is no terminal after these. */
+/* Seconds between writes of the file, and between lines of progress where there is no terminal. */
 #define SECONDS_UNWRITTEN 2.0
 #define SECONDS_A_LINE    60.0
 
-/* A variant at a shape. */
+/* A variant and a shape. */
 typedef struct job {
     const tune_shape *shape;
     const manifest_variant *variant;
@@ -46,7 +46,7 @@ typedef struct tune {
     stopwatch stopwatch;
     uint64_t l2_bytes;
     size_t measured, kept, ruled_out, failed;
-    const job *reason_job; /* the first of those that have the reason; null: none is to be told */
+    const job *reason_job; /* the first job with the pending reason; null: there is none */
     size_t reason_count;
     char reason[1024], reason_shape[1024];
     double start, written, told;
@@ -60,7 +60,7 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-/* The second time the signal ends the program as it always does. */
+/* Catches SIGINT and SIGTERM once: a second signal ends the program as usual. */
 static void watch_interrupts(void)
 {
     const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
@@ -68,33 +68,32 @@ static void watch_interrupts(void)
     sigaction(SIGTERM, &once, NULL);
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------------- */
+/* ---- the command line --------------------------------------------------------------------------------------------- */
 
 static void print_help(const char *program)
 {
-    printf("usage: %s [SHAPES.yaml] -o TUNED.yaml [OPTION]...\n"
-           "Times the bundle's variants on this machine's device at the shapes of its configuration, or of "
-           "SHAPES.yaml, and\n"
-           "writes what a configuration takes under 'tuned'. A run that was interrupted goes on from what "
-           "TUNED.yaml has.\n"
-           "\n"
-           "  -o, --output FILE   the tuned file\n"
-           "  --template          print a shapes file to fill in\n"
-           "  --filter TEXT       only variants whose id contains TEXT\n"
-           "  --repeat N          samples of which the median is taken (default: %d; at most %d)\n"
-           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
-           "  --device N          the driver's N-th device (default: 0)\n"
-           "  --help              print this\n"
-           "\n"
-           "Exit status: 0 all is measured, 1 something failed, 2 bad usage, 77 no driver or device, unless "
-           "--driver or\n"
-           "--device asked for one: that is 1; 130 interrupted.\n",
-           program, DEFAULT_REPEAT, MOST_SAMPLES);
+    printf(
+        "usage: %s [SHAPES.yaml] -o TUNED.yaml [OPTION]...\n"
+        "Times the bundle's variants on this machine's device, at the shapes of its configuration or of "
+        "SHAPES.yaml, and\n"
+        "writes a file for a configuration's 'tuned'. An interrupted run continues from TUNED.yaml.\n"
+        "\n"
+        "  -o, --output FILE   the tuned file\n"
+        "  --template          print a shapes file to fill in\n"
+        "  --filter TEXT       only variants whose id contains TEXT\n"
+        "  --repeat N          samples per time, of which the median counts (default: %d; at most %d)\n"
+        "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+        "  --device N          the driver's N-th device (default: 0)\n"
+        "  --help              print this\n"
+        "\n"
+        "Exit status: 0 everything is measured, 1 something failed, 2 bad usage, 77 no driver or device (1 if\n"
+        "--driver or --device asked for one), 130 interrupted.\n",
+        program, DEFAULT_REPEAT, MOST_SAMPLES);
 }
 
 static bool complain(const char *what)
 {
-    fprintf(stderr, "kiln-tune: %s; --help shows how it is used\n", what);
+    fprintf(stderr, "kiln-tune: %s; see --help\n", what);
     return false;
 }
 
@@ -118,7 +117,7 @@ static bool read_options(tune *t, int argc, char **argv)
     return t->wants_help || t->wants_template || t->output || complain("-o TUNED.yaml is missing");
 }
 
-/* ---- what there is to do ------------------------------------------------------------------------------------------- */
+/* ---- jobs --------------------------------------------------------------------------------------------------------- */
 
 static bool read_shapes(tune *t)
 {
@@ -126,10 +125,10 @@ static bool read_shapes(tune *t)
         return shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes);
     shapes_of_manifest(&t->memory, t->manifest, &t->shapes);
     return t->shapes.count > 0 ||
-           complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes");
+           complain("SHAPES.yaml is missing, since this bundle's configuration names no shapes");
 }
 
-/* Variants that calls can choose between; where there is one, there is nothing to tune. */
+/* Adds variants that compete for calls; a variant without a rival needs no tuning. */
 static bool add_jobs(tune *t)
 {
     size_t room = 1;
@@ -176,7 +175,7 @@ static void show_progress(tune *t, size_t done, const char *id)
     t->told = now;
 }
 
-/* Why variants were not measured: one line for those of a shape that have the same reason. */
+/* Prints why variants were not measured: one line for all variants of a shape with the same reason. */
 static void flush_reason(tune *t)
 {
     const job *j = t->reason_job;
@@ -206,7 +205,7 @@ static void tell_reason(tune *t, const job *j, const char *shape, const char *wh
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-/* False: the device takes no more work. */
+/* Opens the stopwatch. False: the device accepts no more work. */
 static bool open_stopwatch(tune *t)
 {
     char error[256];
@@ -222,7 +221,7 @@ static bool open_stopwatch(tune *t)
     return false;
 }
 
-/* After a kernel that failed a context takes no more work: another one is made. */
+/* Makes a new context after a kernel failed. */
 static bool recover(tune *t)
 {
     char error[1024];
@@ -233,7 +232,7 @@ static bool recover(tune *t)
     return false;
 }
 
-/* False: the device takes no more work. */
+/* Measures a job. False: the device accepts no more work. */
 static bool measure(tune *t, const job *j, const char *shape, problem *p)
 {
     static task measured;
@@ -314,14 +313,14 @@ static int run_jobs(tune *t)
            t->measured, t->kept, t->ruled_out, t->failed,
            t->results.count > 0 ? t->output : "nothing is written");
     if (is_interrupted && done < t->job_count) {
-        printf("interrupted after %zu of %zu: the same command goes on from there\n", done, t->job_count);
+        printf("interrupted after %zu of %zu: the same command continues from there\n", done, t->job_count);
         return EXIT_INTERRUPTED;
     }
     return is_alive && is_written && t->failed == 0 && t->results.count > 0 ? VERIFY_EXIT_OK
                                                                             : VERIFY_EXIT_WRONG;
 }
 
-/* ---- in and out ---------------------------------------------------------------------------------------------------- */
+/* ---- main --------------------------------------------------------------------------------------------------------- */
 
 static int run_device(tune *t)
 {
@@ -388,7 +387,7 @@ int kiln_tune_main(int argc, char **argv, const kiln_index *index, const char *m
     int status = t.wants_help ? VERIFY_EXIT_OK : run_program(&t, manifest_text, manifest_bytes);
     pool_free(&t.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "kiln-tune: standard output cannot be written\n");
+        fprintf(stderr, "kiln-tune: cannot write standard output\n");
         status = VERIFY_EXIT_WRONG;
     }
     return status;

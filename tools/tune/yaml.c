@@ -1,4 +1,4 @@
-/* YAML as a tree with places. Marks of libfyaml 0.7.12 count from 0, the places of its errors from 1. */
+/* YAML as a tree with places. libfyaml 0.7.12 counts the marks of nodes from 0, but the places of errors from 1. */
 #include "yaml.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ yaml_node *yaml_read(pool *p, const char *path, bool *is_missing)
     struct fy_document *document = fy_document_build_from_string(&configuration, text, length);
     void *iterator = NULL;
     yaml_node *root = NULL;
-    if (document || !fy_diag_errors_iterate(diag, &iterator)) /* else there is nothing in it */
+    if (document || !fy_diag_errors_iterate(diag, &iterator)) /* otherwise the file is empty */
         root = copy_node(p, path, document ? fy_document_root(document) : NULL);
     else
         report_syntax(path, diag);
@@ -106,7 +106,7 @@ yaml_node *yaml_read(pool *p, const char *path, bool *is_missing)
     return root;
 }
 
-/* ---- what is asked of nodes --------------------------------------------------------------------------------------- */
+/* ---- checks of nodes ---------------------------------------------------------------------------------------------- */
 
 const yaml_node *yaml_member(const yaml_node *map, const char *key)
 {

@@ -10,8 +10,8 @@ enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
 /* Poison for a kernel that reads before it waits: NaN, or an index far out of bounds. */
 enum { NOT_MADE_YET = 0xFF };
 
-/* Kept between executions: there are a million short ones, and allocating for each would take longer than
- * running. */
+/* Kept between executions: there are a million short ones, and an allocation for each would take longer than the
+ * run. */
 enum { ARENA_BYTES = 64 << 20 };
 
 /* Alignment of allocations: 256 bytes (CUDA programming guide), and the emulated driver's pages. */
@@ -57,7 +57,7 @@ static size_t lay_out_all(device_buffer *buffers, size_t count, CUdeviceptr base
     return offset;
 }
 
-/* Enough wherever the piece begins. */
+/* Returns a size that suffices wherever the piece begins. */
 static size_t bytes_of_all(device_buffer *buffers, size_t count)
 {
     size_t most = 0;

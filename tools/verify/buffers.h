@@ -12,16 +12,15 @@ typedef struct device_buffer {
     bool is_made; /* the preceding launch writes it: writer.h */
     size_t bytes, alignment, shift;
     CUdeviceptr address;   /* this and the rest: set by buffers_allocate */
-    CUdeviceptr made_from; /* the data that the preceding launch copies */
+    CUdeviceptr made_from; /* copied from here by the preceding launch */
     CUdeviceptr base;      /* its own allocation, on an emulated device */
     size_t first, start, staged,
-        end; /* else offsets in the image: its room, the buffer, its copy, the end of the room */
+        end; /* otherwise offsets in the image: start of its room, buffer, copy, end of the room */
 } device_buffer;
 
-/* On an emulated device, which checks bounds itself, each buffer is a separate allocation of exactly its size.
- * On other devices all buffers lie in one allocation, with guard bytes between them, and are copied in one
- * piece each way: buffers_write and buffers_fill change an image on the host, buffers_read reads the image. One
- * set at a time.
+/* On an emulated device, which checks bounds itself, each buffer is a separate allocation of exactly its size. On
+ * other devices all buffers lie in one allocation, separated by guard bytes, and each copy moves all of them at once:
+ * buffers_write and buffers_fill change an image on the host, buffers_read reads the image. One set at a time.
  *
  * All return a result of the driver; 0 is success. */
 int buffers_allocate(device *d, device_buffer *buffers, size_t count);
@@ -29,7 +28,7 @@ int buffers_write(device *d, const device_buffer *b, const void *from);
 int buffers_fill(device *d, const device_buffer *b, unsigned char value);
 int buffers_send(device *d);
 int buffers_receive(device *d);
-/* `intact` gets whether the guard bytes around the buffer are unchanged. */
+/* Sets `intact`: the guard bytes around the buffer are unchanged. */
 int buffers_read(device *d, const device_buffer *b, void *to, bool *intact);
 void buffers_free(device *d, device_buffer *buffers, size_t count);
 

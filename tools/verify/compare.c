@@ -1,4 +1,4 @@
-/* Element by element: what a kernel wrote against what its family's reference says. */
+/* Compares a kernel's output with its family's reference, element by element. */
 #include "compare.h"
 
 #include <inttypes.h>
@@ -34,8 +34,8 @@ static void say_element(message *m, element_type type, uint64_t bits)
         say(m, "0x%0*" PRIx64, 2 * (int)element_bytes(type), bits);
 }
 
-/* The elements of an input at the same share of its length: what went into this output, in families that go along their
- * data in order. */
+/* Prints the input elements at the same relative position. In families that process their data in order, these are
+ * the elements that the output was computed from. */
 static void say_surroundings(message *m, const argument *in, uint64_t index, uint64_t count)
 {
     enum { AROUND = 3 };
@@ -70,14 +70,14 @@ static void describe(const problem *p, const argument *out, uint64_t index, cons
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
 
-/* Bit for bit, but a NaN is a NaN: which one the hardware makes is not part of a contract. */
+/* Compares bits, except that all NaNs are equal: no contract says which NaN a kernel returns. */
 static bool same_bits(element_type type, uint64_t a, uint64_t b)
 {
     return a == b ||
            (element_is_float(type) && isnan(number_decode(type, a)) && isnan(number_decode(type, b)));
 }
 
-/* How far a result is from a finite number; an infinity is as far as the least number that rounds to it. */
+/* Returns the distance to a finite number; an infinity counts as the smallest number that rounds to it. */
 static double error_of(element_type type, double value, double expected)
 {
     if (!isinf(value))
@@ -86,7 +86,7 @@ static double error_of(element_type type, double value, double expected)
     return fmax(least - copysign(1, value) * expected, 0);
 }
 
-/* Error as a share of its bound: 0 when right, above 1 when wrong. */
+/* Returns the error divided by its bound: 0 when exact, above 1 when wrong. */
 static double ratio_of(const argument *out, uint64_t index, const void *got)
 {
     element_type type = out->about->type;
@@ -97,7 +97,7 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     double value = element_get(type, got, index), expected = out->expected_value[index];
     if (value == expected || (isnan(value) && isnan(expected)))
         return 0;
-    if (isinf(out->bound[index])) /* a NaN or an infinity, whichever */
+    if (isinf(out->bound[index])) /* a NaN or either infinity */
         return isfinite(value) ? INFINITY : 0;
     if (isnan(value) || isnan(expected) || isinf(expected))
         return INFINITY;
@@ -105,7 +105,7 @@ static double ratio_of(const argument *out, uint64_t index, const void *got)
     return out->bound[index] > 0 ? error / out->bound[index] : INFINITY;
 }
 
-/* The norm over finite numbers; the others have been compared one by one. */
+/* Returns the norm over finite numbers; the others have been compared one by one. */
 static double norm_of_errors(const argument *out, const void *got)
 {
     double sum = 0;

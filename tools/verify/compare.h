@@ -1,4 +1,4 @@
-/* Element by element: what a kernel wrote against what its family's reference says. */
+/* Compares a kernel's output with its family's reference, element by element. */
 #ifndef VERIFY_COMPARE_H
 #define VERIFY_COMPARE_H
 
@@ -7,14 +7,15 @@
 typedef struct comparison {
     uint64_t elements, wrong;
     double
-        worst_ratio; /* largest error, of one element or of all, as a share of its bound; 0 where bits are compared */
-    bool has_bounds; /* some bound was not 0 */
+        worst_ratio; /* largest error divided by its bound, over elements and norms; 0 where bits are compared */
+    bool has_bounds; /* some bound is not 0 */
 } comparison;
 
-/* Adds to `c`. The message describes the first wrong element: its place, what was got and expected, the inputs around. */
+/* Adds to `c`. The message describes the first wrong element: its index, the actual and expected values, the
+ * inputs nearby. */
 void compare_outcome(const problem *p, const outcome *o, comparison *c, char *message, size_t message_bytes);
 
-/* Whether two executions wrote the same bytes; if not, the message says where. */
+/* Returns whether two executions wrote the same bytes; if not, the message says where. */
 bool compare_outcomes(const problem *p, const outcome *a, const outcome *b, char *message,
                       size_t message_bytes);
 

@@ -1,4 +1,4 @@
-/* Sizes as a pairwise covering design. */
+/* Chooses sizes by a pairwise covering design. */
 #include "design.h"
 
 #include <stdio.h>
@@ -59,7 +59,8 @@ typedef struct row {
 
 /* ---- limits and obstacles ----------------------------------------------------------------------------------------- */
 
-/* How much of the limits a row may use. A row for a pair may use more than the values added to it, so that many rows can run. */
+/* How much of the limits a row may use. A row that covers a pair may use more than a row that tries one new value,
+ * so that many rows can run. */
 typedef enum share { OF_LARGEST, OF_PAIRS, OF_OTHERS } share;
 
 /* max_elements and most_work are divided by these parts. A launch may have `threads` threads, or `least_launches` times
@@ -122,7 +123,7 @@ static void set_values(design *d, const uint64_t values[MOST_AXES])
         problem_find(d->plan->problem, d->axes[i].name)->integer = d->axes[i].unit * values[i];
 }
 
-/* Why these values cannot run; null: they can. */
+/* Returns why these values cannot run; null: they can. */
 static const char *obstacle_to(design *d, const uint64_t values[MOST_AXES], share part)
 {
     set_values(d, values);
@@ -152,7 +153,7 @@ static void add_value(axis_values *list, uint64_t value, uint64_t most)
     list->count++;
 }
 
-/* The largest value that fits with the usual values of the other axes; 1 if none does. */
+/* Returns the largest value that fits with the usual values of the other axes; 1 if none fits. */
 static uint64_t find_largest(design *d, size_t axis, share part)
 {
     uint64_t values[MOST_AXES], low = 1, high;
@@ -173,7 +174,7 @@ static uint64_t find_largest(design *d, size_t axis, share part)
     return low;
 }
 
-/* The prime and the power of two differ between axes and variants. */
+/* Sets the axis' values. The prime and the power of two differ between axes and variants. */
 static void choose_values(design *d, size_t axis)
 {
     static const uint64_t primes[] = {5, 7, 11, 13};
@@ -227,8 +228,8 @@ static void improve(design *d, row *r, size_t axis)
     r->at[axis] = best;
 }
 
-/* Completes the pair of axes i and j with the smallest fitting values of the others, 0 only if nothing else fits. Returns the
- * first obstacle; null: the row fits. */
+/* Completes the pair of axes i and j with the smallest fitting values of the others, using 0 only if no other
+ * value fits. Returns the first obstacle; null: the row fits. */
 static const char *complete(design *d, row *r, size_t i, size_t j)
 {
     const char *obstacle = NULL;
@@ -265,7 +266,8 @@ static size_value name_value(const design *d, size_t axis, size_t at)
     return v;
 }
 
-/* Pairs value a of axis i with each value of axis j. Notes the excluded values as one range: obstacles are mostly limits. */
+/* Pairs value a of axis i with each value of axis j. Notes excluded values as one range, since most obstacles are
+ * limits. */
 static void cover_value(design *d, size_t i, size_t a, size_t j)
 {
     const char *obstacle = NULL;
@@ -295,7 +297,7 @@ static void cover_value(design *d, size_t i, size_t a, size_t j)
 
 /* ---- single values ------------------------------------------------------------------------------------------------ */
 
-/* Further values that each axis takes once, ascending. */
+/* Further values, ascending: each axis takes each of them once. */
 static const uint64_t singles[] = {4,  5,   6,   7,   9,    10,   11,   12,   13,   15,    17,   33,
                                    65, 129, 257, 513, 1000, 1025, 2049, 4097, 8193, 16385, 32769};
 enum { SINGLES = sizeof singles / sizeof *singles };
@@ -317,7 +319,8 @@ static void add_widths(design *d, size_t axis)
     }
 }
 
-/* Combines the largest value left of one axis with the smallest left of each other axis, or its usual value. */
+/* Combines the largest remaining value of one axis with the smallest remaining value of each other axis, or with
+ * its usual value. */
 static void add_singles(design *d)
 {
     size_t next[MOST_AXES] = {0}, left[MOST_AXES] = {0};

@@ -1,4 +1,4 @@
-/* A driver, a device of it, and a context. */
+/* Opens a driver, a device and a context. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "device.h"
 
@@ -12,7 +12,7 @@ static const char ORDER[] = "KILN_EMU_ORDER";
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
-/* The driver table has no room for a context, and this program has one thread and one driver. */
+/* Static: the driver table has no context pointer, and this program has one thread and one driver. */
 static launch_record record;
 static bool is_held_back;
 static int (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -34,7 +34,7 @@ static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid
                        params, extra);
 }
 
-/* CUlaunchConfig and CUlaunchAttribute of cuda.h, as far as this file reads them. */
+/* The members of cuda.h's CUlaunchConfig and CUlaunchAttribute that this file reads. */
 enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 typedef struct launch_attributes {
     unsigned sizes[7];
@@ -50,7 +50,7 @@ static int (*real_launch_ex)(const struct CUlaunchConfig_st *, CUfunction, void 
 static int launch_ex_and_record(const struct CUlaunchConfig_st *config, CUfunction function, void **params,
                                 void **extra)
 {
-    unsigned first[7]; /* of a CUlaunchConfig: the grid, the block, shared memory */
+    unsigned first[7]; /* a CUlaunchConfig's grid, block and shared memory */
     memcpy(first, config, sizeof first);
     const launch_attributes *attributes = (const void *)config;
     record = (launch_record){.count = record.count + 1,
@@ -202,7 +202,7 @@ static void close_context(device *d)
     d->driver.device_primary_ctx_release(d->ordinal);
 }
 
-/* A mistyped name is no reason to skip. */
+/* Fails instead of skipping where the user named a driver or device, since the name may be mistyped. */
 static device_status none(const device *d)
 {
     return d->is_named ? DEVICE_FAILED : DEVICE_NONE;

@@ -1,4 +1,4 @@
-/* One execution of a problem on a device. */
+/* Executes a problem once on a device. */
 #include "execute.h"
 
 #include <stdio.h>
@@ -57,13 +57,13 @@ static bool is_left_out(const attempt *t, const argument *a)
            (a->bytes == 0 && t->how->without_empty);
 }
 
-/* What is there before the launch is not the caller's. */
+/* Returns whether the array's contents before the launch are undefined. */
 static bool is_poisoned(const argument *a)
 {
     return !manifest_is_input(a->about);
 }
 
-/* All buffers with what they hold before the launch. */
+/* Allocates all buffers and fills them with their contents before the launch. */
 static execute_status prepare_buffers(attempt *t)
 {
     problem *p = t->problem;
@@ -135,11 +135,11 @@ static execute_status check_geometry(attempt *t)
     return EXECUTE_OK;
 }
 
-/* What the emulated driver says of PTX that is right, and that it does not have. */
+/* The emulated driver returns this for valid PTX that it does not implement. */
 enum { ERROR_NOT_SUPPORTED = 801 };
 
-/* The log of the module's load has a line for each kernel that is refused, and then why; of a module that is refused as a
-   whole, only why. */
+/* Finds the reason in the log of the module's load. The log has a line for each refused kernel, then the reason;
+ * for a module that is refused as a whole, only the reason. */
 static void describe_lack(attempt *t)
 {
     char line[512];
@@ -155,7 +155,7 @@ static execute_status launch(attempt *t)
     argument_struct arguments;
     argument_struct_fill(&arguments, t->problem, t->addresses);
     device_order_blocks(t->device, t->how->order);
-    if (t->has_writer) /* a load between the two launches would keep them apart; should it fail, the launch says so */
+    if (t->has_writer) /* a load between the two launches would separate them; if it fails, the launch reports it */
         kiln_preload(&t->device->loader, &t->how->kernel, 1);
     const int made = writer_launch(t->device, t->buffers, t->problem->arg_count);
     if (made != 0) {
@@ -208,7 +208,7 @@ static execute_status check_untouched(attempt *t, size_t i, const unsigned char 
     return EXECUTE_OK;
 }
 
-/* What lies in gaps is as it was before the launch. For the comparisons it becomes zeros. */
+/* Checks that gaps are unchanged by the launch, then sets them to zero for the comparisons. */
 static execute_status check_gaps(attempt *t, const argument *a, unsigned char *seen)
 {
     const size_t bytes = element_bytes(a->about->type);

@@ -1,4 +1,4 @@
-/* Sizes for a family without a plan, from the manifest. */
+/* Chooses sizes from the manifest, for a family without a plan. */
 #include "fill.h"
 
 #include <stdio.h>
@@ -29,8 +29,8 @@ static void note_bound(void *list, uint64_t bound)
     edges_add_around(list, bound);
 }
 
-/* Sets the argument to the first legal value from `from` on. False: none of the next 4096 is legal; if --size gives the argument,
- * `from` is not. */
+/* Sets the argument to the first legal value from `from` on. False: none of the next 4096 is legal; if --size gives
+ * the argument, `from` is not. */
 static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 {
     problem *p = plan->problem;
@@ -97,7 +97,7 @@ static void find_least(const size_plan *plan, const uint64_t base[MAX_ARGS], uin
     }
 }
 
-/* Adds the first legal size from `value` on. False: there is none, or an obstacle. */
+/* Adds the first legal size from `value` on. False: there is no legal size, or an obstacle prevents it. */
 static bool add_edge(size_plan *plan, argument *a, uint64_t value, const uint64_t others[MAX_ARGS])
 {
     set_scalars(plan->problem, others);

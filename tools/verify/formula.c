@@ -1,4 +1,4 @@
-/* The expressions of a manifest: parse and evaluate. */
+/* Parses and evaluates the expressions of a manifest. */
 #include "formula.h"
 
 #include <math.h>
@@ -30,10 +30,10 @@ struct formula {
     const node *root;
 };
 
-/* Binary operators by how tightly they bind; longer spellings stand before their prefixes. */
+/* Binary operators by precedence; a longer spelling precedes its prefixes. */
 static const struct {
     const char *text;
-    int level; /* 1 binds least */
+    int level; /* 1: the lowest precedence */
     node_kind kind;
 } OPERATORS[] = {
     /* clang-format off */
@@ -207,7 +207,7 @@ static int find_operator(parser *p)
     return -1;
 }
 
-/* Everything that binds at least as tightly as `level`; operators of one level associate to the left. */
+/* Parses operators of precedence `level` or higher; operators of one level associate to the left. */
 static const node *parse_level(parser *p, int level)
 {
     if (++p->depth > MAX_DEPTH)
@@ -274,7 +274,7 @@ static bool number_of(const evaluation *e, const node *n, uint64_t *number)
     return true;
 }
 
-/* Signed integers come in 64 bits. */
+/* Converts signed integers to 64 bits. */
 static bool tell_of_float(const evaluation *e, const node *n, uint64_t *result)
 {
     formula_value value;
@@ -294,7 +294,7 @@ static bool tell_of_pointer(const evaluation *e, const node *n, uint64_t *result
     return true;
 }
 
-/* A word equals a word of the same letters, and no number. */
+/* Compares two values. A word equals a word with the same letters, and never a number. */
 static bool equal(const evaluation *e, const node *n, uint64_t *result)
 {
     formula_value a, b;
@@ -307,7 +307,7 @@ static bool equal(const evaluation *e, const node *n, uint64_t *result)
     return true;
 }
 
-/* The operators that may leave an operand alone: the other side of && and ||, the other branch of select. */
+/* Evaluates operators that may skip an operand: the other side of && and ||, the other branch of select. */
 static bool evaluate_lazily(const evaluation *e, const node *n, uint64_t *result)
 {
     uint64_t condition;

@@ -1,4 +1,4 @@
-/* FILE.journal: a line of facts, then a line per variant that has run. */
+/* FILE.journal: a line with the facts of the run, then a line for each variant that has run. */
 #define _POSIX_C_SOURCE 200809L /* fdopen, ftruncate */
 #define _DEFAULT_SOURCE         /* flock */
 #include "journal.h"
@@ -12,14 +12,15 @@
 
 #include "../support/files.h"
 
-/* A run that ends takes the file away, which another may have opened before. */
+/* Returns whether the file has been removed: a run that ends removes it, and another run may have opened it
+ * before. */
 static bool is_removed(int file)
 {
     struct stat about;
     return fstat(file, &about) == 0 && about.st_nlink == 0;
 }
 
-/* The lock goes with the process. Where files cannot be locked nothing is. */
+/* Opens and locks the file; the lock ends with the process. Does not lock where the file system cannot. */
 static bool open_locked(journal *j)
 {
     int file, locked;
@@ -48,7 +49,7 @@ static bool read_file(run_results *all, results_text *from)
     return false;
 }
 
-/* Adds the results of a text that ends with a line; an empty one has none. */
+/* Adds the results of a text that ends with a newline; an empty text has none. */
 static bool read_results(run_results *all, results_text *from)
 {
     char error[1024];
@@ -59,7 +60,7 @@ static bool read_results(run_results *all, results_text *from)
     return false;
 }
 
-/* What a killed run had begun to write goes. */
+/* Drops the incomplete last line that a killed run left. */
 static void drop_last_line(results_text *from)
 {
     while (from->length && from->text[from->length - 1] != '\n')

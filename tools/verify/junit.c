@@ -1,4 +1,4 @@
-/* The results as JUnit XML: what GitLab and Jenkins read. Format: github.com/testmoapp/junitxml */
+/* Writes the results as JUnit XML, which GitLab and Jenkins read. Format: github.com/testmoapp/junitxml */
 #include "junit.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 /* ---- XML --------------------------------------------------------------------------------------------------------- */
 
-/* XML 1.0 has no other control characters, and neither U+FFFE nor U+FFFF. */
+/* Returns the replacement of a character: an entity, or U+FFFD if XML 1.0 forbids it; null: no replacement. */
 static const char *special(const unsigned char *at, size_t length)
 {
     switch (*at) {
@@ -36,7 +36,7 @@ static const char *special(const unsigned char *at, size_t length)
     }
 }
 
-/* In an attribute or between tags. */
+/* Writes text for an attribute or between tags. */
 static void write_text(FILE *out, const char *text)
 {
     size_t length;
@@ -59,7 +59,7 @@ static void write_attribute(FILE *out, const char *name, const char *value)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* What a CI server makes of a variant. */
+/* How a CI server shows a variant. */
 typedef enum outcome { OUTCOME_PASSED, OUTCOME_SKIPPED, OUTCOME_FAILED, OUTCOMES } outcome;
 
 static outcome outcome_of(const manifest_variant *v, const run_result *r)
@@ -67,7 +67,7 @@ static outcome outcome_of(const manifest_variant *v, const run_result *r)
     switch (r->verdict) {
     case RUN_OK:
         return OUTCOME_PASSED;
-    case RUN_EXECUTED: /* fails the run, too, unless it is listed */
+    case RUN_EXECUTED: /* also fails the run, unless it is listed */
         return is_listed_as_uncompared(v->family) ? OUTCOME_SKIPPED : OUTCOME_FAILED;
     case RUN_SKIPPED:
         return OUTCOME_SKIPPED;
@@ -76,7 +76,7 @@ static outcome outcome_of(const manifest_variant *v, const run_result *r)
     }
 }
 
-/* Attributes of a suite, or, with family null, of all of them. */
+/* Writes the attributes of a suite, or, with family null, of all suites. */
 static void write_counts(FILE *out, const run_results *all, const char *family)
 {
     size_t counts[OUTCOMES] = {0};

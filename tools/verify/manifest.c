@@ -1,4 +1,4 @@
-/* Reads a manifest. The first mistake ends the reading: a manifest is written by a program. */
+/* Reads a manifest. Stops at the first mistake, since a program wrote the manifest. */
 #include "manifest.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static formula *find_formula(reader *r, fy_node *object, const char *name)
     return node ? parse_formula(r, node, name) : NULL;
 }
 
-/* The next member of an object, and its name; null: there is none left. */
+/* Returns the next member of an object, and its name; null: no more. */
 static fy_node *next_member(reader *r, fy_node *object, void **iterator, const char **name)
 {
     struct fy_node_pair *pair = fy_node_mapping_iterate(object, iterator);
@@ -61,7 +61,7 @@ static void read_shape(reader *r, fy_node *node, manifest_arg *arg)
         arg->shape[i] = parse_formula(r, fy_node_sequence_get_by_index(node, (int)i), "shape");
 }
 
-/* PTX's names: s32 is i32, b32 bits, which are as good as u32. */
+/* Maps PTX's names: s32 is i32; b32, raw bits, is read as u32. */
 static element_type read_type(const char *name)
 {
     char spelled[8];
@@ -71,7 +71,7 @@ static element_type read_type(const char *name)
     return element_parse(spelled);
 }
 
-/* The family's own declaration of an argument says where it lies in the struct; a scalar whose type depends on the
+/* Finds an argument's offset in the struct from the family's own declaration; a scalar whose type depends on the
  * variant is a double there. */
 static void place_arg(reader *r, fy_node *family_args, manifest_arg *arg)
 {
@@ -114,7 +114,7 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* The number of a word in "f32 f64 f16" and as many numbers. */
+/* Returns the number of a word in "f32 f64 f16", or as many numbers. */
 static uint32_t word_number(reader *r, fy_node *declared, const char *word)
 {
     const char *words = reader_get_text_member(r, declared, "words");
@@ -183,7 +183,7 @@ static void read_launch(reader *r, fy_node *node, manifest_variant *v)
         v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
     v->shared_bytes = parse_formula(r, reader_get_member(r, node, "shared_bytes"), "shared_bytes");
     v->max_shared_bytes = reader_get_number_member(r, node, "max_shared_bytes");
-    if (reader_find_member(r, node, "static_shared_bytes")) /* a manifest from before it was there lacks it */
+    if (reader_find_member(r, node, "static_shared_bytes")) /* absent in older manifests */
         v->static_shared_bytes = reader_get_number_member(r, node, "static_shared_bytes");
 }
 
@@ -198,7 +198,7 @@ static void read_rules(reader *r, fy_node *node, manifest_variant *v)
     }
 }
 
-/* The rows of the family's "dense", each of which has strides. */
+/* Reads the rows of the family's "dense", each of which has strides. */
 static void read_strides(reader *r, fy_node *rows, manifest_variant *v)
 {
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* kiln-verify merge: the results of a run's parts become those of the run. */
+/* kiln-verify merge: joins the results of a run's parts. */
 #include "merge.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "results.h"
 #include "verify.h"
 
-enum { MOST_MISTAKES = 20 }; /* that are printed */
+enum { MOST_MISTAKES = 20 }; /* more are counted, not printed */
 
 typedef struct merging {
     char **paths; /* of the parts */
@@ -22,8 +22,8 @@ typedef struct merging {
     const char *output; /* null: none */
     const char *junit;  /* null: none */
     bool wants_no_times, replaces_all;
-    size_t parts;      /* that the run has; 0: not known yet */
-    const char **seen; /* in which file each is; null: in none */
+    size_t parts;      /* of the whole run; 0: not known yet */
+    const char **seen; /* the file of each part; null: not read yet */
     size_t mistakes;
     run_results all;
 } merging;
@@ -59,7 +59,7 @@ static bool read_arguments(merging *m, int argc, char **argv)
     return first > 0 && first < argc;
 }
 
-/* Who lists the parts by a pattern may have named one of them as the output. */
+/* Checks the output against the inputs: a pattern such as *.json may match the output, too. */
 static void check_output(merging *m, const char *option, const char *path, const out_form *form)
 {
     const size_t mistakes = m->mistakes;
@@ -122,7 +122,7 @@ static void read_part(merging *m, const char *path)
                  from.stated, from.found);
 }
 
-/* "parts 2, 7-9 of 16 are missing" */
+/* Prints "parts 2, 7-9 of 16 are missing". */
 static void check_missing(merging *m)
 {
     size_t missing = 0;
@@ -146,7 +146,7 @@ static void check_missing(merging *m)
     m->mistakes++;
 }
 
-/* Each part has what it states; do they state what the run had? */
+/* Checks that the parts together have as many variants as the run. */
 static void check_whole(merging *m)
 {
     char found[32];

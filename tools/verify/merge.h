@@ -1,10 +1,10 @@
-/* kiln-verify merge: the results of a run's parts become those of the run. */
+/* kiln-verify merge: joins the results of a run's parts. */
 #ifndef VERIFY_MERGE_H
 #define VERIFY_MERGE_H
 
 #include "manifest.h"
 
-/* argv[0] is "merge". Returns the exit status. */
+/* Runs `kiln-verify merge`; argv[0] is "merge". Returns the exit status. */
 int merge_main(int argc, char **argv, const manifest *m, pool *memory);
 
 #endif

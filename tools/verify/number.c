@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The rows are in the order of element_type. Floats: significand bits without the hidden one, exponent bits. */
+/* Rows in the order of element_type. Floats: significand bits without the hidden bit, exponent bits. */
 static const struct {
     const char *name;
     unsigned char bytes, significand, exponent;
@@ -87,7 +87,7 @@ static uint64_t infinity_bits(element_type type)
     return ((UINT64_C(1) << TYPES[type].exponent) - 1) << TYPES[type].significand;
 }
 
-/* 2^exponent, a normal number. */
+/* Returns 2^exponent, a normal number. */
 static double power_of_two(int exponent)
 {
     uint64_t bits = (uint64_t)(exponent + 1023) << 52;
@@ -118,8 +118,9 @@ static double decode_float(element_type type, uint64_t bits)
     return bits & sign_bit(type) ? -value : value;
 }
 
-/* Scaling by a power of two is exact as long as nothing falls below the smallest subnormal, so the one rounding is
- * nearbyint's, in the default mode: to nearest, ties to even. A carry out of the significand moves to the exponent. */
+/* Encodes by one rounding. Scaling by a power of two is exact unless the result falls below the smallest
+ * subnormal, so only nearbyint rounds: to nearest, ties to even. A carry out of the significand increments the
+ * exponent. */
 static uint64_t encode_float(element_type type, double value)
 {
     int significand_bits = TYPES[type].significand;

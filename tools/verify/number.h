@@ -1,7 +1,7 @@
 /* Element types of kernel arguments, and conversions between their bits and float64.
  *
- * Written from the formats' definitions (IEEE 754 binary16, binary32, binary64; bfloat16 is binary32's upper half), and
- * shared with nothing that makes kernels, so that it can judge them.
+ * Written from the formats' definitions (IEEE 754 binary16, binary32, binary64; bfloat16 is binary32's upper half).
+ * No code that generates kernels uses it, so that it can judge them.
  */
 #ifndef VERIFY_NUMBER_H
 #define VERIFY_NUMBER_H
@@ -18,24 +18,26 @@ typedef enum element_type {
     /* clang-format on */
 } element_type;
 
-/* ELEMENT_NONE for a name that is none of "u8" "i8" ... "f64". */
+/* Returns ELEMENT_NONE for a name other than "u8" "i8" ... "f64". */
 element_type element_parse(const char *name);
 const char *element_name(element_type type);
 size_t element_bytes(element_type type);
 bool element_is_float(element_type type);
-bool element_is_signed(element_type type); /* an integer below 0 is one of its values */
+bool element_is_signed(element_type type); /* is a signed integer type */
 
-/* The bits of element `index` of an array at `base`, zero-extended. */
+/* Returns the bits of element `index` of an array at `base`, zero-extended. */
 uint64_t element_bits(element_type type, const void *base, uint64_t index);
 void element_set_bits(element_type type, void *base, uint64_t index, uint64_t bits);
 
-/* The value that bits stand for; 64-bit integers beyond 2^53 are rounded. */
+/* Returns the value of the bits; 64-bit integers beyond 2^53 are rounded. */
 double number_decode(element_type type, uint64_t bits);
 
-/* The bits nearest to a value: floats to nearest even, overflowing to infinity; integers to nearest, clamped, NaN to 0. */
+/* Returns the bits nearest to a value: floats round to nearest even and overflow to infinity; integers round to
+ * nearest and are clamped; a NaN becomes 0. */
 uint64_t number_encode(element_type type, double value);
 
-/* The neighbouring bits: `steps` representable floats up or down, through zero; stops at infinity. Integers likewise. */
+/* Returns the bits of the number `steps` representable floats up or down, through zero; stops at infinity. Same
+ * for integers. */
 uint64_t number_step(element_type type, uint64_t bits, int steps);
 
 /* Compares two integers of a type, as int64_t if it is signed. */
@@ -45,11 +47,11 @@ bool number_is_less(element_type type, uint64_t left, uint64_t right);
 double number_largest(element_type type);
 double number_smallest(element_type type);
 
-/* A sum before it is rounded, or the infinity that it becomes: where it is half an ulp beyond the largest number, by
- * `bound` or more. */
+/* Returns a sum before rounding, or the infinity that it becomes if it exceeds the largest number by at least half
+ * an ulp plus `bound`. */
 double number_or_infinity(element_type type, long double sum, double bound);
 
-/* Half an ulp, relative: 2^-24 f32, 2^-11 f16, 2^-8 bf16 (and 2^-53 f64); u_T of the accuracy bounds. */
+/* Returns half an ulp, relative: 2^-24 f32, 2^-11 f16, 2^-8 bf16 (and 2^-53 f64); u_T of the accuracy bounds. */
 double number_unit(element_type type);
 
 static inline double element_get(element_type type, const void *base, uint64_t index)

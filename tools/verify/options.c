@@ -11,7 +11,7 @@
 #include "../support/options.h"
 #include "verify.h"
 
-/* Every element is also kept and computed on the host. */
+/* The host stores and computes every element, too. */
 #define MOST_ELEMENTS (UINT64_C(1) << 32)
 
 enum { DEFAULT_PROBLEMS = 400, FULL_PROBLEMS = 5000 };
@@ -24,73 +24,57 @@ void options_print_help(void)
     printf(
         "usage: kiln-verify [OPTION]...\n"
         "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times] [--force]\n"
-        "Runs every kernel of a bundle at the sizes around its edges, on hard inputs, and compares "
-        "what comes out\n"
-        "with a float64 reference.\n"
+        "Runs every kernel of a bundle at sizes around its edges, on difficult inputs, and compares the results with a\n"
+        "float64 reference.\n"
         "\n"
         "  --list              print the variants and which have a reference; run nothing\n"
         "  --filter TEXT       variants with TEXT in the id, or only the one with that id; * stands for any text\n"
-        "  --own-images        only variants with an image for this very target\n"
-        "  --part I/N          of those only part I of N, from 1 on: a variant is in one part, and all cost about "
-        "as much\n"
+        "  --own-images        only variants with an image for exactly this target\n"
+        "  --part I/N          only part I of N, from 1 on: each variant is in one part, and all parts cost about the same\n"
         "  --driver PATH       this driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            seed of the random inputs (default: 1)\n"
-        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144), "
-        "except "
-        "the smallest\n"
+        "  --max-elements N    skip problems with more elements in all buffers together (default: 262144), except the smallest\n"
         "                      with a whole tile\n"
-        "  --inputs N          N kinds of input at each size, and the next kinds at the next size "
-        "(default: %s)\n"
-        "  --input NAME        only this one, as reports name it, at every size\n"
-        "  --big N             one more problem of about N elements, whatever --max-elements says\n"
-        "  --size NAME=N       only sizes at which this argument is N; several hold together. If no tried size has N:\n"
-        "                      the smallest tried sizes, with this argument set to N\n"
+        "  --inputs N          N kinds of input at each size, and the next kinds at the next size (default: %s)\n"
+        "  --input NAME        only this kind of input, named as in reports, at every size\n"
+        "  --big N             one more problem of about N elements, regardless of --max-elements\n"
+        "  --size NAME=N       only sizes at which this argument is N; may be combined. If no tried size has N: the smallest\n"
+        "                      tried sizes, with this argument set to N\n"
         "  --full              every input at every size, and more sizes\n"
         "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
-        "  --mutate N          change a word of the kernels' PTX, N times, a different one each time, and "
-        "report changes that the\n"
-        "                      cases above do not find; --seed draws them, the inputs have seed 1\n"
+        "  --mutate N          make N different changes, each of a word of the kernels' PTX, and report changes that the cases\n"
+        "                      above do not find; --seed chooses the changes, the inputs have seed 1\n"
         "  --mutants LIST      only these mutants, by their numbers in a report: 3,17,256\n"
-        "  --mutate-least P    fail when less than P percent of them are found (default: 0)\n"
+        "  --mutate-least P    fail if less than P percent of them are found (default: 0)\n"
         "  --jobs N            processes that run mutants in parallel (default: one per processor)\n"
-        "  --json FILE         write the results as JSON too; - is standard output. While they run, finished "
-        "variants are in\n"
-        "                      FILE.journal\n"
-        "  --junit FILE        write the results as JUnit XML too, for CI servers; - is standard output\n"
+        "  --json FILE         also write the results as JSON; - is standard output. During the run, FILE.journal has the\n"
+        "                      finished variants\n"
+        "  --junit FILE        also write the results as JUnit XML, for CI servers; - is standard output\n"
         "  --force             replace files of other programs at FILE\n"
-        "  --no-times          without times: two runs write the same bytes\n"
-        "  --resume            go on with FILE.journal: variants in it do not run again\n"
-        "  --overlap           on sm_90 and newer, launch a kernel that itself waits for the preceding launch after "
-        "one that\n"
-        "                      writes its inputs late; the emulated driver always does so\n"
-        "  --queue             read variant ids from standard input, one per line, run each at once, and write a "
-        "line of\n"
-        "                      JSON for each to standard output; the first line has the facts of the "
-        "run\n"
+        "  --no-times          omit times: two runs write the same bytes\n"
+        "  --resume            continue from FILE.journal: variants in it do not run again\n"
+        "  --overlap           on sm_90 and newer, if a kernel itself waits for the preceding launch, precede it by a launch\n"
+        "                      that writes its inputs late; the emulated driver always does so\n"
+        "  --queue             read variant ids from standard input, one per line, run each immediately, and write a line of\n"
+        "                      JSON for each to standard output; the first line has the facts of the run\n"
         "  --launch-lock FILE  lock FILE while a kernel runs, so that processes sharing a device run one at a time\n"
-        "  --launch-seconds N  end the process when a launch has not ended after N seconds\n"
+        "  --launch-seconds N  end the process if a launch has not ended after N seconds\n"
         "  --help              print this\n"
         "\n"
         "merge joins the results of parts: it prints their table, and writes them to FILE.\n"
         "\n"
-        "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or "
-        "misaligned\n"
-        "pointers, each of which the function has to refuse, with nothing launched.\n"
+        "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or misaligned pointers,\n"
+        "each of which the function must refuse without launching anything.\n"
         "\n"
-        "found: a wrong element, a report of the emulated driver, a launch that does not end. A change that "
-        "does not\n"
-        "load is drawn again. ptxas, where it is on the PATH, sets aside what is the same machine code.\n"
+        "found: a wrong element, a report of the emulated driver, or a launch that does not end. A change that does not load\n"
+        "is replaced by another. If ptxas is on the PATH, changes that give the same machine code do not count.\n"
         "\n"
-        "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
-        "that runs none of the variants (1 instead if --driver or --device asked for it);\n"
-        "4 the context is lost (--queue: start another process for the other ids), 5 a launch has "
-        "not ended\n"
-        "after --launch-seconds. With --mutate "
-        "a change that\n"
-        "is not found is no failure, except with --mutate-least; a kernel that is wrong without a change, and a change "
-        "that ends the\n"
-        "process that runs it, are.\n",
+        "Exit status: 0 all correct, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one that runs none of the\n"
+        "variants (1 instead if --driver or --device asked for it); 4 the context is lost (--queue: start another process for\n"
+        "the other ids), 5 a launch has not ended after --launch-seconds. With --mutate, a change that is not found is\n"
+        "a failure only with --mutate-least. A kernel that is wrong unchanged is a failure, and so is a change that ends\n"
+        "its process.\n",
         inputs);
 }
 
@@ -182,7 +166,7 @@ static bool complain(const char *what)
     return false;
 }
 
-/* What options ask of each other. */
+/* Checks combinations of options. */
 static bool check_together(const options *o)
 {
     if (o->only && !is_number_list(o->only)) {
@@ -228,7 +212,7 @@ bool options_read(options *o, int argc, char **argv)
     return true;
 }
 
-/* As a shell reads it. */
+/* Quotes text for a shell. */
 static void write_word(FILE *out, const char *text)
 {
     if (*text && !text[strcspn(text, " \t\n'\"\\")]) {

@@ -15,7 +15,7 @@ typedef struct options {
     const char *filter; /* null: every variant */
     const char *json;   /* null: none */
     const char *junit;  /* null: none */
-    const char *data;   /* null: none; once it is read its hash */
+    const char *data;   /* null: none; its hash after it is read */
     part_share part;
     uint64_t device;
     uint64_t mutants;        /* 0: none */
@@ -25,7 +25,7 @@ typedef struct options {
     const char *launch_lock; /* null: none */
     uint64_t launch_seconds; /* 0: no limit */
     bool is_listing, is_queue, overlaps, wants_help, wants_own_images, wants_no_times, resumes, replaces_all;
-    uint64_t given; /* a bit per row of the table of options: it was on the command line */
+    uint64_t given; /* a bit for each row of the table of options: given on the command line */
     run_options run;
 } options;
 
@@ -33,7 +33,7 @@ typedef struct options {
 bool options_read(options *o, int argc, char **argv);
 void options_print_help(void);
 
-/* Those that were given and that results depend on, except the seed and the part, in the order of --help. */
+/* Lists the options that were given and that affect results, except the seed and the part, in the order of --help. */
 char *options_describe(const options *o, pool *memory);
 
 #endif

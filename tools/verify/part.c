@@ -1,4 +1,4 @@
-/* The parts of a run that is spread over several. */
+/* Divides a run into parts. */
 #include "part.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static size_t find_least(const uint64_t *loads, size_t count)
 void part_choose(part_share share, const uint64_t *weights, size_t count, bool *in_part)
 {
     pool memory = {NULL};
-    const size_t parts = share.of < count ? (size_t)share.of : count; /* the others stay empty */
+    const size_t parts = share.of < count ? (size_t)share.of : count; /* further parts stay empty */
     uint64_t *loads = pool_allocate(&memory, (parts + 1) * sizeof *loads);
     weighed *list = pool_allocate(&memory, (count + 1) * sizeof *list);
     for (size_t i = 0; i < count; i++)

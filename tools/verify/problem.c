@@ -1,4 +1,4 @@
-/* One launch of one variant as the host sees it. */
+/* A launch of a variant, seen from the host. */
 #include "problem.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ static bool find_device_fact(const kiln_device *device, const char *name, size_t
     return false;
 }
 
-/* A parameter's value: a number when it is spelled like one, a truth value, or else a word. */
+/* Reads a parameter's value: a number if it is spelled like one, a truth value, or a word. */
 static void read_value(const char *text, formula_value *value)
 {
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
@@ -104,7 +104,7 @@ static bool look_up(const void *context, const char *name, size_t length, formul
     for (size_t i = 0; i < p->arg_count; i++) {
         if (is_name(p->args[i].about->name, name, length)) {
             const argument *a = &p->args[i];
-            value->number = a->integer; /* a pointer's is its address, by which rules ask for alignment */
+            value->number = a->integer; /* for a pointer the address, which rules test for alignment */
             value->is_float = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
             value->real = a->real;
             value->is_null = a->is_null;
@@ -146,7 +146,7 @@ static bool measure_buffer(const problem *p, argument *a, char *error, size_t er
     return true;
 }
 
-/* PROBLEM_LEGAL as far as the rules go. */
+/* Returns PROBLEM_LEGAL if no rule is broken. */
 static problem_status try_rules(const problem *p, const manifest_rule **broken, char *error,
                                 size_t error_bytes)
 {
@@ -182,7 +182,7 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
     return holds ? PROBLEM_EMPTY : PROBLEM_LEGAL;
 }
 
-/* A signed argument may be negative. */
+/* Returns whether the type can hold the value; a signed argument may be negative. */
 static bool fits_type(const argument *a)
 {
     const element_type type = a->about->type;
@@ -224,7 +224,8 @@ bool problem_has_alignment_rule(const problem *p, const argument *a)
     return false;
 }
 
-/* One pointer after another, those before it as badly aligned as they may be: so all of them together keep the rules. */
+/* Lowers one pointer's alignment after another, each with the earlier ones at their minimum, so that all minima
+ * together satisfy the rules. */
 void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS])
 {
     problem_forget_addresses(p);
@@ -318,7 +319,7 @@ void problem_describe(const problem *p, char *text, size_t bytes)
                                a->is_null ? "null" : "given");
         else if (!manifest_is_pointer(a->about))
             written = snprintf(text + used, bytes - used, "%s%s=%.9g", gap, a->about->name, a->real);
-        if (used + (size_t)written >= bytes) { /* names are long: whole sizes only */
+        if (used + (size_t)written >= bytes) { /* names are long, so a size is written whole or not at all */
             text[used] = '\0';
             return;
         }

@@ -1,4 +1,4 @@
-/* How far a run is, and how long it still takes. */
+/* Shows a run's progress and the remaining time. */
 #define _POSIX_C_SOURCE 200809L /* isatty, clock_gettime */
 #include "progress.h"
 

@@ -1,4 +1,4 @@
-/* How far a run is, and how long it still takes: on a terminal always, elsewhere a line each minute. On stderr. */
+/* Shows a run's progress and the remaining time on stderr: always on a terminal, otherwise a line each minute. */
 #ifndef VERIFY_PROGRESS_H
 #define VERIFY_PROGRESS_H
 
@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 typedef struct progress {
-    size_t variants, done;       /* earlier runs' included */
-    uint64_t weight, weight_run; /* of those that this run has to run, and of those that it has run */
+    size_t variants, done;       /* earlier runs included */
+    uint64_t weight, weight_run; /* of the variants that this run executes, and of those finished */
     double started, told;        /* in seconds */
 } progress;
 
 void progress_begin(const progress *p);
-void progress_case(const char *variant, uint64_t cases); /* one begins */
-void progress_variant(uint64_t weight);                  /* one has run */
-void progress_clear(void);                               /* off the terminal: something else is printed */
+void progress_case(const char *variant, uint64_t cases); /* a case begins */
+void progress_variant(uint64_t weight);                  /* a variant has finished */
+void progress_clear(void);                               /* on a terminal, before other output */
 
-/* "37 of 86 variants, about 4 min left", this many seconds after the beginning. */
+/* Writes "37 of 86 variants, about 4 min left", given the seconds since the start. */
 void progress_describe(const progress *p, double seconds, char *text, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Counter-based random numbers: a pure function of seed, stream and index, so that any element of any input can be made
- * again alone, on any machine. */
+/* Counter-based random numbers: a pure function of seed, stream and index, so any single element of any input can
+ * be recomputed on any machine. */
 #ifndef VERIFY_RANDOM_H
 #define VERIFY_RANDOM_H
 
@@ -9,7 +9,7 @@
 
 typedef kiln_random random_stream;
 
-/* Streams of different names are independent. */
+/* Opens a stream; streams with different names are independent. */
 random_stream random_open(uint64_t seed, const char *name);
 random_stream random_fork(random_stream s, uint64_t number);
 

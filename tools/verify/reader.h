@@ -1,4 +1,4 @@
-/* Reads JSON: members of objects by name. The first mistake ends the reading: programs write what is read here. */
+/* Reads JSON: members of objects by name. Stops at the first mistake, since programs write these files. */
 #ifndef VERIFY_READER_H
 #define VERIFY_READER_H
 
@@ -14,24 +14,24 @@
 typedef struct fy_node fy_node;
 
 typedef struct reader {
-    pool *memory;      /* of the texts that are read */
+    pool *memory;      /* holds the texts that are read */
     const char *what;  /* for messages: "manifest", a file's name */
-    const char *where; /* which part of it is being read; empty: none */
-    size_t line;       /* of the file, which is the whole text; 0: the text is the whole file */
+    const char *where; /* the part being read; empty: none */
+    size_t line;       /* of the file, if the text is one line of it; 0: the text is the whole file */
     char *error;
     size_t error_bytes;
     jmp_buf failed;
     struct fy_document *document;
 } reader;
 
-/* False after a message, with its place: the text is no JSON. Else reader_close comes after. A mistake that is found later
- * jumps to `failed`, which the caller sets. */
+/* False after a message with its place, if the text is not JSON. Otherwise call reader_close at the end. A mistake
+ * found later jumps to `failed`, which the caller sets. */
 bool reader_open(reader *r, const char *text, size_t length);
 void reader_close(reader *r);
 
 _Noreturn void reader_refuse(reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Null when it is not there, or null. */
+/* Returns null if the member is missing or null. */
 fy_node *reader_find_member(reader *r, fy_node *object, const char *name);
 const char *reader_find_text(reader *r, fy_node *object, const char *name);
 
@@ -41,7 +41,7 @@ const char *reader_get_text_member(reader *r, fy_node *object, const char *name)
 uint64_t reader_parse_number(reader *r, const char *text, const char *name, int base);
 uint64_t reader_get_number_member(reader *r, fy_node *object, const char *name);
 
-/* Members of an array. */
+/* Returns the number of an array's members. */
 size_t reader_get_count(reader *r, fy_node *array, const char *name);
 
 #endif

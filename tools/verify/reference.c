@@ -1,4 +1,4 @@
-/* What kiln/reference.h offers to references, and how these are called. */
+/* Implements kiln/reference.h and calls references. */
 #include "reference.h"
 
 #include <math.h>
@@ -350,7 +350,7 @@ void kiln_set_size(kiln_size_plan *plan, const char *name, uint64_t value)
     a->integer = value;
 }
 
-/* The scalars stay as the caller has set them. */
+/* Notes the scalars. They keep the values that the caller set. */
 static void add(size_plan *plan, bool are_default)
 {
     uint64_t kept[MAX_ARGS];
@@ -381,7 +381,7 @@ const kiln_problem *kiln_get_problem(const kiln_size_plan *plan)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* Nothing of it is kept: its functions may come from elsewhere. */
+/* Clears the call's state; a reference may be user code, so nothing is carried over. */
 static void begin_call(reference_call *call)
 {
     call->problem->call = call;
@@ -405,7 +405,7 @@ bool reference_make(const family_row *row, problem *p, const input_pattern *patt
     return true;
 }
 
-/* Kiln's own families write expectations without the functions above, and may leave an output out. */
+/* Calls expect. Kiln's own families write expectations directly, and may leave an output out. */
 bool reference_expect(const family_row *row, problem *p, const input_pattern *pattern,
                       char mistake[MISTAKE_BYTES])
 {

@@ -1,4 +1,4 @@
-/* References: those that are compiled into the program with KILN_REFERENCE, and calls of a reference's functions. */
+/* References: the registered ones (KILN_REFERENCE), and calls of their functions. */
 #ifndef VERIFY_REFERENCE_H
 #define VERIFY_REFERENCE_H
 
@@ -6,11 +6,11 @@
 
 #include "families/families.h"
 
-/* A call of one of a reference's functions. A mistake that one of kiln/reference.h's finds leaves it. */
+/* A call of a function of a reference. If a function of kiln/reference.h detects a mistake, it leaves the call. */
 typedef struct reference_call reference_call;
 
-/* Fills the inputs, states what comes out, notes the sizes. False after a mistake of the reference, which `mistake` then
- * tells with its place. A null row is a kernel without a reference. */
+/* Fill the inputs, state the expected outputs, note the sizes. False after a mistake of the reference; `mistake`
+ * describes it with its place. A null row is a kernel without a reference. */
 enum { MISTAKE_BYTES = 512 };
 bool reference_make(const family_row *row, problem *p, const input_pattern *pattern, random_stream s,
                     char mistake[MISTAKE_BYTES]);

@@ -1,4 +1,4 @@
-/* What a launcher must refuse: the right status, and no launch. */
+/* Checks that a launcher rejects bad calls: with the right status, and without a launch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,7 @@ typedef struct trial {
     size_t detail_bytes;
 } trial;
 
-/* Addresses with every alignment, for the pointers that the problem gives. Nothing is launched, so they are
- * never accessed. */
+/* Sets the problem's pointers to addresses with every alignment. Nothing is launched, so they are never accessed. */
 static void set_addresses(const trial *t, CUdeviceptr addresses[MAX_ARGS])
 {
     for (size_t i = 0; i < MAX_ARGS; i++)
@@ -50,14 +49,14 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
     expect_either(t, addresses, expected, expected, what);
 }
 
-/* That null is then taken the runs of such sizes show. */
+/* Returns whether null is allowed; runs of such sizes show that it works. */
 static bool may_be_null(const argument *a)
 {
     return a->about->direction == DIRECTION_OPTIONAL_IN || a->about->direction == DIRECTION_OPTIONAL_OUT ||
            a->bytes == 0;
 }
 
-/* The rule that the i-th argument breaks at an address; null: none. */
+/* Returns the rule that the i-th argument's address breaks; null: none. */
 static const manifest_rule *broken_at(trial *t, size_t i, CUdeviceptr address)
 {
     const manifest_rule *broken = NULL;
@@ -90,14 +89,14 @@ static void try_pointers(trial *t)
             set_addresses(t, addresses);
             addresses[i] += by;
             snprintf(what, sizeof what, "%s misaligned by %llu", a->name, (unsigned long long)by);
-            const bool breaks = broken_at(t, i, addresses[i]) != NULL; /* a rule may be looked at first */
+            const bool breaks = broken_at(t, i, addresses[i]) != NULL; /* a rule may be checked first */
             expect_either(t, addresses, KILN_ERROR_MISALIGNED,
                           breaks ? KILN_ERROR_BAD_ARGUMENT : KILN_ERROR_MISALIGNED, what);
         }
     }
 }
 
-/* With nothing to do a launcher may succeed before it looks at every rule. */
+/* Returns whether the problem is empty: then a launcher may succeed before it checks every rule. */
 static bool is_empty(const problem *p)
 {
     char error[256];
@@ -105,7 +104,7 @@ static bool is_empty(const problem *p)
     return p->variant->empty && problem_evaluate(p, p->variant->empty, &empty, error, sizeof error) && empty;
 }
 
-/* The bit of the largest power of two that a size can be. */
+/* Returns the highest bit of a size's type. */
 static unsigned top_bit(const argument *a)
 {
     const element_type type = a->about->struct_type;
@@ -114,7 +113,7 @@ static unsigned top_bit(const argument *a)
     return 8 * (unsigned)element_bytes(type) - 1 - is_signed;
 }
 
-/* The i-th value to try for a size: all small ones, then those around the powers of two. False: no more. */
+/* Returns the i-th value to try for a size: all small values, then those around powers of two. False: no more. */
 static bool candidate(const argument *a, uint64_t i, uint64_t *value)
 {
     enum { SMALL = 300 };
@@ -126,7 +125,7 @@ static bool candidate(const argument *a, uint64_t i, uint64_t *value)
     return power < top_bit(a);
 }
 
-/* Addresses of the i-th argument that its declaration allows, and a rule does not at these sizes. Returns how many. */
+/* Tries addresses that the i-th argument's declaration allows and a rule forbids at these sizes. Returns how many. */
 static int try_addresses(trial *t, size_t i)
 {
     const manifest_arg *a = t->problem->args[i].about;
@@ -147,8 +146,8 @@ static int try_addresses(trial *t, size_t i)
     return tried;
 }
 
-/* Tries addresses of each pointer in rules that break one, at the first size where some do: "aligned(x, 16) ||
- * n < 100". */
+/* Tries addresses that break a rule for each pointer in rules, at the first size where a rule can be broken:
+ * "aligned(x, 16) || n < 100". */
 static void try_aligned_rules(trial *t)
 {
     problem *p = t->problem;
@@ -171,7 +170,7 @@ static void try_aligned_rules(trial *t)
     }
 }
 
-/* Values of each size in turn, as long as they break a rule. */
+/* Tries values of each size in turn that break a rule. */
 static void try_rules(trial *t)
 {
     enum { MOST_PER_SIZE = 60 };
@@ -195,7 +194,7 @@ static void try_rules(trial *t)
     }
 }
 
-/* Floats that no rule may take for sizes: those that break one, and what the kernel's type has no room for. */
+/* Tries floats that break a rule, and floats that the kernel's type cannot represent. */
 static void try_floats(trial *t)
 {
     static const double values[] = {NAN, -NAN, -1, INFINITY, -INFINITY, 0x1p1000, -0x1p1000};
@@ -223,7 +222,7 @@ static void try_floats(trial *t)
     }
 }
 
-/* The first size, by doubling, whose grid is larger than any launch may have. */
+/* Tries the first size, by doubling, whose grid is larger than a launch may have. */
 static void try_grid(trial *t)
 {
     static const uint64_t most[3] = {0x7fffffff, 0xffff, 0xffff};

@@ -1,4 +1,4 @@
-/* What kiln-verify prints: a table for people. */
+/* Prints kiln-verify's table for people. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "uncompared.h"
 #include "verify.h"
 
-/* Where the table goes: standard output, unless results go there. */
+/* The table's stream: standard output, unless results go there. */
 static FILE *people;
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ void report_run(const run_results *all, size_t chosen, const options *o)
     if (chosen == 0)
         fprintf(people, "no image is for %s itself\n", all->facts[FACT_DEVICE]);
     print_head();
-    fflush(people); /* a reference that dies takes nothing of it along */
+    fflush(people); /* a reference that crashes loses none of it */
 }
 
 static void write_worst(char *text, size_t bytes, uint64_t elements, bool has_bounds, double ratio)
@@ -149,7 +149,7 @@ static void print_tried(const tried *t, const char *before)
         fprintf(people, " of %" PRIu64, t->limit);
 }
 
-/* Prints each argument's range and the rules' limit beyond it, and the pairs of values that did not run together. */
+/* Prints each argument's range, the rules' limit beyond it, and the pairs of values that did not run together. */
 static void report_tried(const run_results *all, const char *family)
 {
     enum { IN_LINE = 5 };
@@ -198,7 +198,7 @@ static void report_families(const run_results *all)
     }
 }
 
-/* Families. Returns how many of them are not excused. */
+/* Reports families that were not compared. Returns how many of them are not excused. */
 static size_t report_uncompared(const run_results *all)
 {
     const char *title = "\nrun under all checks, and not compared:\n", *family;
@@ -247,7 +247,7 @@ static void report_not_run(const target_list *n)
             strtoul(n->names[0] + strlen("sm_"), NULL, 10), n->names[0]);
 }
 
-/* Whether the numbers that the shape names lie in the ranges of the variant's sizes that were right. */
+/* Returns whether the shape's numbers lie in the ranges of the variant's sizes that passed. */
 static bool is_in_ranges(const manifest_shape *s, const manifest_variant *v, const run_result *r)
 {
     for (size_t i = 0; i < v->arg_count && r->sizes; i++)
@@ -265,7 +265,7 @@ typedef struct shape_tally {
     size_t within, all;
 } shape_tally;
 
-/* Shapes of the configuration that some variant is for, of one family or, for null, of all. */
+/* Counts the configuration's shapes that apply to some variant, of one family or, if null, of all. */
 static shape_tally tally_shapes(const run_results *all, const char *family)
 {
     shape_tally t = {0, 0};
@@ -283,7 +283,7 @@ static shape_tally tally_shapes(const run_results *all, const char *family)
     return t;
 }
 
-/* How far what ran is from what was configured; by family where a shape is outside. */
+/* Compares the sizes that ran with the configured shapes; by family if a shape is outside. */
 static void report_shapes(const run_results *all)
 {
     const shape_tally t = tally_shapes(all, NULL);

@@ -1,16 +1,18 @@
-/* What kiln-verify prints: a table for people. */
+/* Prints kiln-verify's table for people. */
 #ifndef VERIFY_REPORT_H
 #define VERIFY_REPORT_H
 
 #include "results.h"
 
-/* `json` and `junit` are where results will be written, or null: where one is standard output, the table goes to stderr. */
+/* Prints the heading. `json` and `junit` are the paths of the results, or null: if one is standard output, the
+ * table goes to stderr. */
 void report_begin(const run_results *all, size_t bundle_variants, const char *json, const char *junit);
 
-/* After it, if the bundle that ships has cubins alone: how many, and which ptxas made them. */
+/* Prints, after report_begin, how many cubins the shipped bundle has and which ptxas made them, if it has only
+ * cubins. */
 void report_shipped(const manifest *cubins);
 
-/* Prints a run's heading: the variants of its part, and those of an earlier run. */
+/* Prints a run's heading: the variants of its part, and those finished by an earlier run. */
 void report_run(const run_results *all, size_t chosen, const options *o);
 
 /* Prints the mistakes of a merged run. */
@@ -18,7 +20,7 @@ void report_merged(const run_results *all, size_t parts);
 
 void report_variant(const manifest_variant *v, const run_result *r);
 
-/* A line per family, one of all, and the targets that this device did not run; returns the exit status. */
+/* Prints a line per family, a total, and the targets that this device did not run. Returns the exit status. */
 int report_end(const run_results *all);
 
 #endif

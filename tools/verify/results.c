@@ -1,4 +1,4 @@
-/* What a run found, and its form as JSON. */
+/* A run's results, written as JSON and read again. */
 #include "results.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ const char *const run_verdicts[] = {[RUN_OK] = "ok",
 
 static const struct fact_row {
     const char *name;
-    bool is_text; /* not a number or a bool */
+    bool is_text; /* otherwise a number or a bool */
 } fact_rows[RUN_FACTS] = {
     [FACT_BUNDLE] = {"bundle", true},
     [FACT_GENERATOR] = {"generator", true},
@@ -92,8 +92,8 @@ static void add_target(target_list *list, const char *name)
     list->count++;
 }
 
-/* The targets of images that an emulated device does not load, as it takes others of the same kernels. A cubin is none of
- * its images. On a GPU there are none: the targets of other GPUs cannot be run there. */
+/* Notes the targets whose images an emulated device does not load, since it takes others of the same kernels;
+ * cubins do not count. On a GPU there are none: it cannot run the targets of other GPUs. */
 static void note_targets(run_results *all, const device *d)
 {
     for (size_t i = 0; d->is_emulated && i < all->count; i++) {
@@ -340,7 +340,7 @@ static void write_not_run(FILE *out, const target_list *targets)
     fputc(']', out);
 }
 
-/* Last, so that what stands before it is the same in every run. */
+/* Writes times last, so that everything before them is the same in every run. */
 static void write_times(FILE *out, const run_results *all)
 {
     fputs(",\n  \"times\": {", out);
@@ -492,7 +492,7 @@ static void read_targets(reader *r, fy_node *list, run_results *all)
     }
 }
 
-/* Null: without times. */
+/* Reads times; null: there are none. */
 static void read_times(reader *r, fy_node *times, run_results *all)
 {
     void *iterator = NULL;
@@ -517,7 +517,7 @@ static void read_whole(reader *r, fy_node *root, run_results *all, results_text 
     read_times(r, reader_find_member(r, root, "times"), all);
 }
 
-/* The facts, or a result. */
+/* Reads a line of a journal: the facts, or a result. */
 static void read_line(reader *r, fy_node *root, run_results *all, results_text *from)
 {
     if (from->part)

@@ -1,11 +1,11 @@
-/* What a run found, and its form as JSON: written, and read again, so that parts of a run become one. */
+/* A run's results, written as JSON and read again, so that the results of parts can be merged. */
 #ifndef VERIFY_RESULTS_H
 #define VERIFY_RESULTS_H
 
 #include "../support/files.h"
 #include "options.h"
 
-/* What results of one run have in common; its parts, all but the last two. */
+/* Facts about a run. All but the last two are equal in all its parts. */
 typedef enum run_fact {
     FACT_BUNDLE,
     FACT_GENERATOR,
@@ -21,7 +21,7 @@ typedef enum run_fact {
     FACT_SEED,
     FACT_INPUTS,
     FACT_OPTIONS,
-    FACT_VARIANTS, /* of the run, in all parts */
+    FACT_VARIANTS, /* of the whole run, in all parts */
     FACT_PART,
     FACT_PART_VARIANTS,
     RUN_FACTS
@@ -42,18 +42,18 @@ typedef struct run_results {
     const manifest_variant **variants; /* by id, ascending */
     run_result *results;               /* of each */
     size_t count;
-    bool lacks_times;    /* no seconds are known, or wanted */
+    bool lacks_times;    /* the seconds are unknown or not wanted */
     target_list not_run; /* targets whose images an emulated device did not run */
 } run_results;
 
-/* Results of these variants, which have not run yet; the facts that a bundle's program knows without a device are set. */
+/* Opens results of these variants, none of which has run, and sets the facts that are known without a device. */
 void results_open(run_results *all, pool *memory, const manifest *m, const manifest_variant *const *variants,
                   size_t count);
 
-/* The other facts, of a run with this many variants in all parts, and the targets. */
+/* Sets the other facts, for a run with this many variants in all parts, and the targets. */
 void results_describe(run_results *all, const device *d, const options *o, size_t chosen);
 
-/* Its name in the results: "manifest_xxh3_128". */
+/* Returns the fact's name in the results: "manifest_xxh3_128". */
 const char *results_fact_name(run_fact fact);
 
 /* Leaves out the variants that have not run. */
@@ -67,23 +67,23 @@ bool results_write(const run_results *all, const char *path);
 void results_write_facts(FILE *out, const run_results *all);
 void results_write_line(FILE *out, const manifest_variant *v, const run_result *r);
 
-/* A text that results_write made, or a journal's. */
+/* A text written by results_write, or a journal. */
 typedef struct results_text {
     const char *path; /* for messages */
     const char *text;
     size_t length;
     bool is_journal;
-    const char *whose; /* the facts are that are there before: "this run's" */
-    const char *part;  /* from here on set by results_read */
+    const char *whose; /* whose facts are already there: "this run's" */
+    const char *part;  /* results_read sets this and the following */
     uint64_t stated;   /* variants that the part had when it was written */
-    size_t found;      /* variants that are there */
+    size_t found;      /* variants in the text */
 } results_text;
 
-/* Adds its results. Facts that are there, of which those of the part may be none, have to be the same; the others are taken from it.
- * False, and a message with a place. */
+/* Adds the text's results. Facts that `all` already has must be equal, except that the part's may be missing; the
+ * text sets the others. False, with a message and a place. */
 bool results_read(run_results *all, results_text *from, char *error, size_t error_bytes);
 
-/* Where the result of this variant stands; null: it is none of the run. */
+/* Returns the place of this variant's result; null: it is not part of the run. */
 run_result *results_slot(const run_results *all, const char *id);
 
 /* ---- by family --------------------------------------------------------------------------------------------------- */
@@ -93,17 +93,17 @@ typedef struct family_tally {
     uint64_t elements;
     bool has_bounds;
     double worst_ratio;
-    const char *worst;         /* the id of the variant that it is of, or the family's name: all is exact */
-    const run_result *largest; /* with the largest size; null: none ran */
+    const char *worst;         /* the variant with it, or the family's name if all results are exact */
+    const run_result *largest; /* the result with the largest size; null: none ran */
 } family_tally;
 
 family_tally results_tally(const run_results *all, const char *family);
 
-/* No variant before the i-th is of its family. */
+/* Returns whether the i-th variant is the first of its family. */
 bool results_is_new_family(const run_results *all, size_t i);
 
-/* The families that ran without being compared: the next from the *i-th variant on, whose place is left in *i; null: no
- * more. */
+/* Returns the next family, from the *i-th variant on, that ran without being compared, and sets *i to its variant;
+ * null: no more. */
 const char *results_next_uncompared(const run_results *all, size_t *i);
 
 extern const char *const run_verdicts[];

@@ -1,4 +1,4 @@
-/* Verifies one variant: all sizes, all inputs, and what must be refused. */
+/* Verifies one variant: all sizes, all inputs, and calls that must be refused. */
 #include "run.h"
 
 #include <dlfcn.h>
@@ -13,8 +13,8 @@
 #include "reference.h"
 #include "shipped.h"
 
-/* In elements. A brief size above MOST_BRIEF takes one kind of input; sizes above LARGE_ELEMENTS take fewer kinds; sizes up to
- * SMALL_ELEMENTS, which is large enough for dispatch to pick tensor cores, also try other ways to call. */
+/* In elements. A brief size above MOST_BRIEF takes one kind of input. Sizes above LARGE_ELEMENTS take fewer kinds.
+ * Sizes up to SMALL_ELEMENTS also try other ways to call; this is large enough for dispatch to pick tensor cores. */
 enum {
     MOST_BRIEF = 4096,
     LARGE_ELEMENTS = 16384,
@@ -23,11 +23,12 @@ enum {
     OTHER_POISON = 0x5A
 };
 
-/* What a size beyond the limit shows, often no other size does: by chance of one input alone it is not seen. */
+/* A size beyond the limit often shows mistakes that no other size shows, and a single input may miss them by
+ * chance. */
 enum { LEAST_INPUTS_BEYOND = 2 };
 
-/* In bytes and operations: what a launch costs however small it is, which makes parts of the default bundle take alike
- * long, and the most that one counts for, so that sums of them fit. */
+/* In bytes and operations. LAUNCH_COST is the fixed cost of a launch; with it, parts of the default bundle take
+ * about equally long. MOST_COST caps the cost of one launch, so that sums do not overflow. */
 enum { LAUNCH_COST = 1 << 11 };
 #define MOST_COST (UINT64_C(1) << 40)
 
@@ -41,16 +42,17 @@ typedef struct runner {
     problem problem;
     run_result *result;
     bool on_one_multiprocessor;
-    bool has_varied;         /* other ways to call were tried */
-    const char *only_input;  /* the only kind that this size takes; null: any */
-    size_t next_telling;     /* the next input for a large brief size; its elements differ */
-    size_t next_input;       /* the next input for a size that does not take all */
-    size_t share;            /* how many each size has to take so that all are taken; 0: they need not be */
-    size_t next_small_input; /* of those that are not for large sizes: a large size takes one */
-    bool is_lost;            /* the context takes no more work */
+    bool has_varied;        /* other ways to call were tried */
+    const char *only_input; /* the only kind that this size takes; null: any */
+    size_t next_telling;    /* the next input for a large brief size; its elements differ */
+    size_t next_input;      /* the next input for a size that takes only some */
+    size_t share;           /* inputs that each size takes, so that all are taken; 0: not required */
+    size_t
+        next_small_input; /* the next of the inputs not meant for large sizes: a large size takes one of them */
+    bool is_lost;         /* the context takes no more work */
     bool has_refused,
-        has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
-    uint64_t *weight;      /* not null: nothing runs, and what would is added here */
+        has_refused_whole; /* calls that break a rule were tried; also at a size where no array is empty */
+    uint64_t *weight;      /* not null: nothing runs, and the cost of what would run is added here */
 } runner;
 
 static double now(void)
@@ -124,7 +126,7 @@ static bool compare_case(runner *r, const one_case *c, const outcome *o)
     return fail_case(r, c, what);
 }
 
-/* Executes in a way that must give what `first` holds, byte by byte, or what the reference says. */
+/* Executes in a way that must give the same bytes as `first`, or what the reference expects. */
 static bool execute_again(runner *r, one_case c, const execution *e, const char *how, const outcome *first)
 {
     char message[512];
@@ -137,7 +139,8 @@ static bool execute_again(runner *r, one_case c, const execution *e, const char 
     return fine;
 }
 
-/* The kernel that the family's function picked agrees with this variant in all that the caller names. */
+/* Checks that the kernel picked by the family's function has this variant's value of every parameter that the
+ * caller names. */
 static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
 {
     const manifest_variant *v = r->problem.variant,
@@ -153,7 +156,7 @@ static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
     return true;
 }
 
-/* By the bounds of the variant that ran. */
+/* Compares by the bounds of the variant that ran. */
 static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *picked, const outcome *o)
 {
     const manifest_variant *asked = r->problem.variant,
@@ -169,7 +172,8 @@ static bool compare_picked(runner *r, const one_case *c, const kiln_kernel *pick
     return fine;
 }
 
-/* Another kernel than this may run, and round in its own way: then only the reference can judge. */
+/* Calls through dispatch, which may pick another kernel that rounds differently: then only the reference can
+ * judge. */
 static bool run_dispatch(runner *r, one_case c, const outcome *first)
 {
     const execution e = {.launch = r->dispatch, .kernel = r->kernel, .poison = POISON, .without_empty = true};
@@ -198,7 +202,8 @@ static bool has_optional(const problem *p)
     return false;
 }
 
-/* Ways to call that must not change the results, tried with the first pattern of every size that does not take long. */
+/* Tries ways to call that must not change the results, with the first pattern of each size that does not take
+ * long. */
 static bool run_variations(runner *r, const one_case *c, bool is_compared, const outcome *first)
 {
     one_case dispatched = *c;
@@ -214,7 +219,7 @@ static bool run_variations(runner *r, const one_case *c, bool is_compared, const
     return !r->dispatch || run_dispatch(r, dispatched, first);
 }
 
-/* Whether the reference knows what comes out of this input. */
+/* Returns whether the reference states the output for this input. */
 static bool has_expectation(const runner *r, const input_pattern *pattern)
 {
     return r->row && (!(pattern->flags & PATTERN_NONFINITE) || r->row->expects_nonfinite);
@@ -228,8 +233,8 @@ static bool has_empty_array(const problem *p)
     return false;
 }
 
-/* Sizes come in pairs, and inputs in their own period: neither may always meet the same order, so its sequence (Thue and Morse's)
- * has no period. */
+/* Sizes come in pairs, and inputs repeat with their own period. The Thue-Morse sequence has no period, so that no
+ * size or input always gets the same order. */
 static block_order second_order(uint64_t number)
 {
     return __builtin_popcountll(number) % 2 ? BLOCKS_REVERSE : BLOCKS_SHUFFLE;
@@ -237,8 +242,9 @@ static block_order second_order(uint64_t number)
 
 typedef enum runs { ONCE, TWICE, IN_ALL_WAYS } runs;
 
-/* A second run starts from other bytes, or none, and its thread blocks in another order where that can be asked for: so it
- * shows what was not written and what depends on chance. Arrays without elements are not there. */
+/* The second run starts from other bytes or uninitialised memory, and with thread blocks in another order if the
+ * device can choose: it shows elements that were not written, and results that depend on chance. Pointers to empty
+ * arrays are null. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, runs how_often)
 {
     char mistake[MISTAKE_BYTES];
@@ -274,7 +280,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, run
 
 /* ---- the cost of a case -------------------------------------------------------------------------------------------- */
 
-/* What the manifest says that a launch moves and computes; where it says nothing, the bytes of its buffers. */
+/* Returns the manifest's cost of a launch: bytes and operations. Without a stated cost, the bytes of its buffers. */
 static uint64_t launch_cost(const problem *p)
 {
     const manifest_variant *v = p->variant;
@@ -291,7 +297,7 @@ static uint64_t launch_cost(const problem *p)
     return sum;
 }
 
-/* In two runs, and in three other ways to call. */
+/* Adds the cost of two runs and three other ways to call. */
 static void weigh_case(runner *r, bool is_empty, runs how_often)
 {
     static const uint64_t launches_by[] = {[ONCE] = 1, [TWICE] = 2, [IN_ALL_WAYS] = 5};
@@ -302,8 +308,8 @@ static void weigh_case(runner *r, bool is_empty, runs how_often)
 
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
- * the others one in turn. */
+/* Chooses the inputs for problems of this size; an empty problem has one. Large sizes take the inputs marked for
+ * them, and one of the others in turn. */
 static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chosen[MOST_INPUTS])
 {
     const input_pattern *patterns = family_patterns(r->row);
@@ -328,7 +334,7 @@ static bool has_input(const runner *r, const char *name)
     return p->name;
 }
 
-/* The first from `at` on, and round, with an expectation; `at` if there is none. */
+/* Returns the first input from `at` on, cyclically, that has an expectation; `at` if there is none. */
 static size_t next_expected(const runner *r, const input_pattern *const *inputs, size_t count, size_t at)
 {
     for (size_t i = 0; i < count; i++) {
@@ -338,8 +344,8 @@ static size_t next_expected(const runner *r, const input_pattern *const *inputs,
     return at;
 }
 
-/* Where the inputs begin: elsewhere for each variant and each device, so that what one does not meet with an input
- * at some size another does. Steps of the golden ratio keep devices apart. */
+/* Returns the first input's number, which differs between variants and devices: an input that one misses at some
+ * size, another tries. Multiples of the golden ratio keep devices apart. */
 static size_t first_input(const runner *r)
 {
     const random_stream s = random_open(0, r->problem.variant->id);
@@ -347,7 +353,7 @@ static size_t first_input(const runner *r)
     return (size_t)((uint64_t)share * MOST_INPUTS >> 32);
 }
 
-/* Other ways to call are tried where that is cheap, and at one size in any case. */
+/* Returns whether to try other ways to call: where that is cheap, and at one size in any case. */
 static bool tries_variations(runner *r)
 {
     const bool is_small = problem_elements(&r->problem) <= SMALL_ELEMENTS || r->options->limits.is_full;
@@ -357,8 +363,8 @@ static bool tries_variations(runner *r)
     return true;
 }
 
-/* Takes the next inputs in turn. If none of them has elements that differ, so that a wrong index stays hidden, it also takes the
- * next input that has. While nothing has been compared, the first input has an expectation. */
+/* Takes the next inputs in turn. If the elements of each are all equal, which hides wrong indices, also takes the
+ * next input whose elements differ. While nothing has been compared, the first input must have an expectation. */
 static size_t take_inputs(runner *r, const input_pattern *const *inputs, size_t count, size_t wanted,
                           const input_pattern *taken[MOST_INPUTS])
 {
@@ -456,7 +462,8 @@ static void note_largest(runner *r)
     problem_describe(&r->problem, r->result->largest, sizeof r->result->largest);
 }
 
-/* At the smallest size that launches, and at the smallest at which no pointer may be null. */
+/* Tries calls that must be refused: at the smallest size that launches, and at the smallest where no pointer may
+ * be null. */
 static bool check_refusals(runner *r)
 {
     const bool is_whole = !has_empty_array(&r->problem);
@@ -472,11 +479,11 @@ static bool check_refusals(runner *r)
     return false;
 }
 
-/* What a search for sizes found. */
+/* The result of a search for sizes. */
 typedef struct sizes_found {
-    uint64_t launching;   /* those that had work */
-    bool is_over_limit;   /* one that had work had too many elements */
-    const char *obstacle; /* to the last that was not taken */
+    uint64_t launching;   /* sizes that were not empty */
+    bool is_over_limit;   /* a size that was not empty had too many elements */
+    const char *obstacle; /* why the last omitted size was omitted */
     char not_tried[512];  /* see size_plan */
 } sizes_found;
 
@@ -491,7 +498,7 @@ static size_t count_launching(const size_plan *plan)
     return launching;
 }
 
-/* With few sizes each gets more inputs. */
+/* Returns how many inputs each size takes: more if there are few sizes. */
 static size_t share_of_inputs(const runner *r, size_t launching)
 {
     size_t inputs = 0;
@@ -500,7 +507,7 @@ static size_t share_of_inputs(const runner *r, size_t launching)
     return r->options->may_add && launching ? (inputs + launching - 1) / launching : 0;
 }
 
-/* False: something was wrong. */
+/* Runs the sizes within the limits. False: a result was wrong. */
 static bool run_sizes_within(runner *r, const size_limits *limits, bool is_replacing,
                              void (*progress)(const char *, uint64_t), sizes_found *found)
 {
@@ -516,7 +523,8 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     }
     size_plan_finish(&plan);
     const size_t launching = count_launching(&plan);
-    const bool waits = launching == 0 && plan.is_over_limit; /* for a limit that lets one with work in */
+    const bool waits =
+        launching == 0 && plan.is_over_limit; /* for a higher limit that allows a size with work */
     r->share = share_of_inputs(r, launching);
     for (size_t i = 0; fine && !waits && i < plan.count; i++) {
         size_plan_use(&plan, i);
@@ -543,8 +551,8 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     return fine;
 }
 
-/* The launcher takes the number of multiprocessors from the loader, and a kernel whatever grid it gets. One input each:
- * other sizes show what depends on inputs, and on how the kernel is called. */
+/* Runs the sizes of plan_few as if on one multiprocessor. The launcher reads that number from the loader, and a
+ * kernel accepts any grid. One input each: other sizes show dependence on inputs and on how the kernel is called. */
 static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
 {
     kiln_device *facts = &r->device->loader.device;
@@ -567,8 +575,8 @@ static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
     return fine;
 }
 
-/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. A size that the
- * caller asks for is looked for further. */
+/* Doublings of the limit for kernels whose tiles exceed it: they take their smallest sizes. For a size that the
+ * user asks for, the search goes further. */
 enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
 
 static bool fail_sizes(runner *r, const sizes_found *found)
@@ -617,16 +625,16 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
                 snprintf(r->result->detail, sizeof r->result->detail, "%s", found.not_tried);
             return fine;
         }
-        if (only->count && r->result->cases) /* all of them without work */
+        if (only->count && r->result->cases) /* all sizes were empty */
             break;
         limits.max_elements *= 2;
     }
     return fine && fail_sizes(r, &found);
 }
 
-/* ---- what has to hold before a variant is run --------------------------------------------------------------------- */
+/* ---- checks before a variant runs --------------------------------------------------------------------------------- */
 
-/* Whether every argument is one that this program can make: a known type, and a shape for every pointer. */
+/* Returns whether this program can make every argument: a known type, and a shape for every pointer. */
 static bool check_arguments(const manifest_variant *v, run_result *result)
 {
     if (v->why_not_launched) {
@@ -641,7 +649,7 @@ static bool check_arguments(const manifest_variant *v, run_result *result)
     for (size_t i = 0; i < v->arg_count; i++) {
         const manifest_arg *a = &v->args[i];
         const bool is_null =
-            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* all that it can be */
+            !manifest_is_pointer(a) && strcmp(a->type_name, "address") == 0; /* its only possible value */
         if (is_null)
             continue;
         if (a->type == ELEMENT_NONE || (manifest_is_pointer(a) && a->dimension_count == 0)) {
@@ -688,8 +696,7 @@ static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, ru
 {
     const uint32_t has = d->loader.device.max_shared_bytes;
     char error[256];
-    uint64_t
-        needs; /* of sizes that are all 0, the least there is; sizes that need too much are left out later */
+    uint64_t needs; /* all sizes are 0, the minimum; sizes that need too much are left out later */
     if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) &&
         needs + p->variant->static_shared_bytes > has) {
         conclude(result, RUN_SKIPPED,
@@ -705,7 +712,7 @@ static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, ru
     return false;
 }
 
-/* Where the PTX of a variant runs, its cubin has to. */
+/* Checks that a variant's cubin runs on the device if its PTX does. */
 static bool check_shipped(const device *d, const kiln_kernel *kernel, const manifest *shipped,
                           run_result *result)
 {
@@ -723,8 +730,8 @@ static bool check_shipped(const device *d, const kiln_kernel *kernel, const mani
     return false;
 }
 
-/* Whether the kernel is the manifest's, and this program and this device can run it; if not, the result says why. A null
- * row: there is no reference. */
+/* Returns whether the kernel is the manifest's, and this program and this device can run it; if not, the result
+ * says why. A null row: there is no reference. */
 static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
                       const manifest *shipped, run_result *result)
 {
@@ -735,8 +742,8 @@ static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, co
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
 
-/* The family's function has external linkage; the program exports its symbols so that its name finds it. Its parameters
- * are the launcher's, except the struct's type. */
+/* Finds the family's function by name: it has external linkage, and the program exports its symbols. Its
+ * parameters are the launcher's, except the struct's type. */
 static kiln_launch_function find_dispatch(const char *name)
 {
     void *program = dlopen(NULL, RTLD_NOW), *symbol = program ? dlsym(program, name) : NULL;
@@ -747,7 +754,7 @@ static kiln_launch_function find_dispatch(const char *name)
     return function;
 }
 
-/* To the digits that results have: what is read from them is no other number. */
+/* Rounds to the digits that results have, so that a ratio read from them is equal. */
 static double round_ratio(double ratio)
 {
     char text[32];
@@ -792,7 +799,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     else if (may_begin(d, &r.problem, kernel, r.row, options->shipped, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
-        result->elements == 0) /* of kernels that write nothing, or expect says nothing */
+        result->elements == 0) /* the kernel writes nothing, or expect states nothing */
         conclude(result, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;

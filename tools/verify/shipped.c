@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The PTX that a device takes, hashed; "none" where it takes none. */
+/* Hashes the PTX that a device takes; "none" if it takes none. */
 static void hash_ptx(const kiln_index *index, const kiln_kernel *kernel, const kiln_device *device,
                      void *scratch, char digits[HASH_DIGITS + 1])
 {
@@ -19,7 +19,7 @@ static void hash_ptx(const kiln_index *index, const kiln_kernel *kernel, const k
         snprintf(digits, HASH_DIGITS + 1, "none");
 }
 
-/* Each cubin that some device takes. The newest driver takes all. */
+/* Checks each cubin that some device takes, with the newest driver, which takes all cubins. */
 static bool check_variant(const manifest *cubins, const manifest_variant *v, const kiln_index *index,
                           void *scratch)
 {

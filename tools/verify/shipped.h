@@ -1,4 +1,5 @@
-/* A bundle of cubins alone is verified by the PTX that they are made of: by another bundle, which this program links. */
+/* Verifies a bundle that has only cubins by the PTX that they were compiled from; the program links a second
+ * bundle with that PTX. */
 #ifndef VERIFY_SHIPPED_H
 #define VERIFY_SHIPPED_H
 
@@ -6,11 +7,11 @@
 
 #include "manifest.h"
 
-/* Whether the manifest of the cubins is of the variants of `index`, and each cubin that a device takes is made of the PTX that
- * the device takes of `index`. False after a message with variant and target. */
+/* Checks that the cubins' manifest has the variants of `index`, and that each cubin that a device takes was
+ * compiled from the PTX that the device takes from `index`. False after a message with variant and target. */
 bool shipped_check(const manifest *cubins, const kiln_index *index);
 
-/* The images that ship of a variant; false: there are none of this name. */
+/* Finds a variant's shipped images; false: there is no variant with this id. */
 bool shipped_images(const manifest *cubins, const char *id, kiln_module *images);
 
 #endif

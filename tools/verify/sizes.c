@@ -1,4 +1,4 @@
-/* Which sizes a variant is tried at. */
+/* Chooses the sizes at which a variant is tried. */
 #include "sizes.h"
 
 #include <stdio.h>
@@ -47,14 +47,14 @@ static void grow(size_plan *plan)
     plan->capacity = capacity;
 }
 
-/* A big size may come with buffers of its own size beside it. */
+/* Returns the limit. A big size may have buffers whose own size adds to it. */
 static uint64_t most_elements(const size_limits *limits)
 {
     uint64_t with_big = 2 * limits->big;
     return with_big > limits->max_elements ? with_big : limits->max_elements;
 }
 
-/* Whether the device has the shared memory that a launch asks for: another variant serves where it has not. */
+/* Returns whether the device has the shared memory that a launch needs; if not, other variants serve it. */
 static bool fits_device(problem *p)
 {
     char error[256];
@@ -91,7 +91,7 @@ uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t other
     return asked ? asked->value : otherwise;
 }
 
-/* False: some argument has another value than it is asked to have. */
+/* Returns whether every argument has its requested value, if one is requested. */
 static bool has_asked_value(const size_plan *plan)
 {
     for (size_t i = 0; i < plan->problem->arg_count; i++) {
@@ -105,7 +105,7 @@ static bool has_asked_value(const size_plan *plan)
     return true;
 }
 
-/* The first broken rule about an argument that is asked for; else `broken`. */
+/* Returns the first broken rule about an argument with a requested value; otherwise `broken`. */
 static const manifest_rule *find_broken(const size_plan *plan, const manifest_rule *broken)
 {
     const manifest_variant *v = plan->problem->variant;
@@ -122,7 +122,7 @@ static const manifest_rule *find_broken(const size_plan *plan, const manifest_ru
     return broken;
 }
 
-/* Null: none. */
+/* Returns why the current scalars cannot be noted; null: they can. */
 static const char *find_obstacle(const size_plan *plan)
 {
     char error[256];
@@ -157,7 +157,7 @@ static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
     noted->input = plan->input;
 }
 
-/* Whether the launch has more than one thread block along a dimension of the grid. */
+/* Returns whether the launch has more than one thread block along a dimension of the grid. */
 static bool has_blocks(problem *p, int dimension)
 {
     char error[256];
@@ -165,7 +165,7 @@ static bool has_blocks(problem *p, int dimension)
     return problem_evaluate(p, p->variant->grid[dimension], &blocks, error, sizeof error) && blocks > 1;
 }
 
-/* Ascending; what is more than there is room for goes. */
+/* Inserts a row in ascending order, and drops the last if there is no room. */
 static void note_rest(size_rest *rest, const uint64_t row[MAX_ARGS], uint64_t elements)
 {
     size_t at = 0;
@@ -182,10 +182,11 @@ static void note_rest(size_rest *rest, const uint64_t row[MAX_ARGS], uint64_t el
     rest->elements[at] = elements;
 }
 
-/* How far the smallest problem with a whole tile may be over the limit. */
+/* How far the smallest problem with a whole tile may exceed the limit. */
 enum { OVER_LIMIT = 10 };
 
-/* Whether a problem that nothing is against has few enough elements; notes which thread blocks it has. */
+/* Returns whether a legal problem has few enough elements; notes along which dimensions it has several thread
+ * blocks. */
 static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
 {
     char error[256];
@@ -322,7 +323,7 @@ void size_plan_finish(size_plan *plan)
 
 /* ---- edges of the launch geometry -------------------------------------------------------------------------------- */
 
-/* Blocks along one dimension of the grid when `a` is `value`; false when that cannot be said. */
+/* Sets the number of thread blocks along one dimension of the grid when `a` is `value`; false if it is unknown. */
 static bool blocks_at(problem *p, argument *a, int dimension, uint64_t value, uint64_t *blocks)
 {
     char error[256];
@@ -333,7 +334,7 @@ static bool blocks_at(problem *p, argument *a, int dimension, uint64_t value, ui
     return known;
 }
 
-/* The smallest value in (low, high] whose grid has more than `blocks` blocks; at high it has. */
+/* Returns the smallest value in (low, high] whose grid has more than `blocks` blocks; `high` must have. */
 static uint64_t first_above(problem *p, argument *a, int dimension, uint64_t blocks, uint64_t low,
                             uint64_t high)
 {
@@ -364,7 +365,7 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
                 break;
         }
         if (at_far > 1 &&
-            at_far < far / 4096) { /* the grid is capped: the first size with all of its blocks */
+            at_far < far / 4096) { /* the grid is capped: the first size that has all of its blocks */
             value = first_above(p, a, d, at_far - 1, 0, far);
             edges_add_around(list, value);
             edges_add(list, 2 * value + 1);

@@ -1,4 +1,4 @@
-/* Which kernels have a reference, which are excused from one, and what is wrong with either list. */
+/* Checks which kernels have a reference, which are excused from one, and whether both lists are correct. */
 #include "uncompared.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- the list of the build: names, separated by spaces ------------------------------------------------------------ */
 
-/* The next name of a list, moved past it; false: no more. */
+/* Takes the next name from a list; false: no more. */
 static bool next_name(const char **list, char *name, size_t bytes)
 {
     *list += strspn(*list, " ");
@@ -40,7 +40,7 @@ static bool has_family(const manifest *m, const char *name)
     return false;
 }
 
-/* "; it has nf4_quantize, saxpy" */
+/* Prints "; it has nf4_quantize, saxpy". */
 static void print_families(const manifest *m)
 {
     const char *before = "; it has ";

@@ -1,4 +1,4 @@
-/* kiln-verify, for one bundle. */
+/* The program kiln-verify for one bundle. */
 #define _POSIX_C_SOURCE 200809L /* setenv, sigaction */
 #include "verify.h"
 
@@ -28,16 +28,16 @@ typedef struct program {
     options options;
     const kiln_index *index;
     const manifest *manifest;
-    const manifest *shipped; /* of cubins alone; null: what runs is what ships */
+    const manifest *shipped; /* of the cubins that ship; null: the same images run and ship */
     pool memory;
     device device;
-    const manifest_variant **variants; /* that were asked for */
+    const manifest_variant **variants; /* requested by the command line */
     size_t variant_count;
     size_t chosen_count; /* in all parts */
     uint64_t *weights;   /* of the variants */
 } program;
 
-/* From then on its hash stands for the file. */
+/* Reads the file of --data; its hash then stands for it in the results. */
 static bool read_real_data(program *p)
 {
     size_t bytes = 0;
@@ -61,7 +61,7 @@ static bool read_real_data(program *p)
     return true;
 }
 
-/* A pattern of fnmatch that fits the ids to run. A whole id fits only itself, even if it is a prefix of others'. */
+/* Returns an fnmatch pattern for the ids to run. A whole id matches only itself, even if it is a prefix of others. */
 static const char *id_pattern(program *p)
 {
     const char *filter = p->options.filter ? p->options.filter : "";
@@ -111,7 +111,7 @@ static int list_variants(const program *p)
     return VERIFY_EXIT_OK;
 }
 
-/* Every kernel of the index is in the manifest, and the reverse. */
+/* Checks that the index and the manifest have the same kernels. */
 static bool check_manifest(const program *p)
 {
     if (p->manifest->variant_count != p->index->bundle->kernel_count ||
@@ -139,7 +139,7 @@ static int fail_all_skipped(const program *p, size_t count)
     return p->device.is_named ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
-/* The variant that runs, should a reference end the process. */
+/* The current variant, for the message if a reference ends the process. */
 static const char *running = "no variant";
 
 static void tell_death(int number)
@@ -160,7 +160,7 @@ static void watch_death(void)
                   NULL);
 }
 
-/* By id, with their weights, and of them this run's part. */
+/* Sorts the variants by id, weighs them, and keeps this run's part. */
 static void choose_part(program *p)
 {
     size_t kept = 0;
@@ -192,7 +192,7 @@ static void begin_progress(const program *p, const run_results *all)
     progress_begin(&begin);
 }
 
-/* False: no more can run. */
+/* Runs one variant. False: no more can run. */
 static bool run_one(program *p, size_t i, run_result *result)
 {
     const manifest_variant *v = p->variants[i];
@@ -204,7 +204,7 @@ static bool run_one(program *p, size_t i, run_result *result)
     return has_context || run_recover(&p->device, result);
 }
 
-/* Those that have not run before. False: the journal cannot be written. */
+/* Runs the variants that have not run before. False: the journal cannot be written. */
 static bool run_variants(program *p, run_results *all, journal *j)
 {
     bool has_device = true;
@@ -297,7 +297,7 @@ static bool may_write(const options *o)
            (!o->junit || out_may_open(o->junit, o->replaces_all ? NULL : &junit_form));
 }
 
-/* Names, each once, until there is no room. */
+/* Adds a name to the list, unless it is there or there is no room. */
 static void add_name(char *list, size_t bytes, const char *name)
 {
     char padded[256];
@@ -315,7 +315,7 @@ static bool refuse_name(const char *what, const char *found, char *list)
     return false;
 }
 
-/* Whether some variant has this integer argument. */
+/* Returns whether some variant has this integer argument. */
 static bool has_size(const program *p, const char *name)
 {
     for (size_t i = 0; i < p->variant_count; i++)
@@ -326,7 +326,7 @@ static bool has_size(const program *p, const char *name)
     return false;
 }
 
-/* Whether some variant has the arguments of --size, and the input of --input. */
+/* Checks that some variant has the arguments of --size and the input of --input. */
 static bool check_names(const program *p)
 {
     const asked_sizes *only = &p->options.run.limits.only;
@@ -366,7 +366,7 @@ static int run_program(program *p)
     if (!read_real_data(p) || !check_names(p) || !may_write(&p->options) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
-    setenv("KILN_EMU_CHECK", "all,same", 0); /* the emulated driver reads it when it is opened */
+    setenv("KILN_EMU_CHECK", "all,same", 0); /* the emulated driver reads it when it is loaded */
     const device_status opened =
         device_open(&p->device, p->options.driver, p->options.device, p->index, error, sizeof error);
     if (opened != DEVICE_OK) {
@@ -404,7 +404,8 @@ int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char 
                      size_t manifest_bytes)
 {
     program p = {.index = index};
-    fesetenv(FE_DFL_ENV); /* linked with -ffast-math it would flush subnormal numbers, in references too */
+    fesetenv(
+        FE_DFL_ENV); /* a program linked with -ffast-math would flush subnormal numbers, in references too */
     const int status = run_command(&p, argc, argv, manifest_text, manifest_bytes);
     pool_free(&p.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {

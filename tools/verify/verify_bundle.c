@@ -1,8 +1,8 @@
 /* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index),
- * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept) and
- * KILN_VERIFY_INPUTS and KILN_VERIFY_UNCOMPARED (see verify.h); and where the bundle that ships has no PTX, KILN_VERIFY_SHIPPED, its
- * manifest's path, found likewise. A program that does something else with bundle and manifest defines
- * KILN_VERIFY_ENTRY. */
+ * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that the program contains no
+ * path), KILN_VERIFY_INPUTS and KILN_VERIFY_UNCOMPARED (see verify.h). If the shipped bundle has no PTX, it also
+ * defines KILN_VERIFY_SHIPPED, the file name of that bundle's manifest. A program that uses bundle and manifest
+ * for another purpose defines KILN_VERIFY_ENTRY. */
 #include "verify.h"
 
 #ifndef KILN_VERIFY_ENTRY
@@ -20,7 +20,7 @@ const char kiln_verify_uncompared[] = KILN_VERIFY_UNCOMPARED;
     __asm__(".pushsection .rodata\n" name "_begin:\n.incbin \"" file "\"\n" name                             \
             "_end:\n.byte 0\n.popsection\n")
 
-/* Hidden: through the table of addresses that other symbols take, an assembler for arm64 gives both the same address. */
+/* Hidden: otherwise an arm64 assembler addresses both symbols through the GOT and gives them the same address. */
 TEXT("kiln_verify_manifest", KILN_VERIFY_MANIFEST);
 __attribute__((visibility("hidden"))) extern const char kiln_verify_manifest_begin[],
     kiln_verify_manifest_end[];

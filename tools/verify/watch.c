@@ -15,9 +15,9 @@
 #include "../support/json.h"
 #include "verify.h"
 
-/* A signal handler reads it, and a process has one device. */
+/* Static: a signal handler reads it, and a process has one device. */
 static struct {
-    int lock; /* a file; -1: none */
+    int lock; /* a file descriptor; -1: none */
     unsigned seconds;
     bool has_begun;
     int out; /* where the handler writes the text */

@@ -5,18 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* lock_path null: no lock. seconds 0: no time limit. A launch that takes longer ends the process with
- * VERIFY_EXIT_HUNG, after a line of JSON on standard output if has_lines, otherwise after a message on
- * stderr. False after a message. */
+/* Opens the lock and sets the time limit. lock_path null: no lock. seconds 0: no time limit. A launch that takes
+ * longer ends the process with VERIFY_EXIT_HUNG, after a line of JSON on standard output if has_lines, otherwise
+ * after a message on stderr. False after a message. */
 bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines);
 
 /* Names the variant of the launches that follow. Flushes standard output. */
 void watch_variant(const char *id);
 
-/* Takes the lock and starts the clock, unless an earlier call has. */
+/* Takes the lock and starts the clock, unless an earlier call already did. */
 void watch_begin(void);
 
-/* Call it when the launch has ended, or there was none: stops the clock and releases the lock. */
+/* Stops the clock and releases the lock. Call it when the launch has ended, or if there was none. */
 void watch_end(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { WRITER_MOST_BUFFERS = 64 };
 
-/* Whether this kernel is launched so that it may begin before the preceding launch has ended. */
+/* Returns whether this kernel is launched so that it may begin before the preceding launch has ended. */
 bool writer_is_needed(const device *d, const kiln_kernel *kernel);
 
 /* Launches a kernel that writes the buffers with is_made, at most WRITER_MOST_BUFFERS. It lets the next

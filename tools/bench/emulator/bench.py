@@ -19,7 +19,7 @@ import time
 
 HEAD = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k("
 
-# Sixteen operations and three of the loop: all lanes together, in registers.
+# Sixteen operations and three of the loop, in registers, without divergence.
 ARITHMETIC = HEAD + """.param .u64 p, .param .u32 n) {
 .reg .u64 %d; .reg .u32 %r<4>; .reg .f32 %f<8>; .reg .pred %q;
 ld.param.u64 %d, [p]; ld.param.u32 %r2, [n]; mov.u32 %r0, 0; mov.u32 %r1, 7;
@@ -65,7 +65,7 @@ st.global.f32 [%d5], %f0; ret; }
 """
 PRODUCT_LOOP, PRODUCT_REST = 59, 27
 
-# The arithmetic loop, a warp's lanes side by side as a vectoriser likes them best.
+# The arithmetic loop with a warp's lanes adjacent, which suits vectorisers.
 C_LOOP = r"""
 #include <stdint.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ int main(void)
 
 
 class Workload:
-    """A kernel, its launch, its scalar, the bytes of its buffers, and how many thread instructions it executes."""
+    """A kernel, its launch, its scalar, the bytes of its buffers, and the number of thread instructions."""
 
     def __init__(self, text, grid, block, scalar, buffers, instructions):
         self.text, self.grid, self.block, self.scalar = text, grid, block, scalar
@@ -127,14 +127,14 @@ def workloads(small):
 
 ROWS = [(name, checks, threads) for name in ("arithmetic", "stream", "product")
         for checks in ("none", "memory,sync", "memory,init", "memory,init,sync", "all") for threads in (1, 2)
-        if checks != "all" or threads == 1]  # the race check takes one thread
+        if checks != "all" or threads == 1]  # the race check uses one thread
 
 
 # ---- one row, in a process of its own -------------------------------------------------------------------
 
 
 def serve(library, name, small):
-    """Launches once for every line that comes, and prints wall and processor seconds."""
+    """Launches once for each line of input, and prints wall and processor seconds."""
     cuda = ctypes.CDLL(library)
     w = workloads(small)[name]
 
@@ -159,7 +159,7 @@ def serve(library, name, small):
         call("cuLaunchKernel", function, *w.grid, 1, *w.block, 1, 0, None, args, None)
         call("cuCtxSynchronize")
         print(time.perf_counter() - start, cpu() - used, flush=True)
-    if name == "product":  # of ones
+    if name == "product":  # buffers of ones
         out = (ctypes.c_float * (w.buffers[2] // 4))()
         call("cuMemcpyDtoH_v2", out, values[2], ctypes.c_size_t(w.buffers[2]))
         if set(out) != {float(w.scalar)}:
@@ -186,7 +186,7 @@ class Server:
 
 
 def compiled_loops(folder):
-    """The C loop's programs, by what they were compiled with."""
+    """Returns the C loop's programs by compiler options."""
     source = os.path.join(folder, "loop.c")
     with open(source, "w", encoding="utf-8") as f:
         f.write(C_LOOP)

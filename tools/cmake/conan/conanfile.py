@@ -27,7 +27,7 @@ class Kiln(ConanFile):
     languages = "C"
 
     def set_version(self):
-        """The version of the archive's name."""
+        """The version in the archive's name."""
         self.version = self.version or self._archive_match()[1]
 
     def export_sources(self):

@@ -1,4 +1,4 @@
-/* Scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not. */
+/* Scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, with or without a causal mask. */
 #ifndef VERIFY_ATTENTION_H
 #define VERIFY_ATTENTION_H
 

@@ -1,27 +1,28 @@
 /* The bound of attention.
  *
- * With r exact, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of the arithmetic (f64 for f64,
- * else f32), u_T of O's type, g(n) = n, sqrt(n) for random data, D = head_dim:
+ * Let r be the exact result, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of the
+ * arithmetic (f64 for f64, otherwise f32), u_T half an ulp of O's type, g(n) = n, or sqrt(n) for random data, and
+ * D = head_dim:
  *
  *     d_j = u * [(g(D) + 2) * |scale| * sum |q * k_j| + 2 * |s_j - m| + 8]
  *     |O - r| <= sum of p_j * d_j * |v_j - r|  +  u * (g(Lk) + 4) * sum of p_j * |v_j|  +  u_T * |r|
  *
- * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, the second term is u_T * sum of p_j * |v_j|,
- * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m), the sink's with it. No term is for what tensor cores cut off, 5/4 of u
- * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
- * exponentials is within
+ * With strategy mma, (D / 16) * 2^-20 * |scale| * sum |q * k_j| is added to d_j, and the second term is
+ * u_T * sum of p_j * |v_j|. For f16 it also has 2^-25 * sum of |v_j| / l, where l is the sum of e^(s_j - m), including
+ * the sink's. Truncation by tensor cores, at most 5/4 u for each key of a chunk of 4096, has no term: the term for
+ * the rounding of weights has room for it. The logarithm of the sum of exponentials is within
  *
  *     sum of p_j * d_j  +  u * (g(n) + 2 * parts + 8 + 8 * (|lse| + |m|))
  *
- * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096, and parts
- * are those of the keys, with tile_q 16 four more for the warps. Weights below
- * the least normal number may be 0, which loses 2^-126 * sum of |v_j| / l (f64: 2^-1022) where a key or a sink is far above
- * them; and each addition and product may be off by the smallest number.
+ * of the exact one. Here n, a lane's chain of additions, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096.
+ * `parts` is the number of parts of the keys, with tile_q 16 four more for the warps. Weights below the least normal
+ * number may be 0, which loses 2^-126 * sum of |v_j| / l (f64: 2^-1022) if a key or a sink is far above them. Each
+ * addition and product may also be off by the smallest number.
  *
- * Where K and V are codes times scales, d_j has u * |scale| * sum |q * k_j| more, and the second term u * sum of p_j * |v_j|:
- * a product with a scale each. With a scale for each key weights are rounded when they are multiplied by V's, in f16 by 32
- * times that: of each key 2^-25 / l * |code| / 32 is lost, and not 2^-25 / l * |v_j|. In other types |v_j| counts as |code| at
- * least where weights are lost, as a product with a small scale may be denormal.
+ * If K and V are codes times scales, u * |scale| * sum |q * k_j| is added to d_j, and u * sum of p_j * |v_j| to the
+ * second term: one product with a scale each. With a scale for each key, weights are rounded after they are multiplied
+ * by V's scale, in f16 by 32 times that: each key loses 2^-25 / l * |code| / 32 instead of 2^-25 / l * |v_j|. In other
+ * types |v_j| counts as at least |code| where weights are lost, as a product with a small scale may be denormal.
  */
 #include "attention_bound.h"
 
@@ -53,8 +54,8 @@ static double grow(const attention_arithmetic *a, double n)
     return a->is_random ? sqrt(n) : n;
 }
 
-/* Sums over the keys, relative to the sum of magnitudes. Where all scores are 0 tensor cores take weights of exactly 1, of
- * which 16 bits lose nothing: what is left is what they cut off, totals and parts, and the division. */
+/* Sums over the keys, relative to the sum of magnitudes. If all scores are 0, tensor cores use weights of exactly
+ * 1, whose 16 bits lose nothing: only their truncation, the joining of totals and parts, and the division remain. */
 static double values_lose(const attention_arithmetic *a, const attention_query *t)
 {
     double keys = (double)t->count;
@@ -64,8 +65,8 @@ static double values_lose(const attention_arithmetic *a, const attention_query *
     return a->codes + (a->is_mma ? a->out : a->unit * (grow(a, keys) + 4));
 }
 
-/* Where a lane's first weight is 1 and the others of its chunk are small, its sum is a multiple of 2^-23: an addition loses
- * no more than what a weight is away from one. */
+/* If a lane's first weight is 1 and the others of its chunk are small, its sum is a multiple of 2^-23: an addition
+ * loses at most the weight's distance from such a multiple. */
 static double additions_lose(const attention_query *t)
 {
     double sum = 0;
@@ -110,7 +111,7 @@ void attention_find_losses(attention_query *t, const attention_arithmetic *a)
     }
 }
 
-/* Sums over the keys, of each column: of p_j * |v_j|, of |v_j|, of p_j * d_j * |v_j - r|. */
+/* Sums over the keys for each column: of p_j * |v_j|, of |v_j|, of p_j * d_j * |v_j - r|. */
 typedef struct columns {
     double p_size[ATTENTION_MOST_DIM], v_size[ATTENTION_MOST_DIM], spread[ATTENTION_MOST_DIM];
 } columns;

@@ -1,4 +1,4 @@
-/* How far a kernel's O, and the logarithms of its sums, may be from the exact ones. */
+/* Bounds on the errors of a kernel's O and of the logarithms of its sums. */
 #ifndef VERIFY_ATTENTION_BOUND_H
 #define VERIFY_ATTENTION_BOUND_H
 
@@ -10,16 +10,18 @@ typedef struct attention_arithmetic {
     double codes;              /* u, where K and V are codes */
     double parts;
     double tiny_weight, least_normal, smallest, smallest_out;
-    bool is_mma, is_random, drifts, rounds_even; /* weights of exactly 1, too */
+    bool is_mma, is_random, drifts, rounds_even; /* weights of exactly 1 included */
 } attention_arithmetic;
 
-/* The arithmetic for O's type, and inputs that are random or whose weights drift in a lane (attention_inputs.h). */
+/* Returns the arithmetic for O's type. Inputs may be random, or have weights that drift in a lane
+ * (attention_inputs.h). */
 attention_arithmetic attention_arithmetic_of(problem *p, element_type type, bool is_random, bool drifts);
 
-/* Finds what the weights lose, once they are known. */
+/* Computes the losses of the weights, after the weights are known. */
 void attention_find_losses(attention_query *t, const attention_arithmetic *a);
 
-/* Bounds of a row of O, whose exact elements are r, and of the logarithm of its sum of exponentials. Scores are finite. */
+/* Computes the bounds of a row of O, whose exact elements are r, and of the logarithm of its sum of exponentials.
+ * Scores are finite. */
 void attention_bound_row(const attention_query *t, const attention_arithmetic *a, const double r[],
                          double bound[]);
 double attention_bound_log(const attention_query *t, const attention_arithmetic *a, long double log);

@@ -1,4 +1,4 @@
-/* The inputs of attention: kinds of Q, K and V, or of codes and scales, and of what shapes scores. */
+/* Makes the inputs of attention: Q, K and V, or codes and scales, and the arrays that shape scores. */
 #include "attention_inputs.h"
 
 #include <math.h>
@@ -10,31 +10,32 @@
 enum {
     ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
     ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
-    ATTENTION_RISING,           /* each tile's scores above those before */
+    ATTENTION_RISING,           /* each tile's scores above those of earlier tiles */
     ATTENTION_FALLING,
-    ATTENTION_LATE, /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
+    ATTENTION_LATE, /* the first of many tiles is hidden; scores rise by 1 at half, by 2 more in the last eighth */
     ATTENTION_SCALE_0,
-    ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
-    ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_LARGE_V,   /* as large as sums of weights allow */
+    ATTENTION_ONE_HOT,   /* each row of V has a single 1, so that O shows every weight separately */
     ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
-    ATTENTION_FAINT,     /* weights around the least normal number beside one of 1, whose row of V is 0 */
-    /* With more keys than one chunk. Scores after the first are above its; no key of it is seen; all are alike. */
+    ATTENTION_FAINT, /* weights around the least normal number next to a weight of 1 whose row of V is 0 */
+    /* For more keys than one chunk. Scores after the first chunk are higher; its keys are hidden; all scores are
+     * equal. */
     ATTENTION_CHUNKS_RISE,
     ATTENTION_CHUNKS_NONE,
     ATTENTION_CHUNKS_LIKE,
-    ATTENTION_DRIFT /* a lane's first weight is 1, its others nearly an ulp of that, or, in odd rows, hardly any */
+    ATTENTION_DRIFT /* a lane's first weight is 1, the others are nearly an ulp of 1 or, in odd rows, much less */
 };
 
 /* ---- matrices ----------------------------------------------------------------------------------------------------- */
 
-/* What is filled: rows are counted by their place in memory, this many elements apart. */
+/* The matrix to fill: rows in memory order, this many elements apart. */
 typedef struct matrix {
     argument *a;
     int kind;
-    double size;      /* of numbers that make scores */
-    double largest_v; /* as large as the sums of weights allow */
+    double size;      /* of elements that make scores */
+    double largest_v; /* as large as sums of weights allow */
     uint64_t dim, keys, tile_k, apart, rows;
-    uint64_t chunk; /* keys in one chunk of a thread block */
+    uint64_t chunk; /* keys in a chunk of a thread block */
     bool has_codes, is_e4m3;
     random_stream s;
 } matrix;
@@ -61,8 +62,8 @@ static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal
     }
 }
 
-/* Keys in which lanes' sums begin have 0, in the second chunk -2. The others' weights are 0.98 ulps of 1, or e^-21: seven
- * columns come near the score, one to it. */
+/* Keys at which lanes' sums begin score 0, in the second chunk -2. The other weights are 0.98 ulps of 1, or e^-21:
+ * seven columns give the score approximately, one corrects it. */
 static double drift_of(const matrix *m, uint64_t row, uint64_t column)
 {
     element_type type = m->a->about->type;
@@ -75,7 +76,7 @@ static double drift_of(const matrix *m, uint64_t row, uint64_t column)
     return column < 7 ? most : score - 7 * most;
 }
 
-/* From e^-85 to e^-89. The least normal f32 is e^-87.3, the least normal f64 e^-708.4. */
+/* Scores from -85 to -89 as powers of e: the least normal f32 is e^-87.3, the least normal f64 e^-708.4. */
 static double faint_of(const matrix *m, uint64_t row, uint64_t column)
 {
     const double least = m->a->about->type == ELEMENT_F64 ? 708 : 87;
@@ -118,12 +119,12 @@ static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal
         return 0;
     if (m->kind == ATTENTION_LARGE_V || m->kind == ATTENTION_FAINT)
         return normal > 0 ? m->largest_v : -m->largest_v;
-    if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
+    if (m->kind >= ATTENTION_CHUNKS_RISE) /* so that a 1 is not lost in sums of thousands */
         return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
     return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
 }
 
-/* An infinity in K is a score of +infinity to some queries, of -infinity to others. */
+/* Puts infinities and NaNs into K. An infinity is a score of +infinity to some queries, of -infinity to others. */
 static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
 {
     uint64_t rows = a->count / dim, only = rows ? random_below(s, 0, rows) : 0;
@@ -138,7 +139,7 @@ static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-/* The largest code's value in a matrix, without factors of heads and keys of at most 1. */
+/* Returns the largest code's value in a matrix, without the factors of heads and keys, which are at most 1. */
 static double most_of(const matrix *m)
 {
     const bool is_k = m->a->about->name[0] == 'k';
@@ -163,13 +164,13 @@ static double most_of(const matrix *m)
     }
 }
 
-/* Exactly an f32. */
+/* Returns a scale that is exactly an f32. */
 static double nominal_scale(const matrix *m)
 {
     return (float)(most_of(m) / (m->is_e4m3 ? 448 : 128));
 }
 
-/* A code as a signed byte. */
+/* Returns a code as a signed byte. */
 static int code_at(const matrix *m, uint64_t i)
 {
     const uint64_t row = i / m->apart, column = i % m->apart, bits = random_bits(random_fork(m->s, 9), i);
@@ -177,7 +178,7 @@ static int code_at(const matrix *m, uint64_t i)
     const bool is_k = m->a->about->name[0] == 'k';
     const int largest = m->is_e4m3 ? CODES_E4M3_LARGEST : 127, sign = bits & 1 ? -CODES_SIGN : 0;
     switch (m->kind) {
-    case INPUT_REAL: /* any but a NaN */
+    case INPUT_REAL: /* any except a NaN */
         return m->is_e4m3 ? sign + (int)(bits / 2 % CODES_E4M3_NAN) : (int)(bits & 255) - 128;
     case INPUT_DENORMAL:
         return m->is_e4m3 ? sign + (int)(bits / 2 % 8) : (int)(bits / 2 % 3) - 1;
@@ -194,7 +195,7 @@ static int code_at(const matrix *m, uint64_t i)
     return codes_encode(m->is_e4m3, value / nominal_scale(m));
 }
 
-/* Kinds whose scores are what matters have one scale. */
+/* Returns one scale for kinds that depend on exact scores. */
 static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
 {
     static const double of_heads[] = {1, 0.75, 0.5};
@@ -208,8 +209,9 @@ static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
                : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
 }
 
-/* A NaN is in one code of K, or in the scale of one of its keys, of about half of the heads: each code of a word is decoded by
- * instructions of its own, and two NaNs that a query sees hide each other. */
+/* Makes codes. About half of the heads have a NaN in one code of K, or in the scale of one of its keys. There is
+ * only one: each code of a word has its own decoding instructions, and two NaNs that a query sees would hide each
+ * other. */
 static void fill_codes(problem *p, const matrix *m)
 {
     argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);
@@ -229,7 +231,7 @@ static void fill_codes(problem *p, const matrix *m)
                     m->is_e4m3 ? CODES_E4M3_NAN : NAN);
 }
 
-/* ---- all of a problem's ------------------------------------------------------------------------------------------- */
+/* ---- all inputs of a problem -------------------------------------------------------------------------------------- */
 
 static void fill(const matrix *m)
 {
@@ -251,7 +253,8 @@ static void fill(const matrix *m)
         put_nonfinite(m->a, m->dim, random_fork(m->s, 8));
 }
 
-/* Rows that follow each other at once, with a gap, or that overlap; else some number of elements makes one. */
+/* Returns the matrix. Its rows are the problem's if they are adjacent, have gaps of at most a row, or overlap;
+ * otherwise each `dim` elements form a row. */
 static matrix matrix_of(problem *p, const char *name, int kind, double size, random_stream s)
 {
     uint64_t dim = attention_dim(p, name), apart = attention_stride(p, name, "_row_stride");
@@ -274,8 +277,9 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
     return m;
 }
 
-/* The kind in place of a pattern's. Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to
- * chunk, of which many inputs show little. Others are for which keys are seen: there all weigh alike, or nearly. */
+/* Replaces the pattern's kind. If rows of Q are ATTENTION_APART, the size tests what is carried from tile to tile
+ * or from chunk to chunk, which few inputs show. At ATTENTION_COUNTED_GAP it tests which keys are seen: all weigh
+ * about the same. */
 static int kind_at(problem *p, int kind)
 {
     if (problem_integer(p, "q_row_stride") == problem_parameter(p, "head_dim") + ATTENTION_COUNTED_GAP)
@@ -286,7 +290,7 @@ static int kind_at(problem *p, int kind)
         return kind == INPUT_NORMAL ? kind : kind == ATTENTION_DOMINATING ? ATTENTION_LATE : ATTENTION_RISING;
     if (problem_integer(p, "k_row_stride") == 0)
         return ATTENTION_CHUNKS_LIKE;
-    if (attention_has_codes(p)) /* there is no infinity, nor scores between codes' */
+    if (attention_has_codes(p)) /* codes have no infinity, and no values between codes */
         return ATTENTION_CHUNKS_RISE;
     bool is_none = kind == ATTENTION_NONFINITE || kind == ATTENTION_FALLING || kind == ATTENTION_SCALE_0 ||
                    kind == ATTENTION_EXTREME;
@@ -305,20 +309,20 @@ bool attention_drifts(problem *p, const input_pattern *pattern)
     return kind_at(p, pattern->number) == ATTENTION_DRIFT;
 }
 
-/* Above scores, near them, and so far below that nothing is left of it, or none. */
+/* Returns a sink above the scores, near them, so far below that its weight is 0, or none. */
 static double sink_of(uint64_t head, double normal)
 {
     return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : normal > 0 ? -2000 : -INFINITY;
 }
 
-/* Near 0, so that thousands of keys count. */
+/* Returns a slope; near 0, so that thousands of keys have weight. */
 static double slope_of(uint64_t head, bool is_near)
 {
     return exp2(is_near ? -13 : -1 - (double)(head % 8));
 }
 
-/* A mask hides one key in five, half of the keys for non-finite inputs; for extreme inputs its other elements
- * are 300 or -300. */
+/* Fills masks, slopes and sinks. A mask hides one key in five, half of the keys for non-finite inputs; for extreme
+ * inputs its other elements are 300 or -300. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
@@ -341,7 +345,7 @@ static void fill_shaping(problem *p, int kind, random_stream s)
     }
 }
 
-/* 1 / sqrt(head_dim) for kinds of input that depend on the size of scores; others also take other scales. */
+/* Returns 1 / sqrt(head_dim) for kinds of input that depend on the size of scores; others also get other scales. */
 static double make_scale(int kind, double dim, random_stream s)
 {
     static const double factors[] = {1, 0.6, 1.5};

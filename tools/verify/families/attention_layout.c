@@ -8,7 +8,7 @@
 
 /* ---- the contract ----------------------------------------------------------------------------------------------- */
 
-/* Number i of an array on the device; `otherwise` where the call has none. */
+/* Returns element i of an integer array on the device; `otherwise` if the call has no such array. */
 static uint64_t number_of(problem *p, const char *name, uint64_t i, uint64_t otherwise)
 {
     const argument *a = problem_find(p, name);
@@ -50,14 +50,15 @@ static bool is_paged(const problem *p)
     return problem_has_parameter(p, "layout", "paged");
 }
 
-/* Else K and V of a sequence are a batch stride, or pages, from those of the next. */
+/* Returns whether offsets place the keys. Otherwise the K and V of consecutive sequences are a batch stride, or
+ * pages, apart. */
 static bool has_key_offsets(problem *p)
 {
     const argument *a = problem_find(p, "sequences_k_offsets");
     return a && !a->is_null;
 }
 
-/* Where in page_table the page of key j is. */
+/* Returns the index in page_table of key j's page. */
 static uint64_t entry_of(problem *p, uint64_t batch, uint64_t j)
 {
     uint64_t even = batch * problem_integer(p, "pages_stride");
@@ -98,14 +99,14 @@ uint64_t attention_log_at(problem *p, const attention_sequence *s, uint64_t head
 
 enum { UNUSED_ROWS = 2, TOO_LONG = 3 };
 
-/* From 0 to the most, and around the edges of tiles; the first sequence has the most. */
+/* Returns a length: from 0 to the most, and around the edges of tiles; the first sequence has the most. */
 static uint64_t length_of(uint64_t number, uint64_t most, uint64_t edge)
 {
     const uint64_t lengths[] = {most, 0, 1, most - (most > 0), most / 2 + 1, edge - 1, edge, edge + 1};
     return least(lengths[number % 8], most);
 }
 
-/* The ninth sequence is longer than q_length and k_length, and is cut to them. */
+/* Returns the excess over q_length and k_length; the ninth sequence is longer and is cut to them. */
 static uint64_t beyond_most(uint64_t batch)
 {
     return batch % 16 == 8 ? TOO_LONG : 0;
@@ -127,7 +128,7 @@ static uint64_t no_keys(const problem *p, uint64_t most, uint64_t batch)
     return 0;
 }
 
-/* Offsets of as many sequences as the batch has; returns their end. A null array: only that. */
+/* Fills the batch's offsets; returns the end of the last sequence. A null array: only returns the end. */
 static uint64_t make_offsets(problem *p, const char *name, const char *most,
                              uint64_t (*length)(const problem *, uint64_t, uint64_t), uint64_t unused)
 {
@@ -152,7 +153,8 @@ static uint64_t pages_of(problem *p, uint64_t keys)
     return (keys + size - 1) / size;
 }
 
-/* Entries of a sequence beside each other, or as far apart as the longest one needs, and one more. */
+/* Sets the strides of page_table: entries of a sequence adjacent, or as far apart as the longest sequence needs
+ * plus one. */
 static void plan_pages(problem *p, attention_lengths how)
 {
     static const uint64_t sizes[] = {8, 24, 64, 40, 16, 72};
@@ -207,7 +209,7 @@ uint64_t attention_key_rows(problem *p)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* A step through all pages that comes to each once. */
+/* Returns a step that visits every page once. */
 static uint64_t step_through(uint64_t pages)
 {
     for (uint64_t step = pages * 5 / 8 + 1;; step++) {
@@ -222,7 +224,8 @@ static uint64_t step_through(uint64_t pages)
     }
 }
 
-/* Spreads the pages of each sequence; the first page used is the cache's last. Entries after the last key are invalid. */
+/* Scatters the pages of each sequence; the first page used is the cache's last. Entries after the last key are
+ * invalid. */
 static void make_pages(problem *p)
 {
     argument *table = problem_find(p, "pages_table"), *starts = problem_find(p, "pages_starts");
@@ -257,7 +260,8 @@ void attention_make_layout(problem *p)
         make_pages(p);
 }
 
-/* `dim` elements of each row count, whose strides are those of `matrix`. Codes in signed bytes have no NaN. */
+/* Makes elements outside of sequences NaNs: of each row the first `dim`, with the strides of `matrix`. Signed
+ * bytes have no NaN. */
 static void poison(problem *p, argument *a, const char *matrix, uint64_t dim)
 {
     unsigned char *is_seen = pool_allocate(&p->memory, (size_t)a->count + 1);

@@ -1,4 +1,4 @@
-/* The reference of attention: scores, weights and sums of each query, in double; those of f64 in long double. */
+/* The reference of attention: computes each query's scores, weights and sums in double, for f64 in long double. */
 #include "attention_reference.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- scores ------------------------------------------------------------------------------------------------------- */
 
-enum { AT_ONCE = 8 /* of which every head_dim is a multiple */ };
+enum { AT_ONCE = 8 /* divides every head_dim */ };
 
 static long double score_of(const attention_query *t, const double *q, const double *k, double *size)
 {
@@ -45,21 +45,21 @@ static double real_of(problem *p, const char *name)
     return a ? a->real : 0;
 }
 
-/* Element of a row of mask, or of the slopes or the sinks. */
+/* Returns an element of a row of mask, or of the slopes or sinks. */
 static double element_of(problem *p, const char *name, uint64_t i)
 {
     const argument *a = problem_find(p, name);
     return a && a->count > 0 ? element_get(a->about->type, a->host, i) : -INFINITY;
 }
 
-/* The product's error does not grow: tanh is nowhere steeper than 1. */
+/* Shapes a score. The product's error does not grow: the slope of tanh is at most 1. */
 static void shape_score(problem *p, attention_query *t, uint64_t j)
 {
     double cap = real_of(p, "softcap");
     long double *score = &t->score[j];
     t->shaping[j] = 0;
     if (problem_has_parameter(p, "score", "softcap")) {
-        t->size[j] = isinf((double)*score) ? 0 : t->size[j]; /* the cap of an infinity is exact */
+        t->size[j] = isinf((double)*score) ? 0 : t->size[j]; /* an infinite score is capped exactly */
         *score = cap > 0 ? cap * tanhl(*score / cap) : isnan(*score) ? *score : 0;
         t->shaping[j] = 12 * cap;
     } else if (problem_has_parameter(p, "score", "alibi")) {
@@ -68,7 +68,7 @@ static void shape_score(problem *p, attention_query *t, uint64_t j)
         t->shaping[j] = 4 * fabs(away);
     } else if (problem_has_parameter(p, "score", "mask")) {
         double added = element_of(p, "mask", t->mask + j);
-        *score = added == -INFINITY ? added : *score + added; /* it hides a NaN and +infinity, too */
+        *score = added == -INFINITY ? added : *score + added; /* -infinity hides a NaN and +infinity, too */
         t->size[j] = added == -INFINITY ? 0 : t->size[j];
         t->shaping[j] = isfinite(added) ? 4 * fabs(added) : 0;
     }
@@ -98,7 +98,7 @@ static void find_scores(problem *p, attention_query *t, double scale)
     }
 }
 
-/* A NaN among the scores, or +infinity: O and the logarithm are NaN. */
+/* Returns whether a score is NaN or +infinity: then O and the logarithm are NaN. */
 static bool is_lost(const attention_query *t)
 {
     return isnan(t->most) || t->most == INFINITY;
@@ -122,7 +122,7 @@ static void find_weights(attention_query *t)
 
 static void add_values(const attention_query *t, double r[])
 {
-    long double wide[ATTENTION_MOST_DIM] = {0}; /* of f64 */
+    long double wide[ATTENTION_MOST_DIM] = {0}; /* for f64 */
     for (uint64_t j = 0; j < t->seen; j++) {
         const double *v = t->values + t->v[j], weight = (double)t->weight[j];
         if (t->score[j] == -INFINITY)
@@ -163,9 +163,10 @@ static void expect_log(problem *p, const attention_query *t, const attention_ari
     lse->bound[i] = attention_bound_log(t, a, log);
 }
 
-/* ---- queries and their keys --------------------------------------------------------------------------------------- */
+/* ---- queries and visible keys ------------------------------------------------------------------------------------- */
 
-/* Query i stands at key i + k_length - q_length + causal_offset; the offset is clamped to 2^29 either way. */
+/* Finds the visible keys. Query i is at key i + k_length - q_length + causal_offset; the offset is clamped to
+ * +-2^29. */
 static void find_window(problem *p, const attention_sequence *s, attention_query *t, uint64_t i)
 {
     int64_t length = (int64_t)s->k_length, left = (int64_t)problem_integer(p, "window_left");
@@ -200,7 +201,7 @@ static const double *decode(problem *p, const char *name)
     return values;
 }
 
-/* The scale of key j of a head. */
+/* Returns the scale of key j of a head. */
 static double scale_of(problem *p, const attention_sequence *s, const char *matrix, uint64_t kv_head,
                        uint64_t j)
 {
@@ -211,14 +212,15 @@ static double scale_of(problem *p, const attention_sequence *s, const char *matr
                        attention_has_key_scales(p) ? attention_key_at(p, s, "scale", kv_head, j) : kv_head);
 }
 
-/* Weights in F16 are multiplied by 32 times a key's scale. Others are lost before that product, or are denormal after it. */
+/* Returns the factor of a lost weight. With f16, weights are multiplied by 32 times a key's scale; in other types,
+ * weights are lost before that product, or are denormal after it. */
 static double weighed(const problem *p, double v_scale)
 {
     const bool is_f16 = problem_has_parameter(p, "type", "f16") && attention_is_mma(p);
     return !attention_has_key_scales(p) ? v_scale : is_f16 ? 0x1p-5 : fmax(v_scale, 1);
 }
 
-/* All queries of a head. */
+/* Computes all queries of a head. */
 static void expect_head(problem *p, attention_query *t, const attention_arithmetic *a, uint64_t batch,
                         uint64_t head)
 {

@@ -1,4 +1,4 @@
-/* The exact results of attention, and their bounds. */
+/* Computes the exact results of attention, and their bounds. */
 #ifndef VERIFY_ATTENTION_REFERENCE_H
 #define VERIFY_ATTENTION_REFERENCE_H
 

@@ -1,4 +1,5 @@
-/* The sizes of attention: lengths around the edges of tiles, parts and windows, in every layout of rows and heads. */
+/* Chooses the sizes of attention: lengths around the edges of tiles, parts and windows, in every layout of rows
+ * and heads. */
 #include "attention_sizes.h"
 
 #include <stdio.h>
@@ -9,24 +10,24 @@
 #include "attention_layout.h"
 
 enum {
-    MOST_GROUPED = 16,  /* parts that are joined at once */
-    MOST_BLOCKS = 512,  /* of which a call without splits has more than one to a tile */
-    HEADS_TOGETHER = 16 /* whose causal tiles begin together */
+    MOST_GROUPED = 16,  /* parts joined at once */
+    MOST_BLOCKS = 512,  /* a call without splits has more than one part per tile if it has fewer blocks */
+    HEADS_TOGETHER = 16 /* heads whose causal tiles begin together */
 };
 
-/* Where rows and heads lie. */
+/* The order of rows and heads in memory. */
 typedef enum layout {
     HEADS_FIRST, /* batch, head, row */
     ROWS_FIRST,  /* batch, row, head */
     GAPS,        /* Q, K and V with gaps between rows, heads and batches */
     ONE_KV,      /* all batches share K and V */
-    NO_KEYS,     /* sequences have none, whose offsets say so */
-    OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
-    FAR_QUERIES, /* the same; rows of Q far apart */
-    ONE_VALUE,   /* and one row of V for all keys */
-    ONE_ROW,     /* and of K */
-    COUNTED,     /* as OVERLAPPING, and inputs in which each key counts */
-    MANY_PAGES   /* as OVERLAPPING, and more than 2^16 pages, which overlap too */
+    NO_KEYS,     /* every sequence has no keys, by its offsets */
+    OVERLAPPING, /* rows of K or V begin a few elements apart: few elements, many rows */
+    FAR_QUERIES, /* OVERLAPPING, with rows of Q far apart */
+    ONE_VALUE,   /* FAR_QUERIES, with one row of V for all keys */
+    ONE_ROW,     /* ONE_VALUE, with one row of K too */
+    COUNTED,     /* OVERLAPPING, with inputs in which each key has weight */
+    MANY_PAGES   /* OVERLAPPING, with more than 2^16 pages, which overlap too */
 } layout;
 
 typedef struct lengths {
@@ -56,10 +57,13 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
     set(plan, prefix, "_row_stride", where == ROWS_FIRST ? heads * dim : row);
     set(plan, prefix, "_head_stride", head);
     const uint64_t batch = heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap;
-    set(plan, prefix, "_batch_stride", where == ONE_KV ? 0 : batch ? batch : dim); /* legal without rows */
+    set(plan, prefix, "_batch_stride",
+        where == ONE_KV ? 0
+        : batch         ? batch
+                        : dim); /* legal if there are no rows */
 }
 
-/* Records of the parts that a call without splits may have, or of its splits. */
+/* Returns the workspace records of the parts that a call without splits may have, or of its splits. */
 static uint64_t records(problem *p, uint64_t rows)
 {
     uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
@@ -70,7 +74,7 @@ static uint64_t records(problem *p, uint64_t rows)
     return most > asked ? most : asked;
 }
 
-/* Odd rows; one matrix for all heads where there are several batches. */
+/* Sets a mask's strides: odd rows; one matrix for all heads if there are several batches. */
 static void set_mask(size_plan *plan, lengths n)
 {
     uint64_t row = n.k | 1, head = n.batch > 1 ? 0 : n.q * row;
@@ -79,7 +83,7 @@ static void set_mask(size_plan *plan, lengths n)
     set(plan, "mask", "_batch_stride", n.q * row);
 }
 
-/* Scales of keys, contiguous, or some apart. */
+/* Sets the strides of keys' scales, contiguous or apart. */
 static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, layout where)
 {
     const bool by_rows = where == ROWS_FIRST;
@@ -91,7 +95,7 @@ static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, la
     set(plan, "scale", "_batch_stride", where == ONE_KV ? 0 : heads * (by_rows ? rows : head));
 }
 
-/* Adds pages: the first page that a sequence uses is the last one. */
+/* Adds pages: a sequence's first page is the last of the cache. */
 static void set_many_pages(size_plan *plan, uint64_t apart)
 {
     problem_find(plan->problem, "pages_count")->integer += ATTENTION_MANY_PAGES;
@@ -145,7 +149,7 @@ static void set_scalars(size_plan *plan, const lengths *about, layout where, con
     n.k = attention_key_rows(plan->problem);
     set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
     const uint64_t wider =
-        attention_has_codes(plan->problem) && gaps[where].k == 8 ? 2 : 1; /* whole units of codes */
+        attention_has_codes(plan->problem) && gaps[where].k == 8 ? 2 : 1; /* multiples of the codes' unit */
     set_strides(plan, "k", n.kv_heads, n.k, where, wider * gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_scale_strides(plan, n.kv_heads, n.k, where);
@@ -174,13 +178,13 @@ static void add(size_plan *plan, lengths n, layout where)
     add_size(plan, n, where, &(sight){0}, false);
 }
 
-/* Few elements, except O's, that make a kernel do most of what it does. */
+/* Adds a size in spite of limits: few elements, except O's, that run most of a kernel's code. */
 static void add_always(size_plan *plan, lengths n, layout where)
 {
     add_size(plan, n, where, &(sight){0}, true);
 }
 
-/* More keys than tensor cores sum at once, in every part: one query tile, and both rows of its lanes. */
+/* Adds more keys than tensor cores add at once, in every part: one query tile, and both rows of its lanes. */
 static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -201,14 +205,14 @@ static void add_parts(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
-    for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
+    for (uint64_t i = 1; i <= 2; i++) /* a part has one key, or none */
         add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
     add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
 }
 
-/* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
- * Half of them with sinks. Two tiles whose groups are joined always run once: their counters are apart.
- * What a call leaves open is in all other sizes. */
+/* Adds sizes with splits. The last part of a group joins it: groups have one part, some, or all; some parts have
+ * no keys. Half of them have sinks. Two tiles with joined groups always run once, since their counters differ. All
+ * other sizes leave splits open. */
 static void add_splits(size_plan *plan)
 {
     static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};
@@ -221,15 +225,16 @@ static void add_splits(size_plan *plan)
         add_size(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST, &(sight){0},
                  splits[i] == MOST_GROUPED + 1);
     }
-    /* One part, whose first keys end just behind a tile's first key, and whose window begins just before a tile's last. */
+    /* One part: its first keys end just after a tile's first key, and its window begins just before a tile's last
+     * key. */
     set(plan, "splits", "", 1);
     add_size(plan, (lengths){1, 1, 1, tile_q, tile_q + 3 * tile_k - 6}, COUNTED,
              &(sight){.left = tile_k - 4, .first = 1}, true);
     set(plan, "splits", "", 0);
 }
 
-/* A tile's rows, one more, and a head's queries in two tiles; 768 rows of 128 heads, so that dividing by an inexact reciprocal
- * of the heads shows. */
+/* Adds sizes for pack_gqa: a tile's rows, one more, and a head's queries in two tiles; 768 rows of 128 heads,
+ * which show division by an inexact reciprocal of the heads. */
 static void add_packed(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -242,8 +247,8 @@ static void add_packed(size_plan *plan)
     size_plan_add_far(plan, 1 << 19);
 }
 
-/* Edges of what is seen at each key of a tile, so that each comparison of a key's number decides once: of first keys, and of
- * the length; a lane of mma has pairs of keys in each octet, and each edge has one of its keys on either side. */
+/* Adds edges of visibility at each key of a tile, so that each comparison with a key's number decides once: first
+ * keys, and the length. With mma a lane has pairs of keys in each octet, and each edge separates two of its keys. */
 static void add_edges(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -257,7 +262,7 @@ static void add_edges(size_plan *plan)
     }
 }
 
-/* The same of windows, which move with the rows: a lane's rows are eight apart. No keys come before them. */
+/* Adds the same for windows, which move with the rows: a lane's rows are eight apart. There are no first keys. */
 static void add_moving_edges(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -270,8 +275,8 @@ static void add_moving_edges(size_plan *plan)
     }
 }
 
-/* Windows of one key, and around a tile; first keys that fill a tile, or not; a gap of a tile between them and the window;
- * queries that stand before the first key, see a sink alone, or stand behind the last key. */
+/* Adds windows of one key, and around a tile; first keys that fill a tile or do not; a gap of a tile between first
+ * keys and window; queries before the first key, queries that see only a sink, and queries after the last key. */
 static void add_windows(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -294,14 +299,14 @@ static void add_windows(size_plan *plan)
          {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
         {{1, 2, 1, tile_q + 1, 5}, {.has_sinks = true}}, /* a sink for each of a lane's rows */
         {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
-        {{1, 1, 1, 27, 9}, {.right = 1}}, /* of a tile's queries 18 see nothing */
+        {{1, 1, 1, 27, 9}, {.right = 1}}, /* 18 of a tile's queries see nothing */
         {{1, 1, 1, 27, tile_k + 3}, {.left = tile_k, .first = tile_k}}, /* first keys within the window */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
 }
 
-/* Batches, heads and rows whose offsets need more than 20 bits. */
+/* Adds batches, heads and rows whose offsets need more than 20 bits. */
 static void add_far(size_plan *plan)
 {
     enum { FAR = (1 << 20) + 24, FAR_ROWS = (1 << 19) + 16, MOST = 6 * FAR };
@@ -321,14 +326,14 @@ static void add_far(size_plan *plan)
         }
 }
 
-/* Window limits that need more bits than the lengths, up to the rules' bounds; then more than 2048 queries; then keys whose
- * numbers need 17 bits. */
+/* Adds window limits that need more bits than the lengths, up to the rules' bounds; then more than 2048 queries;
+ * then keys whose numbers need 17 bits. */
 static void add_large_limits(size_plan *plan)
 {
     static const sight rows[] = {
         {.left = (1 << 16) + 2},       {.left = 1 << 29},     {.left = 1, .first = (1 << 16) + 1},
         {.left = 1, .first = 1 << 30}, {.offset = INT32_MAX}, {.left = 3, .offset = INT32_MAX},
-        {.offset = INT32_MIN},         {.first = 3}}; /* the last changes nothing without a window */
+        {.offset = INT32_MIN},         {.first = 3}}; /* the last has no effect without a window */
     plan->is_brief = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add_size(plan, (lengths){1, 1, 1, 2, 60}, COUNTED, &rows[i], true);
@@ -339,7 +344,7 @@ static void add_large_limits(size_plan *plan)
     size_plan_add_far(plan, 1 << 21);
 }
 
-/* More pages than 16 bits can number, a few elements apart. */
+/* Adds more pages than 16 bits can number, a few elements apart. */
 static void add_many_pages(size_plan *plan)
 {
     enum { MOST = 1 << 21 };
@@ -347,7 +352,7 @@ static void add_many_pages(size_plan *plan)
     size_plan_add_far(plan, MOST);
 }
 
-/* Sequences of every length beside each other, their rows by offsets and in slots. */
+/* Adds batches of sequences of every length, with rows by offsets and in slots. */
 static void add_sequences(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -365,13 +370,14 @@ static void add_sequences(size_plan *plan)
     size_plan_add_far(plan, 1 << 21);
     if (problem_has_parameter(p, "layout", "ragged"))
         add_always(plan, (lengths){2, 2, 1, 3, 9}, NO_KEYS);
-    for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
+    for (uint64_t i = 0; i < 2; i++) /* later tiles of a part come after the gap, in pages of two sizes */
         add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------- */
 
-/* Head counts of published models, from their config.json. Each variant runs the first six, and every third of the others. */
+/* Head counts of published models, from their config.json. Each variant runs the first six, and a third of the
+ * others. */
 static const struct {
     const char *model;
     uint64_t q_heads, kv_heads;
@@ -401,7 +407,7 @@ static const struct {
     {"Llama 3.1 405B", 128, 8},
 };
 
-/* With one or two queries and few keys: the grouping of heads does not depend on lengths. */
+/* Adds head counts with one or two queries and few keys: the grouping of heads does not depend on lengths. */
 static void add_models(size_plan *plan)
 {
     enum { COUNT = sizeof models / sizeof *models, FIRST = 6, IN_TURN = 3 };
@@ -431,7 +437,7 @@ static void set_design(size_plan *plan, const uint64_t v[MOST_AXES])
     set_scalars(plan, &n, layouts[v[7]], &seen);
 }
 
-/* add_models has larger numbers of heads. */
+/* Adds the design; larger numbers of heads are in add_models. */
 static void add_design(size_plan *plan)
 {
     enum {
@@ -454,7 +460,8 @@ static void add_design(size_plan *plan)
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
-/* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
+/* Adds lengths around every edge of tiles, of queries and keys together; whole tiles in every layout; heads and
+ * batches at small lengths. */
 void attention_plan(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -480,12 +487,11 @@ void attention_plan(size_plan *plan)
     if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
                    COUNTED); /* query 0 does not see a tile's last key */
-        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 queries see nothing */
         set_scalars(plan, &(lengths){1, 2 * HEADS_TOGETHER + 5, 1, tile_q + 1, 3}, OVERLAPPING, &(sight){0});
         if (problem_parameter(p, "split_k") == 1) /* the last group of HEADS_TOGETHER has 5 heads */
             size_plan_add_far(plan, 1 << 21);
-        if (problem_parameter(p, "split_k") == 1 &&
-            dim * tile_q <= 4096) /* tiles begin in an order of their own */
+        if (problem_parameter(p, "split_k") == 1 && dim * tile_q <= 4096) /* tiles begin in a special order */
             add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
                      &(sight){.offset = (int64_t)tile_q}, true);
     }

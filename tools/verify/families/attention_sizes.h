@@ -1,4 +1,4 @@
-/* The sizes that attention is tried at. */
+/* Chooses the sizes of attention. */
 #ifndef VERIFY_ATTENTION_SIZES_H
 #define VERIFY_ATTENTION_SIZES_H
 

@@ -8,7 +8,7 @@ static double e4m3_value(unsigned code)
     return exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
 }
 
-/* The nearest of all magnitudes, of two the even one. */
+/* Returns the nearest magnitude's code; on a tie the even one. */
 static unsigned e4m3_nearest(double magnitude)
 {
     unsigned code = 0;

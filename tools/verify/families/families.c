@@ -1,4 +1,4 @@
-/* The families that have a reference, and what is done without one. */
+/* The families that have a reference, and defaults for families without one. */
 #include "families.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static const family_row *const rows[] = {
     &attention_row,
 };
 
-/* The linker's names for the begin and the end of what KILN_REFERENCE puts together; null where nothing is. */
+/* The linker's start and end of the section filled by KILN_REFERENCE; null if it is empty. */
 extern const family_row *const __start_kiln_references[] __attribute__((weak));
 extern const family_row *const __stop_kiln_references[] __attribute__((weak));
 
@@ -93,7 +93,8 @@ const input_pattern generic_patterns[] = {
     {NULL, 0, 0},
 };
 
-/* Each another one, so that none is taken for the next, and 1 seldom: a factor of 1 that is forgotten shows nowhere. */
+/* Returns a different scalar for each number, so that swapped scalars show; seldom 1, since a forgotten factor of
+ * 1 would not show. */
 static double generic_scalar(size_t number, const input_pattern *pattern)
 {
     return pattern->number % 4 == 3 ? 1 : 0.625 + 0.25 * (double)number;

@@ -1,8 +1,6 @@
-/* What kiln-verify knows about a kernel family beyond the manifest: a reference, inputs that hurt, sizes that matter.
- *
- * One file per family, one row in families.c. Nothing here is shared with the generator: tables and formulas are
- * written again from the family's contract.
- */
+/* What kiln-verify knows about a kernel family beyond the manifest: a reference, difficult inputs, relevant sizes.
+ * One file per family, one row in families.c. Shares nothing with the generator: tables and formulas are written
+ * again from the family's contract. */
 #ifndef VERIFY_FAMILIES_H
 #define VERIFY_FAMILIES_H
 
@@ -16,23 +14,23 @@ enum {
     PATTERN_NONFINITE = KILN_PATTERN_NONFINITE
 };
 
-/* The same for kiln's own families and for those of others. */
+/* The same type for kiln's own families and for registered ones. */
 typedef kiln_pattern input_pattern;
 typedef kiln_reference family_row;
 
-/* Kiln's own reference, or one of KILN_REFERENCE; null: none. */
+/* Returns kiln's own reference, or one of KILN_REFERENCE; null: there is none. */
 const family_row *family_find(const char *name);
 
-/* Those of KILN_REFERENCE: the i-th, null behind the last. */
+/* Returns the i-th reference of KILN_REFERENCE, null after the last. */
 const family_row *family_registered(size_t i);
 
-/* Kiln's own; null: none. */
+/* Returns kiln's own reference; null: there is none. */
 const family_row *family_find_own(const char *name);
 
-/* A row's, or where it has none, or is null, those for a kernel of which nothing is known. */
+/* Returns the row's patterns; if it is null or has none, those for an unknown kernel. */
 const input_pattern *family_patterns(const family_row *row);
 
-/* For a kernel without a reference: random values of each type. */
+/* Random values of each type, for a kernel without a reference. */
 extern const input_pattern generic_patterns[];
 void generic_make(problem *p, const input_pattern *pattern, random_stream s);
 

@@ -1,4 +1,4 @@
-/* INT4 and NF4 references: scale, pack, quantize and unpack. All results are exact, bit for bit. */
+/* References of INT4 and NF4: scale, pack, quantize and unpack. All results are exact, bit for bit. */
 #include "four_bit.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double largest_of(double a, double b)
     return isnan(a) || b > a ? b : a;
 }
 
-/* `most`: the largest element, or without a zero the largest magnitude. */
+/* Computes a group's numbers. `most`: the largest element; for a format without a zero, the largest magnitude. */
 static numbers numbers_from(const format *f, element_type arithmetic, double most, double minus_least)
 {
     double least_range = arithmetic == ELEMENT_F64 ? 1e-12 : (double)1e-12f;
@@ -29,7 +29,7 @@ static numbers numbers_from(const format *f, element_type arithmetic, double mos
         range = least_range;
     numbers g = {.scale = groups_divide(arithmetic, range, f->range)};
     if (f->has_zero)
-        g.zero = groups_divide(arithmetic, minus_least + 0.0, g.scale); /* + 0: a zero without a sign */
+        g.zero = groups_divide(arithmetic, minus_least + 0.0, g.scale); /* + 0 turns -0 into 0 */
     return g;
 }
 
@@ -47,7 +47,7 @@ numbers four_bit_numbers_of(const format *f, const argument *in, uint64_t first,
     return numbers_from(f, groups_arithmetic(in->about->type), f->has_zero ? most : magnitude, minus_least);
 }
 
-/* The code of a quotient, to which a zero was added. A NaN gives 0. */
+/* Returns the code of a quotient plus its zero. A NaN gives 0. */
 static unsigned code_of_sum(const format *f, element_type arithmetic, double q)
 {
     double low = f->has_zero ? 0 : -8, high = low + 15;
@@ -77,7 +77,7 @@ static double value_of(const format *f, element_type arithmetic, numbers g, unsi
     return groups_multiply(arithmetic, q, g.scale);
 }
 
-/* The quotient between codes i and i + 1. */
+/* Returns the quotient between codes i and i + 1. */
 static double threshold_of(const format *f, element_type arithmetic, double zero, uint64_t i)
 {
     return f->levels ? nf4_threshold(arithmetic, (int)i) : (double)i + 0.5 - (f->has_zero ? zero : 8);
@@ -97,7 +97,7 @@ static bool is_given(const argument *a)
     return a->about->direction == DIRECTION_IN;
 }
 
-/* Element g of the numbers that are given, or that are expected. */
+/* Returns number g of the given or expected numbers. */
 static double number_at(const argument *a, uint64_t g)
 {
     return element_get(a->about->type, is_given(a) ? a->host : a->expected_bits, g);
@@ -143,7 +143,7 @@ static void expect_codes(problem *p)
     }
 }
 
-/* The product is rounded to the arithmetic's type, then to the elements'. */
+/* Expects elements: the product is rounded to the arithmetic's type, then to the elements' type. */
 static void expect_elements(problem *p)
 {
     argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out");
@@ -176,8 +176,9 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-/* Quotients at the thresholds between codes: a group's extremes are the format's range times an odd number m of few bits,
- * and its elements thresholds times m. Every other element is one ulp above or below its product. */
+/* Returns an element with a quotient at a threshold between codes: a group's extremes are the format's range times
+ * an odd number m with few bits, its elements thresholds times m. Every other element is one ulp above or below
+ * its product. */
 static double threshold_element(const format *f, element_type type, bool is_negative, random_stream s,
                                 uint64_t g, uint64_t place)
 {
@@ -191,25 +192,26 @@ static double threshold_element(const format *f, element_type type, bool is_nega
         return m * (f->has_zero ? -zero : is_negative ? -f->range : f->range);
     if (place == 1 && f->has_zero)
         return m * (f->range - zero);
-    const uint64_t first = f == &four_bit_int4_sym; /* its first threshold is beyond the extreme */
+    const uint64_t first =
+        f == &four_bit_int4_sym; /* its first threshold is outside the range of the elements */
     const uint64_t i = first + random_below(choice, place, 15 - first);
     static const int steps[] = {0, -1, 0, 1};
     return groups_step(type, m * threshold_of(f, groups_arithmetic(type), zero, i),
                        steps[random_below(random_fork(choice, 1), place, 4)]);
 }
 
-/* A group whose codes depend on how quotients are rounded, or their sums with the zero. */
+/* A group whose codes depend on the rounding of quotients, or of their sums with the zero. */
 typedef struct hard_group {
     const format *format;
     element_type type, arithmetic;
     bool has_half; /* the zero is k + 0.5: tiny elements are near a threshold */
     numbers numbers;
     double least, most; /* bounds of the elements; infinite where the numbers are given */
-    double middle;      /* an element next to a threshold if any element of its type is */
-    bool is_negative;   /* the extreme of a group without a zero */
+    double middle;      /* an element adjacent to a threshold, if the type has such an element */
+    bool is_negative;   /* sign of the extreme of a group without a zero */
 } hard_group;
 
-/* Whether another rounding of the quotient or the sum gives another code. */
+/* Returns whether rounding the quotient or the sum the other way gives another code. */
 static bool is_hard(const hard_group *h, double x)
 {
     const element_type a = h->arithmetic;
@@ -221,7 +223,8 @@ static bool is_hard(const hard_group *h, double x)
                                       code_of_sum(h->format, a, groups_other_sum(a, q, zero));
 }
 
-/* Whether the product with the scale's inverse, with which kernels begin, does not give the quotient's code. */
+/* Returns whether the product with the scale's inverse, which kernels compute first, gives another code than the
+ * quotient. */
 static bool is_product_wrong(const hard_group *h, double x)
 {
     const element_type a = h->arithmetic;
@@ -229,8 +232,9 @@ static bool is_product_wrong(const hard_group *h, double x)
     return code_of_quotient(h->format, a, h->numbers, product) != code_of(h->format, a, h->numbers, x);
 }
 
-/* The only mantissas of scales and elements whose codes show how the scale's inverse is rounded: of f32 down and up. For f16
- * kernels may multiply by the inverse and no more: of NF4 it is the one pair whose quotient is rounded to a threshold. */
+/* The only mantissas of scales and elements whose codes show how the scale's inverse is rounded; for f32, down and
+ * up. For f16 kernels may use only the product with the inverse: for NF4 this is the only pair whose quotient
+ * rounds to a threshold. */
 typedef struct rare_pair {
     double scale, element;
 } rare_pair;
@@ -238,7 +242,7 @@ static const rare_pair int4_rare[] = {{0x1.fffffep0, 1}, {0x1.fffff8p0, 0x1.3fff
                        nf4_rare[] = {{0x1.a7d1c2p0, -0x1.02cc4cp0}, {0x1.b79026p0, -0x1.74cab6p0}},
                        nf4_rare_f16 = {0x1.edcp0, -0x1.2d8p0};
 
-/* In one group of 4, if the type has such a pair. */
+/* Makes a rare pair in one group of 4, if the type has one. */
 static bool make_rare(hard_group *h, random_stream s)
 {
     const bool is_nf4 = h->format->levels, is_f16 = h->type == ELEMENT_F16;
@@ -257,7 +261,8 @@ static double rounded(const hard_group *h, double x)
     return number_decode(h->type, number_encode(h->type, x));
 }
 
-/* Numbers that come of elements. Half of the zeros are k + 0.5, of scales of few bits; a quarter are 0, the others any. */
+/* Makes numbers that follow from the elements. Half of the zeros are k + 0.5, with scales of few bits; a quarter
+ * are 0, the rest any number. */
 static void make_own(hard_group *h, random_stream s)
 {
     const format *f = h->format;
@@ -285,7 +290,7 @@ static void make_own(hard_group *h, random_stream s)
         h->least = -h->most;
 }
 
-/* Numbers by which an element of few bits comes next to a threshold of the quotient or of the sum. */
+/* Makes numbers with which an element of few bits is close to a threshold of the quotient or of the sum. */
 static void make_given(hard_group *h, random_stream s)
 {
     const uint64_t choice = h->format->has_zero ? random_below(s, 2, 4) : 3;
@@ -336,7 +341,7 @@ static double hard_candidate(const hard_group *h, random_stream s, uint64_t i)
     return groups_step(h->type, threshold * scale, (int)random_below(s, 4 * i + 3, 3) - 1);
 }
 
-/* Where the codes may end, or far beyond. */
+/* Returns an element near the ends of the codes, or far outside. */
 static double far_element(const hard_group *h, random_stream s, uint64_t place)
 {
     const double code = random_uniform(s, 3 * place + 1) * 32 - 8;
@@ -345,8 +350,9 @@ static double far_element(const hard_group *h, random_stream s, uint64_t place)
     return random_below(s, 3 * place + 2, 4) ? q * h->numbers.scale : q < 0 ? -largest : largest;
 }
 
-/* The extremes of a group first, if its numbers come of them. Else some NaNs, whose code is found in the same way, some
- * elements that may be beyond the codes if the numbers are given, and the first hard one of a few. */
+/* Returns an element of a hard group: first the extremes, if the numbers follow from the elements; then some NaNs,
+ * some elements outside the codes if the numbers are given, and otherwise the first hard element of a few random
+ * ones. */
 static double hard_element(const hard_group *h, random_stream s, uint64_t place)
 {
     enum { ATTEMPTS = 6 };
@@ -367,22 +373,22 @@ static double hard_element(const hard_group *h, random_stream s, uint64_t place)
     return x;
 }
 
-/* The largest magnitude, or the range, just below, at and just above 1e-12. */
+/* Makes the largest magnitude, or the range, just below, at or just above 1e-12. */
 static double near_smallest(element_type type, random_stream s, uint64_t g, uint64_t place)
 {
     double most = groups_step(type, 1e-12, (int)(g % 5) - 2);
     return place == 0 ? most : place == 1 ? 0 : most * random_uniform(random_fork(s, g), place);
 }
 
-/* What all elements of a group have in common. */
+/* What the elements of a group share. */
 typedef struct group_makings {
     const format *format;
     element_type type;
     int kind;
-    bool is_negative; /* its extreme */
+    bool is_negative; /* sign of its extreme */
     uint64_t g;
     group_range range;
-    uint64_t extreme; /* where that is */
+    uint64_t extreme; /* index of the extreme */
 } group_makings;
 
 static group_makings makings_of(problem *p, const argument *in, int kind, random_stream s, uint64_t g)
@@ -397,7 +403,7 @@ static group_makings makings_of(problem *p, const argument *in, int kind, random
                            .extreme = groups_extreme_place(p, s, g, range.last - range.first)};
 }
 
-/* A group's first two, its extremes where it has them, are anywhere in it. */
+/* Returns an element's index in its group: the first two, its extremes if it has them, can be anywhere. */
 static uint64_t place_of(const group_makings *m, uint64_t i)
 {
     const uint64_t count = m->range.last - m->range.first;
@@ -413,11 +419,11 @@ static double make_element(const group_makings *m, random_stream s, uint64_t pla
         return threshold_element(m->format, m->type, m->is_negative, s, g, place);
     case GROUPS_NEAR_SMALLEST:
         return (m->is_negative ? -1 : 1) * near_smallest(m->type, s, g, place);
-    case GROUPS_EQUAL: /* smallest and largest are one number, of any size up to 1e25 */
+    case GROUPS_EQUAL: /* smallest and largest are equal, of any size up to 1e25 */
         return random_normal(here, 0) * ldexp(1, (int)random_below(here, 1, 166) - 83);
     case GROUPS_HUGE:
         return (2 * random_uniform(here, place) - 1) * 1e25;
-    default: /* far from 0 for their range, so that the zero is large */
+    default: /* the offset from 0 is large against the range, so the zero is large */
         return random_normal(here, 0) * ldexp(1, (int)random_below(here, 1, 40) - 20) *
                (1 + ldexp(random_uniform(here, place + 2), -(int)random_below(here, 2, 30)));
     }
@@ -430,7 +436,7 @@ static void fill_group(problem *p, argument *in, int kind, random_stream s, uint
         element_set(m.type, in->host, i, make_element(&m, s, place_of(&m, i)));
 }
 
-/* And its numbers, where they are given. */
+/* Makes the elements of a hard group, and its numbers if they are given. */
 static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t g)
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
@@ -464,7 +470,7 @@ static void fill_hard_groups(problem *p, argument *in, int kind, random_stream s
     }
 }
 
-/* What goes into a kernel: the numbers of the elements at hand, or moved a little, or random ones. */
+/* Fills given numbers: those that follow from the elements, slightly changed ones, or random ones. */
 static void fill_numbers(problem *p, argument *in, int kind, random_stream s)
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
@@ -496,11 +502,12 @@ static void fill_codes(problem *p, uint64_t g, unsigned code, unsigned most, ran
     }
 }
 
-/* A zero near a tie of the outputs' type, to which codes from 8 on minus the zero are rounded, and a scale of 1. */
+/* Makes a zero near a tie of the outputs' type, to which the kernel rounds codes from 8 on minus the zero, and a
+ * scale of 1. */
 static void fill_near_tie_of_sum(problem *p, uint64_t g, bool is_brief, random_stream s)
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");
-    const int bits = is_brief ? 5 : 8; /* of a tie's fraction, below 8 */
+    const int bits = is_brief ? 5 : 8; /* bits of a tie's fraction, below 8 */
     const double tie = ldexp(1 + 2 * (double)random_below(s, 0, UINT64_C(1) << (bits - 1)), -bits);
     const double near = ldexp(1 + random_uniform(s, 2), random_below(s, 3, 2) ? -23 : -22);
     element_set(zero->about->type, zero->host, g, tie + (random_below(s, 4, 2) ? near : -near));
@@ -508,8 +515,8 @@ static void fill_near_tie_of_sum(problem *p, uint64_t g, bool is_brief, random_s
     fill_codes(p, g, 8, 15, random_fork(s, 5));
 }
 
-/* A scale by which a code's value comes next to a tie, and a whole zero. The value is no power of two, by which nothing is
- * rounded. In half of the groups with a zero the sum comes next to a tie instead. */
+/* Makes a scale with which a code's value is close to a tie, and an integer zero. The value is not a power of two,
+ * since such products are not rounded. In half of the groups with a zero the sum is close to a tie instead. */
 static void fill_near_tie(problem *p, uint64_t g, random_stream s)
 {
     static const unsigned values[] = {3, 5, 6, 7};
@@ -526,7 +533,7 @@ static void fill_near_tie(problem *p, uint64_t g, random_stream s)
                    whole = zero ? (unsigned)random_below(here, 6, 16 - value) : 8,
                    code = !levels     ? whole + value
                           : level < 7 ? level
-                                      : level + 1; /* not -1, 0, 1 */
+                                      : level + 1; /* skips -1, 0, 1 */
     element_set(scale->about->type, scale->host, g,
                 groups_near_tie_scale(outputs, levels ? fabs(levels[code]) : value, here, 0));
     if (zero)

@@ -1,9 +1,9 @@
-/* The formats of four bits with numbers per group, int4 and nf4.
+/* The 4-bit formats with numbers per group, int4 and nf4.
  *
- * int4 symmetric: scale = max(|x|, 1e-12) / 7, x' = (code - 8) * scale.
- * int4 asymmetric: scale = max(largest - smallest, 1e-12) / 15, zero = -smallest / scale, x' = (code - zero) * scale. The
- * zero is not rounded to an integer. A code of int4 is x / scale, plus the zero, rounded to nearest even.
- * nf4: scale = max(|x|, 1e-12), x' = table[code] * scale; nf4.h has the table and the codes.
+ * int4 symmetric: scale = max(|x|, 1e-12) / 7, x' = (code - 8) * scale. int4 asymmetric: scale = max(largest -
+ * smallest, 1e-12) / 15, zero = -smallest / scale, x' = (code - zero) * scale. The zero is not rounded to an integer.
+ * A code of int4 is x / scale, plus the zero, rounded to nearest even. nf4: scale = max(|x|, 1e-12), x' = table[code]
+ * * scale; nf4.h has the table and the codes.
  */
 #ifndef VERIFY_FOUR_BIT_H
 #define VERIFY_FOUR_BIT_H
@@ -14,17 +14,18 @@ extern const family_row int4_scale_row, int4_pack_row, int4_quantize_row, int4_u
     nf4_pack_row, nf4_quantize_row, nf4_unpack_row;
 
 typedef struct four_bit_format {
-    double range;         /* a group's, divided by its scale */
-    bool has_zero;        /* the range is largest - smallest; else the largest magnitude */
-    const double *levels; /* a code's value divided by its scale; null: integers */
+    double range;         /* a group's range, divided by its scale */
+    bool has_zero;        /* the range is largest - smallest; otherwise the largest magnitude */
+    const double *levels; /* each code's value divided by its scale; null: integers */
 } four_bit_format;
 extern const four_bit_format four_bit_int4_sym, four_bit_int4_asym, four_bit_nf4;
 
 typedef struct four_bit_numbers {
-    double scale, zero; /* zero: only where the format has one */
+    double scale, zero; /* zero: only if the format has one */
 } four_bit_numbers;
 
-/* The numbers of elements [first, last) of an array. NaNs do not count; in a group of NaNs alone the zero is a NaN. */
+/* Returns the numbers of elements [first, last) of an array. NaNs are ignored; if all elements are NaNs the zero
+ * is a NaN. */
 four_bit_numbers four_bit_numbers_of(const four_bit_format *f, const argument *in, uint64_t first,
                                      uint64_t last);
 

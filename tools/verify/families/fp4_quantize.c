@@ -1,5 +1,5 @@
-/* The reference of fp4_quantize: every result is exact, bit for bit. Numbers are rounded by looking for the nearest code among
- * all of them; operations on f32 are this machine's. */
+/* The reference of fp4_quantize: every result is exact, bit for bit. Rounds by searching all codes for the
+ * nearest; operations on f32 are the host's. */
 #include "fp4_quantize.h"
 
 #include "../design.h"
@@ -28,7 +28,7 @@ static uint64_t block_of(const problem *p)
 
 /* ---- rounding --------------------------------------------------------------------------------------------------- */
 
-/* The nearest of codes in the order of their values, on a tie the even one. */
+/* Returns the nearest of codes that are in the order of their values; on a tie the even one. */
 static unsigned nearest(double x, unsigned largest, double (*value)(unsigned))
 {
     unsigned code = 0;
@@ -41,7 +41,7 @@ static unsigned nearest(double x, unsigned largest, double (*value)(unsigned))
     return code;
 }
 
-/* NaNs have the largest code, and no sign. */
+/* Returns a code; a NaN gives the largest code without a sign. */
 static unsigned e2m1_of(float x)
 {
     const unsigned code = isnan(x) ? E2M1_LARGEST : nearest(fabs((double)x), E2M1_LARGEST, nvfp4_code_value);
@@ -50,7 +50,7 @@ static unsigned e2m1_of(float x)
 
 /* ---- scales ----------------------------------------------------------------------------------------------------- */
 
-/* A block's scale in memory, and what its elements are multiplied by. */
+/* A block's scale in memory, and the factor of its elements. */
 typedef struct scaling {
     unsigned code;
     float inverse;
@@ -66,7 +66,7 @@ static scaling scale_nvfp4(float most, bool has_nan, float global_scale)
                      .inverse = code == 0 ? 0 : fminf(inverse, 0x1.fffffep127f)};
 }
 
-/* The code is an exponent, raised by 127. */
+/* Returns the scale of MXFP4: an exponent with a bias of 127. */
 static scaling scale_mxfp4(float most, bool has_nan)
 {
     int exponent = -1000;
@@ -78,7 +78,7 @@ static scaling scale_mxfp4(float most, bool has_nan)
     return (scaling){.code = has_nan ? E8M0_NAN : (unsigned)(shared + 127), .inverse = ldexpf(1, -shared)};
 }
 
-/* `x` has the elements of the block; of one with a NaN everything but the scale is as if it was an infinity. */
+/* Returns the scale of a block; `x` gets its elements. A NaN has the effect of an infinity, except on the scale. */
 static scaling scale_of(problem *p, const argument *in, uint64_t first)
 {
     float most = 0;
@@ -115,11 +115,11 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* One of each three blocks has the input's own kind, one elements at and beside ties of codes, one a largest magnitude at and
- * beside ties of scales. Where the largest is, and how many elements are zeros, differs. */
+/* One third of the blocks are of the input's own kind, one third have elements at and near ties of codes, one
+ * third a largest magnitude at and near ties of scales. The place of the largest and the number of zeros vary. */
 typedef enum share { OWN, CODE_TIES, SCALE_TIES, SHARES } share;
 
-/* A number of the type, or a neighbour of it. */
+/* Sets an element to a number of the type or to a neighbour of it. */
 static void set_beside(argument *in, uint64_t i, double x, random_stream s)
 {
     element_set(in->about->type, in->host, i, x);
@@ -131,13 +131,14 @@ static void set_beside(argument *in, uint64_t i, double x, random_stream s)
     }
 }
 
-/* Powers of two that global scales of 2^-3 to 2^3 leave a normal number of e4m3. */
+/* Returns a power of two for which global scales of 2^-3 to 2^3 give a normal number of e4m3. */
 static double power_of(random_stream s, uint64_t first)
 {
     return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
 }
 
-/* In nvfp4 the scale is any number of 4 bits: its inverse is rounded, and a tie times it is one again. */
+/* Makes ties of codes. In nvfp4 the scale is any 4-bit number: its inverse is rounded, yet a tie times it is a tie
+ * again. */
 static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
@@ -153,7 +154,7 @@ static void make_code_ties(problem *p, argument *in, uint64_t first, random_stre
                 random_below(random_fork(s, 4), largest, 2) ? -6 * power : 6 * power);
 }
 
-/* A tie of 4-bit scales has 5 bits; for mxfp4 the powers of two are edges. */
+/* Makes ties of scales. A tie of 4-bit scales has 5 bits; for mxfp4 the edges are powers of two. */
 static void make_scale_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
@@ -164,7 +165,8 @@ static void make_scale_ties(problem *p, argument *in, uint64_t first, random_str
     set_beside(in, largest, random_below(random_fork(s, 4), largest, 2) ? -most : most, random_fork(s, 5));
 }
 
-/* Exact ones, what checkpoints have, such that inverses leave the range, and such that scales are 0. */
+/* Returns a global scale: exact, typical of checkpoints, one whose inverse leaves the range, or one that makes
+ * scales 0. */
 static double pick_global_scale(random_stream s)
 {
     static const double scales[] = {1, 0.125, 4, 2688 / 3.7, 0x1p-20, 3e38, 0, 1e-41};
@@ -211,7 +213,8 @@ static void add(size_plan *plan, uint64_t m, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Around the blocks of a round, a warp and a thread block; rows and columns of tiles; each number of rows of a tile. */
+/* Tries sizes around the blocks of a round, a warp and a thread block; rows and columns of tiles; each number of
+ * rows of a tile. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t rows[] = {1, 2, 7, 31, 32, 33, 64, 97, 127, 128, 129, 257};
@@ -238,7 +241,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, 130, 18 * block);
 }
 
-/* The other numbers of rows of a tile of scales, whose last one has lanes of its own. */
+/* Tries the other numbers of rows in a tile of scales; the last row has its own lanes. */
 static void plan_few(size_plan *plan)
 {
     for (uint64_t m = 65; is_tiled(plan->problem) && m < 128; m++)

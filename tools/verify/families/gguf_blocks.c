@@ -1,4 +1,4 @@
-/* Reading and making GGUF's quantised blocks. */
+/* Reads and makes GGUF's quantised blocks. */
 #include "gguf_blocks.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static void set_all(gguf_block *b, double scale, double minimum)
     }
 }
 
-/* Bits first to first + count - 1 of a byte. */
+/* Returns bits first to first + count - 1 of a byte. */
 static int bits(unsigned char byte, int first, int count)
 {
     return byte >> first & ((1 << count) - 1);
@@ -117,7 +117,7 @@ static void read_q3_k(gguf_block *b, const unsigned char *p)
             bits(p[32 + i / 128 * 32 + i % 32], i % 128 / 32 * 2, 2) + 4 * bits(p[i % 32], i / 32, 1) - 4;
 }
 
-/* Scales and minima of Q4_K and Q5_K. */
+/* Reads scales and minima of Q4_K and Q5_K. */
 static void read_header(gguf_block *b, const unsigned char *p)
 {
     const unsigned char *s = p + 4;
@@ -189,7 +189,7 @@ static const gguf_format formats[] = {
     {"q6_k",   256, 210, {208, -1},  read_q6_k},
     {"iq4_nl",  32,  18, {0, -1},    read_iq4_nl},
     {"iq4_xs", 256, 136, {0, -1},    read_iq4_xs},
-    {"mxfp4",   32,  17, {-1, -1},   read_mxfp4}, /* whose factor is its first byte */
+    {"mxfp4",   32,  17, {-1, -1},   read_mxfp4}, /* the factor is its first byte */
     {"tq2_0",  256,  66, {64, -1},   read_tq2_0},
 };
 /* clang-format on */
@@ -228,12 +228,12 @@ double gguf_value(const gguf_block *b, unsigned i)
 
 /* ---- making ------------------------------------------------------------------------------------------------------- */
 
-/* The bits of an f16 factor. */
+/* Returns the bits of an f16 factor. */
 static uint16_t make_factor(int kind, random_stream s, uint64_t i)
 {
     uint16_t sign = (uint16_t)(random_bits(random_fork(s, 1), i) & 0x8000), any = (uint16_t)random_bits(s, i);
     switch (kind) {
-    case GGUF_TIES: /* 1 to 31 units of 2^-8: f16 and bf16 meet halves of their last place */
+    case GGUF_TIES: /* 1 to 31 units of 2^-8: products are ties of f16 and bf16 */
         return (uint16_t)number_encode(ELEMENT_F16, ldexp((double)(1 + any % 31), -8));
     case GGUF_DENORMAL:
         return sign | any % 0x400;
@@ -250,7 +250,7 @@ static uint16_t make_factor(int kind, random_stream s, uint64_t i)
     }
 }
 
-/* The exponent of an MXFP4 block. */
+/* Returns the exponent of an MXFP4 block. */
 static unsigned char make_exponent(int kind, random_stream s, uint64_t i)
 {
     unsigned char any = (unsigned char)random_bits(s, i);

@@ -29,22 +29,23 @@
 
 enum { GGUF_MOST_ELEMENTS = 256, GGUF_MOST_BYTES = 210, GGUF_SUB_ELEMENTS = 16 };
 
-/* A block, unpacked: element i is scale * code[i] + minimum, with those of its sub-block of 16. In float64 all of these are
- * exact, and so are products and sums, where they are finite. */
+/* An unpacked block: element i is scale * code[i] + minimum, with the scale and minimum of its sub-block of 16. In
+ * float64 all of these are exact, and so are products and sums, if they are finite. */
 typedef struct gguf_block {
     double scale[GGUF_MOST_ELEMENTS / GGUF_SUB_ELEMENTS], minimum[GGUF_MOST_ELEMENTS / GGUF_SUB_ELEMENTS];
-    int code[GGUF_MOST_ELEMENTS]; /* less the offset, or the value that it picks */
+    int code[GGUF_MOST_ELEMENTS]; /* minus the offset, or the table's value */
     bool has_minimum;
 } gguf_block;
 
 typedef struct gguf_format {
     const char *name; /* "q4_0" */
     unsigned elements, bytes;
-    int factor[2]; /* bytes where f16 factors are; -1: none */
+    int factor[2]; /* byte offsets of f16 factors; -1: none */
     void (*read)(gguf_block *b, const unsigned char *bytes);
 } gguf_format;
 
-/* All of them; null behind the last. By name, or that of the variant's parameter `format`; null: there is none. */
+/* Return a format: the i-th, null after the last; the one with this name; the one of the variant's parameter
+ * `format`; null: none. */
 const gguf_format *gguf_at(size_t i);
 const gguf_format *gguf_find(const char *name);
 const gguf_format *gguf_of(const problem *p);
@@ -54,7 +55,7 @@ double gguf_value(const gguf_block *b, unsigned i);
 
 /* Kinds of blocks: random bits, except the factors. */
 enum {
-    GGUF_RANDOM, /* weights of a usual size */
+    GGUF_RANDOM, /* weights of a typical size */
     GGUF_TIES,
     GGUF_DENORMAL,
     GGUF_LARGEST,

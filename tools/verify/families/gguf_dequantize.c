@@ -6,7 +6,7 @@
 
 /* ---- references --------------------------------------------------------------------------------------------------- */
 
-/* `count` elements of whole blocks from block `first` on, to those of `out` from `at` on. */
+/* Expects `count` elements of whole blocks from block `first` on, in `out` from `at` on. */
 static void expect_blocks(const gguf_format *f, const argument *packed, uint64_t first, argument *out,
                           uint64_t at, uint64_t count)
 {
@@ -57,8 +57,8 @@ static void make_all(problem *p, const input_pattern *pattern, random_stream s)
     gguf_fill(gguf_of(p), problem_find(p, "packed"), pattern->number, s);
 }
 
-/* Except with random weights one index in eight is beyond the last row, by as little or as much as can be; the last row is asked for
- * too. */
+/* Makes row indices. Except for random weights, one index in eight is beyond the last row, by as little or as much
+ * as possible; the last row is included. */
 static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *index = problem_find(p, "index");
@@ -78,7 +78,8 @@ static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 
 /* ---- sizes -------------------------------------------------------------------------------------------------------- */
 
-/* Around every edge of tiles (of 2048 elements, as it happens) and thread blocks (of 8), and each number below the first. */
+/* Tries sizes around every edge of tiles (2048 elements) and thread blocks (8 tiles), and each number below the
+ * first edge. */
 enum { MOST_WORK = 1 << 20 };
 
 static void plan_all(size_plan *plan)
@@ -102,7 +103,7 @@ static void plan_all(size_plan *plan)
     size_plan_add_far(plan, 1 << 22);
 }
 
-/* Rows of less than a tile, of one and of more; of all offsets from 16 bytes, by the row's number. */
+/* Tries rows shorter than a tile, of one tile and of more; with all offsets from 16 bytes, by the row's number. */
 static void plan_rows(size_plan *plan)
 {
     const uint64_t elements = gguf_of(plan->problem)->elements;

@@ -1,4 +1,4 @@
-/* GGUF's quantised blocks back to a tensor, and rows of one. */
+/* Dequantises GGUF's quantised blocks: a tensor, or some of its rows. */
 #ifndef VERIFY_GGUF_DEQUANTIZE_H
 #define VERIFY_GGUF_DEQUANTIZE_H
 
@@ -7,7 +7,7 @@
 
 extern const family_row gguf_dequantize_row, gguf_rows_row;
 
-/* Expects the whole blocks of `packed`, as elements, in `out`. */
+/* Expects the elements of `packed`, which holds whole blocks, in `out`. */
 void gguf_expect(const gguf_format *f, problem *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the references of the group-wise quantisers share. */
+/* Shared by the references of the group-wise quantisers. */
 #include "groups.h"
 
 #include "../design.h"
@@ -32,7 +32,7 @@ double groups_divide(element_type arithmetic, double a, double b)
     return arithmetic == ELEMENT_F64 ? a / b : (double)((float)a / (float)b);
 }
 
-/* rest: what is lost. */
+/* Rounds the other way; rest: the rounding error. */
 static double round_other_way(element_type arithmetic, double rounded, double rest)
 {
     return groups_step(arithmetic, rounded, rest > 0 ? 1 : rest < 0 ? -1 : 0);
@@ -109,18 +109,18 @@ groups_share groups_share_of(random_stream s, uint64_t g)
     return (groups_share)((g + random_below(random_fork(s, 91), 0, 3)) % 3);
 }
 
-/* Kernels take a tile in another way where one of its groups is not fit for the quick one. So what is true of a group is, here
- * and there, true of all groups of a tile: of those that begin in the same 1024 elements. */
+/* Kernels use a slow path for a tile if one of its groups does not suit the fast path. So sometimes a property of
+ * a group holds for all groups of a tile: for those that begin in the same 1024 elements. */
 typedef enum block_kind {
-    BLOCK_MIXED,    /* shares of all kinds */
-    BLOCK_PURE,     /* all of the input's own kind */
-    BLOCK_FIT,      /* no share of a kind whose groups may be unfit */
-    BLOCK_SMALL,    /* mixed; scales that are given, and elements, are so small that the quick way is wrong */
-    BLOCK_INFINITE, /* normal elements with one infinity in each group, or given scales that are infinite */
+    BLOCK_MIXED,    /* all kinds of groups */
+    BLOCK_PURE,     /* only the input's own kind */
+    BLOCK_FIT,      /* no kind whose groups may need the slow path */
+    BLOCK_SMALL,    /* mixed; given scales and elements so small that the fast path would be wrong */
+    BLOCK_INFINITE, /* normal elements with one infinity in each group, or infinite given scales */
     BLOCK_PARTLY    /* one group in three small or infinite */
 } block_kind;
 
-/* The number of a block of a warp's elements, or of half of them. */
+/* Returns the number of a block: a warp's elements, or half of them. */
 static uint64_t block_number(problem *p, uint64_t g)
 {
     return groups_range(p, g).first / 1024;
@@ -135,14 +135,14 @@ static block_kind block_of(problem *p, random_stream s, uint64_t g)
     return blocks[random_below(random_fork(s, 93), block_number(p, g), sizeof blocks / sizeof blocks[0])];
 }
 
-/* Whether groups of this kind may be unfit. */
+/* Returns whether groups of this kind may need the slow path. */
 static bool are_unfit(int kind)
 {
     return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE ||
            kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
-/* The share of a group in its block. */
+/* Returns the share of a group in its block. */
 static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
 {
     const block_kind block = block_of(p, s, g);
@@ -158,15 +158,15 @@ int groups_kind_of(problem *p, random_stream s, uint64_t g, int own)
     const groups_share share = p->is_plain ? GROUPS_OWN : share_in(p, s, g, own);
     const unsigned turn = block == BLOCK_PURE || block == BLOCK_FIT ? 0 : g / 3 % 4;
     if (share == GROUPS_NEAR)
-        return problem_find(p, "packed") ? GROUPS_HARD : own; /* codes are what may differ */
+        return problem_find(p, "packed") ? GROUPS_HARD : own; /* codes can differ */
     if (share == GROUPS_AT)
         return GROUPS_THRESHOLDS;
     if (turn == 1)
         return GROUPS_NEAR_SMALLEST;
-    return turn == 3 && problem_find(p, "zero") ? GROUPS_FAR : own; /* only a zero can lose what is far */
+    return turn == 3 && problem_find(p, "zero") ? GROUPS_FAR : own; /* only a zero loses bits far from 0 */
 }
 
-/* Far below where a quotient by way of the scale's inverse keeps all bits. */
+/* Makes elements far below the range where the product with the scale's inverse keeps all bits of a quotient. */
 static void make_small(problem *p, argument *in, argument *scale, uint64_t g)
 {
     const element_type type = in->about->type, of_scale = scale->about->type;
@@ -256,11 +256,11 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
         if (random_below(random_fork(s, 1), i, 16) == 0)
             element_set(in->about->type, in->host, i, NAN);
     }
-    if (kind == GROUPS_NAN && in->count > 0) /* one in the tail, at any place */
+    if (kind == GROUPS_NAN && in->count > 0) /* one NaN anywhere in the tail */
         element_set(in->about->type, in->host, in->count - 1 - random_below(s, 0, 16) % in->count, NAN);
 }
 
-/* An odd number of one bit more than the type keeps. */
+/* Returns a tie: an odd number with one bit more than the type. */
 static double make_tie(element_type type, random_stream s, uint64_t g)
 {
     const bool is_brief =
@@ -270,7 +270,7 @@ static double make_tie(element_type type, random_stream s, uint64_t g)
     return ldexp(odd, (int)random_below(random_fork(s, 2), g, 8) - bits - 4);
 }
 
-/* Whole zeros, so that codes of 1 more or less give the scale back. */
+/* Fills scales with ties. Zeros are integers, so that a code one above or below its zero gives the scale back. */
 static void fill_ties(argument *numbers, random_stream s)
 {
     bool is_zero = strcmp(numbers->about->name, "zero") == 0;
@@ -320,19 +320,21 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
         edges_add(n, counts[i]);
 }
 
-/* Two thread blocks and half of another: enough whole tiles for a group's largest element to have been everywhere. */
+/* Adds, in spite of limits, two and a half thread blocks: enough whole tiles for a group's largest element to be
+ * at every place. */
 static void add_tiles_always(size_plan *plan, argument *size)
 {
     edge_list tiles = {{0}, 0};
     edges_add_tiles(&tiles, plan->problem, size);
     if (tiles.count < 3)
         return;
-    const uint64_t block = tiles.values[1]; /* the most elements that have one thread block */
+    const uint64_t block = tiles.values[1]; /* the largest number of elements with one thread block */
     size->integer = 2 * block + block / 2 + 3;
     size_plan_add_always(plan);
 }
 
-/* Each tail after one thread block and after two; then more than 2^20 elements, for many thread blocks or many rounds. */
+/* Adds each tail after one thread block and after two; then more than 2^20 elements, for many thread blocks or
+ * many rounds. */
 static void add_brief(size_plan *plan, argument *size)
 {
     enum { LANE = 8, MANY = (1 << 20) + 70003 };
@@ -350,10 +352,10 @@ static void add_brief(size_plan *plan, argument *size)
     size_plan_add_far(plan, 2 * MANY);
 }
 
-enum { NESTED_GROUP = 256 }; /* of scales, which share one */
+enum { NESTED_GROUP = 256 }; /* scales that share an absmax */
 
-/* Brief: few counts beside those that lie at this group's own edges. A lane has up to 8 neighbouring elements, of which the
- * last may have any number; a warp's full tile is at most 2048 elements, and 1024 where groups are fixed. */
+/* Adds a group size's sizes. Brief: few sizes beyond those at this group's own edges. A lane has up to 8 adjacent
+ * elements, and n may end at any of them; a warp's full tile is at most 2048 elements, and 1024 for fixed groups. */
 static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
 {
     static const uint64_t few[] = {1, 36, 2054};
@@ -383,7 +385,8 @@ static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
     }
 }
 
-/* A group size given at launch: the first ones meet every count, the others those at their own edges. */
+/* Plans sizes for group sizes given at launch: the first ones with every count, the others with those at their own
+ * edges. */
 void groups_plan(size_plan *sizes)
 {
     enum { MOST_WORK = 1 << 20 };

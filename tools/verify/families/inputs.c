@@ -1,4 +1,4 @@
-/* Makers of float inputs that every family uses. */
+/* Makes float inputs for every family. */
 #include "inputs.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static double nonfinite_or_normal(random_stream s, uint64_t i)
     return inputs_nonfinite(choice, 2 * i + 1);
 }
 
-/* All finite patterns alike: the exponent's last value is taken away where it comes up. */
+/* Returns any finite bit pattern, all equally likely: the exponent's last value is replaced. */
 static double any_finite(element_type type, random_stream s, uint64_t i)
 {
     for (uint64_t attempt = 0;; attempt++) {
@@ -67,7 +67,8 @@ static double make_value(element_type type, input_kind kind, random_stream s, ui
     }
 }
 
-/* Spoils one of the last elements, half the time the very last: the tail after vectors and whole groups. */
+/* Makes one of the last elements a NaN or an infinity, in half of the cases the very last: tails after vectors and
+ * groups. */
 static void spoil_tail(argument *a, random_stream s)
 {
     enum { TAIL = 8 };
@@ -92,7 +93,7 @@ bool inputs_is_spoiled(random_stream s, uint64_t row, uint64_t column, uint64_t 
                                       : random_below(of_row, 2 + column, 16) == 0;
 }
 
-/* One of the last four numbers of some 128, which are a warp's: its last lane has them. */
+/* Returns one of the last four of some 128 numbers: those of a warp's last lane. */
 static uint64_t last_lane(uint64_t count, random_stream s)
 {
     enum { LANE_NUMBERS = 4, WARP_NUMBERS = 128 };

@@ -1,10 +1,10 @@
-/* Makers of float inputs that every family uses. */
+/* Makes float inputs for every family. */
 #ifndef VERIFY_INPUTS_H
 #define VERIFY_INPUTS_H
 
 #include "families.h"
 
-/* kiln/reference.h says what they are. */
+/* kiln/reference.h describes them. */
 typedef enum input_kind {
     INPUT_NORMAL = KILN_FILL_NORMAL,
     INPUT_UNIFORM = KILN_FILL_UNIFORM,
@@ -22,24 +22,25 @@ typedef enum input_kind {
 
 void inputs_fill(argument *a, input_kind kind, random_stream s);
 
-/* A NaN or an infinity. */
+/* Returns a NaN or an infinity. */
 double inputs_nonfinite(random_stream s, uint64_t i);
 
-/* Whether an element of a row is to be a NaN or an infinity: in half of the rows one element is, in the others about one in 16. */
+/* Returns whether to make an element of a row a NaN or an infinity: one element in half of the rows, in the others
+ * about one in 16. */
 bool inputs_is_spoiled(random_stream s, uint64_t row, uint64_t column, uint64_t columns);
 
-/* Fills `count` numbers from `first` on. One of them is about 2^of_one, the others are about 2^of_others. A kernel overflows if it
- * misses the one when it looks for the largest. The last lane of a warp has it, so that a reduction needs all its steps. */
+/* Fills `count` numbers from `first` on. One is about 2^of_one, the others about 2^of_others, so a kernel
+ * overflows if its maximum misses that one. It is in a warp's last lane, so that a reduction needs all its steps. */
 void inputs_raise_one(argument *a, uint64_t first, uint64_t count, int of_one, int of_others,
                       random_stream s);
 
-/* The same in about half of the rows of k numbers: one is about 2^64, the others 2^-20. */
+/* Does the same in about half of the rows of k numbers: one is about 2^64, the others 2^-20. */
 void inputs_raise_some(argument *a, uint64_t k, random_stream s);
 
-/* Random bytes. */
+/* Fills with random bytes. */
 void inputs_fill_bytes(argument *a, random_stream s);
 
-/* Numbers of a real model for INPUT_REAL; they must stay where they are. */
+/* Sets the numbers of a real model for INPUT_REAL; they must stay valid. */
 void inputs_set_real(const float *numbers, size_t count);
 
 #endif

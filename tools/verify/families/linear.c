@@ -13,7 +13,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
-/* Codes of int4 and nf4; their scales and zeros are in arrays. */
+/* int4 and nf4: the block holds only codes; scales and zeros are in arrays. */
 static const gguf_format formats_of_groups[] = {
     {"", 32, 16, {-1, -1}, NULL},
     {"", 64, 32, {-1, -1}, NULL},
@@ -41,12 +41,12 @@ static const gguf_format *format_of(const problem *p)
     return of;
 }
 
-/* A matrix of weights; scales and zeros are null where the format has none in arrays. */
+/* A matrix of weights; scales and zeros are null unless the format has arrays of them. */
 typedef struct matrix {
     argument *w, *scales, *zeros;
 } matrix;
 
-/* An argument of matrix `i`: of the second one "w_2"; null where there is none. */
+/* Returns an argument of matrix `i`, such as "w_2" for the second; null if there is none. */
 static argument *find_of(problem *p, const char *name, uint32_t i)
 {
     char numbered[32];
@@ -66,8 +66,8 @@ static matrix find_gate(problem *p)
 
 /* ---- the bound -------------------------------------------------------------------------------------------------- */
 
-/* With r the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type, L and L_n the longest
- * chains of additions in the product and in the norm:
+/* Let r be the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type, L and L_n
+ * the longest chains of additions in the product and in the norm:
  *
  *     u |y| + (2^-22 + (L_n/2 + 4) 2^-24) |r| with the norm + (L + 8) 2^-24 S
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
@@ -77,42 +77,42 @@ static matrix find_gate(problem *p)
  *     nf4 with mma: + u_x S, as values are rounded to x's type
  *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: a warp's additions from the
  *           element's stage on, and those that join the warps
- *     half: + 40 * 2^-24 S, since a step of a tensor core truncates what it adds: 8 products and a sum, each by less than
- *           2^-24 of the largest twice; a sub-block is up to 4 steps
- *     codes: the product's bound alone, as h is exact
- *     split_k: 9 more parts to add, for a thread block has at least an eighth of a tile's k
- *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
- *           which d is half of the least number, + u_x S + d sum |h|; where scales and minima are rounded first, of which a
- *           scale's error is as many times as large as the code, + 2 u_x S + d sum (|code| + 2) |h|
+ *     half: + 40 * 2^-24 S, since a step of a tensor core truncates its addends, 8 products and a sum, each by less
+ *           than 2^-24 of the largest twice; a sub-block is up to 4 steps
+ *     codes: only the product's bound, as h is exact
+ *     split_k: 9 more parts to add, as a thread block has at least an eighth of a tile's k
+ *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for rounding weights to x's type,
+ *           with d half of the least number, + u_x S + d sum |h|; if scales and minima are rounded first, so that a
+ *           scale's error is multiplied by the code, + 2 u_x S + d sum (|code| + 2) |h|
  *
- * For q8 more is known than this: codes are rint(q) of a q within 2^-20 of h 127 / max|h|, relatively. So h is taken as
- * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
+ * For q8 more is known: codes are rint(q) for a q within 2^-20 of h 127 / max|h|, relatively. So h here is code times
+ * scale, and rounding adds nothing, except near a tie, where the code may be either neighbour.
  *
- * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
- * of elements to each of them); then 5 lanes, and the chunks. With mma a warp has a k_warps-th of each stage, and adds the product
- * of each sub-block, of 16 or 32 elements, and its minimum. In the norm a thread adds 4 squares of each 1024, then 5 lanes and 8
- * warps.
+ * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32
+ * products of elements to each of them); then 5 lanes, and the chunks. With mma a warp has a k_warps-th of each
+ * stage, and adds the product of each sub-block, of 16 or 32 elements, and its minimum. In the norm a thread adds 4
+ * squares of each 1024, then 5 lanes and 8 warps.
  *
- * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
- * is lost of numbers that may be 2^20 times h. An |h| below 2^-90 may count as 0. */
+ * If the squares of x leave the range of f32, x is scaled by a power of two; so losses below the least normal number
+ * are relative to numbers that may be 2^20 times h. An |h| below 2^-90 may count as 0. */
 #define LOST 0x1p-90
 
 typedef struct row_sums {
-    double product, size; /* r and S */
-    double additions;     /* mma: L S without the additions of warps */
-    double loose;         /* of q8: sum of |w| times what h may be off by */
+    double product, size; /* r and S of the bound */
+    double additions;     /* mma: L S without the additions between warps */
+    double loose;         /* for q8: sum of |w| times the uncertainty of h */
     double weights;       /* sum of |scale code| + |minimum| */
     double inputs;        /* sum of |h| */
     double steps;         /* sum of |h| * (|code| + 2) */
 } row_sums;
 
-/* One row of x, as the kernel reads it. */
+/* A row of x, as the kernel reads it. */
 typedef struct vector {
     double *h, *loose;
     bool is_finite;
 } vector;
 
-/* W's row as numbers. */
+/* A row of W as numbers. */
 typedef struct weights {
     double *w, *size, *steps; /* steps: |code| + 2 */
     bool is_finite;
@@ -128,7 +128,7 @@ static bool is_tiles(const problem *p)
     return problem_has_parameter(p, "strategy", "tiles");
 }
 
-/* x is codes and scales. */
+/* Returns whether x is given as codes and scales. */
 static bool is_codes(const problem *p)
 {
     return problem_has_parameter(p, "x", "s8");
@@ -139,7 +139,7 @@ static bool rounds_scales(const problem *p)
     return problem_has_parameter(p, "rounding", "twice");
 }
 
-/* Thread blocks share k. */
+/* Returns whether thread blocks share k. */
 static bool is_split(const problem *p)
 {
     return is_half(p) && problem_parameter(p, "split_k") != 1;
@@ -150,7 +150,7 @@ static bool is_mma(const problem *p)
     return problem_has_parameter(p, "strategy", "mma");
 }
 
-/* Elements of k that a thread block multiplies between barriers. */
+/* Returns the elements of k that a thread block multiplies between barriers. */
 static uint64_t stage_elements(const problem *p)
 {
     if (is_tiles(p))
@@ -161,7 +161,7 @@ static uint64_t stage_elements(const problem *p)
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
 }
 
-/* Whether the format is one of `names`. */
+/* Returns whether the format is one of `names`. */
 static bool has_format(const problem *p, const char *const names[], size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -170,14 +170,14 @@ static bool has_format(const problem *p, const char *const names[], size_t count
     return false;
 }
 
-/* Elements whose products tensor cores add up before a scale multiplies them. */
+/* Returns how many elements' products tensor cores add before a scale multiplies the sum. */
 static uint64_t product_elements(const problem *p)
 {
     static const char *const of_16[] = {"q2_k", "q3_k", "q6_k", "tq2_0"};
     return has_format(p, of_16, sizeof of_16 / sizeof *of_16) ? 16 : 32;
 }
 
-/* mma: the additions of a warp to an element of y in a stage: one per scale, and one per minimum. */
+/* Returns, for mma, a warp's additions to an element of y in a stage: one per scale, and one per minimum. */
 static double additions_of_stage(const problem *p)
 {
     static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
@@ -189,8 +189,8 @@ static double additions_of_stage(const problem *p)
            (double)(problem_parameter(p, "k_warps") * product_elements(p));
 }
 
-/* The number of stages from that of element i of k to the thread block's last. With split_k 0 that may be k's
- * last. */
+/* Returns the number of stages from that of element i of k to the thread block's last. With split_k 0 the last may
+ * be k's last. */
 static uint64_t stages_from(const problem *p, uint64_t i, uint64_t k)
 {
     const uint64_t elements = stage_elements(p), stages = (k + elements - 1) / elements, here = i / elements;
@@ -256,7 +256,7 @@ static void make_h(problem *p, uint64_t number, vector *v)
     }
 }
 
-/* h as its codes have it. */
+/* Replaces h by codes times scales. */
 static void round_to_codes(vector *v, uint64_t k)
 {
     for (uint64_t first = 0; v->is_finite && first < k; first += Q8_BLOCK) {
@@ -285,7 +285,7 @@ static weights allocate_weights(pool *memory, uint64_t k)
                      .steps = pool_allocate(memory, (size_t)k * sizeof(double))};
 }
 
-/* Block `number` of the matrix. */
+/* Reads block `number` of the matrix, whose scales and zeros are in arrays. */
 static void read_arrays(const problem *p, const matrix *of, uint64_t number, gguf_block *b)
 {
     const gguf_format *format = format_of(p);
@@ -310,7 +310,7 @@ static double value_of(const problem *p, const gguf_block *b, unsigned i)
 static void read_weights(problem *p, const matrix *of, uint64_t number, uint64_t k, weights *w)
 {
     const bool is_narrow = is_tiles(p) && problem_find(p, "in")->about->type == ELEMENT_F16;
-    const double most = is_narrow ? 65520 : INFINITY; /* what rounds to an infinity */
+    const double most = is_narrow ? 65520 : INFINITY; /* the smallest number that rounds to an infinity */
     const gguf_format *format = format_of(p);
     const uint64_t first = number * (k / format->elements);
     gguf_block b;
@@ -355,16 +355,16 @@ static double added(const argument *a, uint64_t i)
     return a ? element_get(a->about->type, a->host, i) : 0;
 }
 
-/* A call, with all of x. */
+/* A call, with all rows of x. */
 typedef struct call {
     problem *p;
     uint64_t m, k;
     vector *v;
-    double *additions; /* mma: a warp's additions from each element's stage on */
+    double *additions; /* mma: a warp's additions from each element's stage to the end */
     bool is_random;
 } call;
 
-/* A product with a vector, and what it may be off by. */
+/* A product with a vector, and its bound. */
 typedef struct product {
     double value, off;
 } product;
@@ -379,7 +379,7 @@ static product multiply_scaled(const call *c, const weights *w, const vector *v,
     return of;
 }
 
-/* act(gate) * up, where an activation's slope is at most 1.13. */
+/* Returns act(gate) * up; the slope of an activation is at most 1.13. */
 static product multiply_pair(const problem *p, product gate, product up)
 {
     const double x = gate.value, root = 0.79788456080286535588; /* of 2 / pi */
@@ -390,7 +390,7 @@ static product multiply_pair(const problem *p, product gate, product up)
     return (product){act * up.value, fabs(act) * up.off + off * (fabs(up.value) + up.off)};
 }
 
-/* A matrix and its y. */
+/* Expects a matrix's y. */
 static void expect_matrix(problem *p, const call *c, uint32_t number)
 {
     argument *out = find_of(p, "out", number);
@@ -445,16 +445,16 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* What x, gamma, W and eps are. */
+/* The kinds of x, gamma, W and eps. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
     double eps;
-    int exponent; /* of two, by which x is moved */
+    int exponent; /* x is multiplied by this power of two */
     bool has_bad_x;
 } kinds;
 
-/* W's rows: each of another kind. */
+/* each row of W is of another kind */
 enum { MIXED_W = -1, BAD_ROWS = -2 };
 
 enum {
@@ -514,14 +514,15 @@ static const input_pattern patterns[] = {
     {"lone",         PATTERN_RANDOM,                 LONE},
     {"small-eps",    0,                              SMALL_EPS}, /* about as large as the squares of x */
     {"large-eps",    0,                              LARGE_EPS},
-    {"one-sign",     PATTERN_RANDOM,                 ONE_SIGN}, /* sums that grow, which show what each addition loses */
-    {"absorbed",     0,                              ABSORBED}, /* each addition loses as much as it can */
+    {"one-sign",     PATTERN_RANDOM,                 ONE_SIGN}, /* growing sums show each addition's error */
+    {"absorbed",     0,                              ABSORBED}, /* each addition loses as much as possible */
     {NULL,           0,                              0},
 };
 /* clang-format on */
 
-/* One of several rows of x is moved, or all of them, or each by another power of two: what a thread block does for one
- * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved; n rows of W choose it. */
+/* Returns the exponent for a row of x: moves one of several rows, all, or each by another power of two. So an
+ * error in processing one of a thread block's vectors shows next to the others, and so does a single row that the
+ * norm brings back among unmoved rows; the number of rows of W chooses the row. */
 static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)
 {
     enum { APART = 9, FAR = 60 };
@@ -538,7 +539,8 @@ static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, b
     }
 }
 
-/* As far as the type goes. Without a norm h is x, and its products stay within f32. */
+/* Multiplies x by a power of two, as far as the type allows. Without a norm h is x, and its products stay within
+ * f32. */
 static void move(problem *p, argument *in, int exponent, random_stream s)
 {
     const element_type type = in->about->type;
@@ -552,7 +554,8 @@ static void move(problem *p, argument *in, int exponent, random_stream s)
     }
 }
 
-/* Keeps one element of x in 32: sums of few terms, which cancel little, have a tight bound. So what a gate does to them shows. */
+/* Keeps one element of x in 32: sums of few terms cancel little and have a tight bound, which shows errors of a
+ * gate. */
 static void thin(argument *in, random_stream s)
 {
     for (uint64_t i = 0; i < in->count; i++) {
@@ -562,7 +565,7 @@ static void thin(argument *in, random_stream s)
     }
 }
 
-/* In every second row of x, or in gamma. */
+/* Makes elements in every second row of x, or in gamma, NaNs and infinities. */
 static void spoil(problem *p, argument *in, random_stream s)
 {
     argument *gamma = problem_find(p, "gamma");
@@ -574,7 +577,7 @@ static void spoil(problem *p, argument *in, random_stream s)
                     inputs_nonfinite(s, row));
 }
 
-/* A scale has at most 22 bits: some have 9, others all. */
+/* Rounds a scale. Scales have at most 22 bits: some have 9, others all. */
 static double round_scale(double scale, random_stream s, uint64_t block)
 {
     int exponent;
@@ -583,7 +586,7 @@ static double round_scale(double scale, random_stream s, uint64_t block)
     return ldexp(ceil(ldexp(fraction, bits)), exponent - bits);
 }
 
-/* Codes and scales of x, F32. Codes may also be any bytes. */
+/* Makes codes and scales of x, in F32. Codes may also be any bytes. */
 static void make_codes(const argument *x, argument *codes, argument *scales, bool is_any, random_stream s)
 {
     for (uint64_t block = 0; block < scales->count; block++) {
@@ -605,7 +608,7 @@ static void make_codes(const argument *x, argument *codes, argument *scales, boo
     }
 }
 
-/* The kind of row `at`, where `kind` is that of all rows. */
+/* Returns the kind of row `at`, given the kind of the matrix. */
 static int kind_of_row(int kind, random_stream s, size_t at)
 {
     static const int of_rows[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ZERO};
@@ -613,7 +616,8 @@ static int kind_of_row(int kind, random_stream s, size_t at)
     return kind >= 0 ? kind : kind == MIXED_W ? of_rows[number] : number == 0 ? GGUF_NONFINITE : GGUF_RANDOM;
 }
 
-/* A scale in an array, of all 24 bits and either sign where the kind has no other; and a zero, mostly between codes. */
+/* Returns a scale in an array, with 24 bits and either sign unless the kind has another; and a zero, mostly
+ * between codes. */
 static double make_scale(int kind, random_stream s, uint64_t number)
 {
     const double sign = random_below(s, number, 2) ? -1 : 1,
@@ -638,7 +642,7 @@ static double make_zero(int kind, random_stream s, uint64_t number)
     return kind == GGUF_TIES ? rint(any) : any;
 }
 
-/* A NaN or an infinity in each fourth row or so is in its scales or zeros. */
+/* Fills scales and zeros. About each fourth row has a NaN or an infinity in them. */
 static void fill_arrays(problem *p, const matrix *w, int kind, random_stream s)
 {
     const uint64_t numbers = problem_integer(p, "k") / problem_parameter(p, "group");
@@ -675,13 +679,13 @@ static void fill_weights(problem *p, const matrix *of, int kind, random_stream s
     for (size_t at = 0; at < of->w->bytes; at += row.bytes) {
         int of_row = kind_of_row(kind, s, at);
         if (format->factor[0] < 0 && (of_row == GGUF_LARGEST || of_row == GGUF_NONFINITE))
-            of_row = GGUF_RANDOM; /* powers of two up to 2^127, whose sums overflow, and no NaN */
+            of_row = GGUF_RANDOM; /* powers of two up to 2^127, whose sums overflow, without NaNs */
         row.host = (unsigned char *)of->w->host + at;
         gguf_fill(format, &row, of_row, random_fork(random_fork(s, 1), at));
     }
 }
 
-/* Those of a matrix that the variant has. */
+/* Makes a matrix, and the arrays that the variant has. */
 static void make_matrix(problem *p, const matrix *w, argument *bias, argument *scale, int kind,
                         random_stream s)
 {
@@ -693,14 +697,14 @@ static void make_matrix(problem *p, const matrix *w, argument *bias, argument *s
         scale->real = 4 * random_uniform(s, 3) - 2;
 }
 
-/* A row of x that makes all products with a row of W positive. */
+/* Changes a row of x so that all products with a row of W are positive. */
 static void align_signs(const double w[], double x[], uint64_t k)
 {
     for (uint64_t i = 0; i < k; i++)
         x[i] = copysign(x[i], w[i]);
 }
 
-/* One product just above a power of two, then products whose sums are each slightly less than half an ulp of
+/* Makes one product just above a power of two, then products whose sums are each slightly less than half an ulp of
  * it. */
 static void absorb(const double w[], double x[], uint64_t k, uint64_t elements)
 {
@@ -722,7 +726,7 @@ static void absorb(const double w[], double x[], uint64_t k, uint64_t elements)
     }
 }
 
-/* Makes each row of x from a row of W, starting again at the first after the last. */
+/* Makes each row of x from a row of W, cyclically. */
 static void suit_weights(problem *p, argument *in, bool is_absorbed)
 {
     const uint64_t k = problem_integer(p, "k"), n = problem_integer(p, "n");
@@ -790,7 +794,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* As much as the sizes take. */
+/* Returns a workspace size that suffices. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t rows)
 {
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
@@ -799,7 +803,7 @@ static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t rows)
     return (split_k > 0 ? tiles * split_k : 2 * (tiles < 80 ? 8 * tiles : 640)) * tile_m * tile_n;
 }
 
-/* With several matrices the others have fewer rows, down to none. */
+/* Sets the sizes. With several matrices, the others have fewer rows, down to none. */
 static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     problem_find(plan->problem, "m")->integer = m;
@@ -821,7 +825,7 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* How many stages have copies of their own in the kernel's text before its loop. */
+/* Returns how many stages are peeled before the loop. */
 static uint64_t stages_ahead(const problem *p)
 {
     return is_tiles(p) ? 1 : problem_parameter(p, "stages") - 1;
@@ -833,7 +837,8 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
-/* As many stages of k as a tile has thread blocks, fewer, and more by less than one each, of which the last is cut. */
+/* Adds sizes with as many stages of k as a tile has thread blocks, with fewer, and with more by less than one
+ * each, the last of them cut. */
 static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
 {
     const uint64_t split_k = problem_parameter(plan->problem, "split_k"), parts = split_k > 0 ? split_k : 8,
@@ -844,8 +849,8 @@ static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
     add_always(plan, 3, 1, (parts + 3) * trip - elements);
 }
 
-/* Whole tiles, in spite of limits: each stage in turn is the last one, of which there are some blocks; of half a tile, and again
- * of few rows, stages that are filled a second time. */
+/* Adds whole tiles, in spite of limits: each stage in turn is the last; half a tile; and again few rows, so that
+ * stages are filled a second time. */
 static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     enum { MOST = DEFAULT_ELEMENTS * 3 / 4 };
@@ -861,12 +866,13 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
     }
     for (uint64_t wider = 0; wider < 2; wider++)
         add_always(plan, 3, tile_n / 2 + wider, (2 * ahead + 2 + wider) * elements + format->elements);
-    for (uint64_t n = 1; n <= 2; n++) /* all rows of the tile are the last one, which ends where W does */
+    for (uint64_t n = 1; n <= 2;
+         n++) /* all rows of the tile are clamped to the last one, which ends where W does */
         add_always(plan, 1, n, (ahead + 1) * elements + format->elements);
 }
 
-/* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
- * column, and none. */
+/* Sets a row of the design: rows of x and W around one tile and two; k of one block, and around a thread block's
+ * step; one row or column, and none. */
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
     set_sizes(plan, values[0], values[1], values[2] * format_of(plan->problem)->elements);
@@ -901,7 +907,7 @@ static void plan_mma(size_plan *plan)
         add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);
     }
     add_whole_tiles(plan, tile_m, tile_n);
-    for (uint64_t m = 6; m < tile_m; m += 4) /* copies of x that rows have of some warps */
+    for (uint64_t m = 6; m < tile_m; m += 4) /* rows for which some warps copy x */
         add(plan, m, 1, format->elements);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
@@ -910,7 +916,8 @@ static void plan_mma(size_plan *plan)
         add_parts(plan, tile_m, trip);
 }
 
-/* A row of W, of one block of k, more than all warps of all thread blocks have at once: so some thread blocks have none. */
+/* Adds more rows of W, each of one block of k, than all warps of all thread blocks process at once: some thread
+ * blocks have none. */
 static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
     enum { M = 8, WARPS = 8 };
@@ -921,7 +928,8 @@ static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
         add_always(plan, M, blocks * WARPS * rows + 1, block);
 }
 
-/* In spite of limits: all steps of a trip over x, tiles of W before the last, and a second chunk of k, each for all vectors. */
+/* Adds, in spite of limits, all steps of a trip over x, tiles of W before the last, and a second chunk of k, for
+ * each number of vectors. */
 static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t block)
 {
     const uint64_t chunk = problem_parameter(plan->problem, "chunk");
@@ -933,15 +941,15 @@ static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t
     add_always(plan, 1, 3, chunk + 3 * block);
 }
 
-/* As many rows of W as models have; offsets of y's rows need more than 16 bits. */
+/* Adds as many rows of W as models have; offsets of y's rows need more than 16 bits. */
 static void add_far(size_plan *plan)
 {
     set_sizes(plan, 9, 8300, format_of(plan->problem)->elements);
     size_plan_add_far(plan, 1 << 21);
 }
 
-/* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
- * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
+/* Tries rows of x around those of a thread block; rows of W around those of a warp, one thread block and two; rows
+ * shorter than a tile, of one tile, and longer; rows that begin at any byte, the last of which ends where W does. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ns[] = {1, 3, 7, 8, 9, 16, 17, 33},
@@ -971,7 +979,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
-/* Thread blocks that have parts of several tiles, of x and of W. */
+/* Adds sizes in which thread blocks have parts of several tiles, of x and of W. */
 static void add_stretches(size_plan *plan)
 {
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
@@ -980,7 +988,7 @@ static void add_stretches(size_plan *plan)
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
 
-/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte, and warps that have some of
+/* For one multiprocessor: rows after a warp's first ones, which begin at any byte, and warps with only some of
  * their rows; more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* NF4: what the references of its codes and of its products share. */
+/* NF4: shared by the references of codes and of products. */
 #include "nf4.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "groups.h"
 #include "inputs.h"
 
-/* QLoRA, appendix E; every entry is a float32. Written again here on purpose. */
+/* QLoRA, appendix E; every entry is a float32. Intentionally a second copy. */
 const double nf4_table[16] = {
     -1.0,
     -0.6961928009986877,

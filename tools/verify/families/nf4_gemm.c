@@ -1,8 +1,8 @@
 /* NF4 matrix product: reference, bound, inputs and sizes.
  *
- * With r the exact sum of a*s*t (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half an ulp of
- * C's type, d_T half of the smallest number that it has, and L the longest chain of additions that a product goes through,
- * for all finite inputs of which no sum overflows, before or after the scale:
+ * Let r be the exact sum of a*s*t (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half an ulp of
+ * C's type, d_T half of its smallest number, and L the longest chain of additions of a product. For all finite inputs
+ * for which no sum overflows, before or after scaling:
  *
  *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S + (sum of |s| + k + 1) * 2^-150, and for 16-bit C u_T * |r| + d_T more
  *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S + 2^-150
@@ -12,12 +12,12 @@
  *     and scaled weights (strategy tiles in bf16, tile_m 128)
  *                     |C - r| <= u_T * |r| + d_T + (2 * u_T + 4 * u_T^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |a| + 2^-149 * k
  *
- * since the table is rounded to T, and a step of a tensor core cuts what it adds: 8 products, each by less than 2^-24 of
- * the largest, and the sum by 2^-23, so that 64 of them, which then take their scale in f32, lose up to 80 * 2^-24; where weights
- * are scaled, that counts as 80 additions in L. A scale is split into high and low, which loses u_T^2 of it, t * low is rounded to
- * T, which loses as much again, and so is t * high + t * low; each rounding loses at most 2^-134 where the result is not normal. The
- * terms with 2^-150 are what products and sums lose that are too small to be normal numbers of f32. Random data must meet
- * the bound with sqrt(L), and with 16-bit C all elements together, from 64 on,
+ * since the table is rounded to T, and a step of a tensor core truncates its addends: 8 products, each by less than
+ * 2^-24 of the largest, and the sum by 2^-23. So 64 products, whose sum is then scaled in f32, lose up to 80 * 2^-24;
+ * with scaled weights this counts as 80 additions in L. A scale is split into high and low, which loses u_T^2 of it.
+ * t * low is rounded to T, which loses as much again, and t * high + t * low is rounded, too; each rounding loses at
+ * most 2^-134 if the result is not normal. The terms with 2^-150 cover products and sums below the normal numbers of
+ * f32. Random data must meet the bound with sqrt(L). With 16-bit C, all elements together, from 64 on, must meet
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
  */
 #include "nf4_gemm.h"
@@ -32,19 +32,19 @@
 
 enum { BLOCK = 64, LEAST_OF_NORM = 64 };
 
-/* Inputs beside those of inputs.h. */
+/* Inputs in addition to those of inputs.h. */
 enum {
-    GEMM_MIXED = 100, /* rows and columns of several kinds: see mixed and codes_of_column */
-    GEMM_EXACT,       /* sums of a block are exact, and blocks cancel in pairs: see exact and exact_scale */
-    GEMM_CANCELLING,  /* the same, and nearer to each other */
-    GEMM_LARGE, /* A as large as its sums allow, before the scale too; a third of the columns is infinite in f16 */
+    GEMM_MIXED = 100, /* several kinds of rows and columns: see mixed and codes_of_column */
+    GEMM_EXACT,      /* sums of a block are exact, and consecutive blocks cancel: see exact and exact_scale */
+    GEMM_CANCELLING, /* the same, with closer magnitudes */
+    GEMM_LARGE, /* A as large as its sums allow, also before scaling; in f16, a third of the columns overflow */
     GEMM_SCALES, /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
     GEMM_ANY_SCALE,
     GEMM_TINY_SCALE,
-    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
-    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
-    GEMM_NONFINITE, /* NaNs and infinities in every third row */
-    GEMM_ONE_HOT    /* each element of C is one exact product */
+    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, with A large enough to show them */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 if C's range allows, A small, down to subnormal */
+    GEMM_NONFINITE,   /* NaNs and infinities in every third row */
+    GEMM_ONE_HOT      /* each element of C is one exact product */
 };
 
 static bool is_exact(int kind)
@@ -64,7 +64,7 @@ static bool is_mma(const problem *p)
     return problem_has_parameter(p, "strategy", "mma") || is_tiles(p);
 }
 
-/* Before the product. */
+/* Returns whether weights are scaled before the product. */
 static bool scales_weights(const problem *p)
 {
     return is_tiles(p) && problem_has_parameter(p, "a", "bf16") && problem_parameter(p, "tile_m") == 128;
@@ -75,7 +75,7 @@ static bool is_narrow(const problem *p)
     return !is_mma(p) && problem_parameter(p, "tile_m") < 16;
 }
 
-/* Elements from row to row. */
+/* Returns the elements between rows of A. */
 static uint64_t a_stride(problem *p)
 {
     return problem_has_parameter(p, "rows", "strided") ? problem_integer(p, "a_stride")
@@ -93,7 +93,7 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
     return (count + tile - 1) / tile;
 }
 
-/* With split_k 0, blocks of 64 along K that a thread block has of all tiles together. */
+/* Returns, for split_k 0, how many blocks of 64 along K a thread block has over all tiles. */
 static uint64_t stretch_blocks(problem *p)
 {
     char error[256];
@@ -105,14 +105,15 @@ static uint64_t stretch_blocks(problem *p)
     return tiles(of_all, sharing);
 }
 
-/* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
+/* Returns the longest chain of a warp, which adds its blocks of 64 one by one; errors within a block are the
+ * tensor core's. */
 static double longest_chain_mma(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k");
     uint64_t blocks = problem_integer(p, "k") / BLOCK, parts = split_k, of_part;
     if (split_k == 0) {
         const uint64_t each = stretch_blocks(p);
-        parts = tiles(blocks, each) + 1; /* it need not begin where a stretch does */
+        parts = tiles(blocks, each) + 1; /* its part may begin within a stretch */
         of_part = each < blocks ? each : blocks;
     } else {
         of_part = tiles(blocks, split_k);
@@ -122,8 +123,9 @@ static double longest_chain_mma(problem *p)
     return (double)(tiles(of_part, k_warps) + k_warps - 1 + parts - 1);
 }
 
-/* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
- * warps. Wide ones: 64 products, then that sum to those of the warp's other blocks, then all warps. */
+/* Returns the longest chain. Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other
+ * 256s, then eight lanes and all warps. Wide tiles: 64 products, then that sum to those of the warp's other
+ * blocks, then all warps. */
 static double longest_chain(problem *p)
 {
     bool is_wide = problem_parameter(p, "tile_m") >= 16;
@@ -138,7 +140,7 @@ typedef struct product {
     double scales, in;        /* the sums of the magnitudes of scales and of A */
 } product;
 
-/* The operands as numbers: rows of A, columns of the table's entries, and of scales. */
+/* The operands as numbers: rows of A, columns of table entries and of scales. */
 typedef struct operands {
     uint64_t k, a_stride;
     double *in, *weights, *scales;
@@ -170,7 +172,7 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* The operands of a row and a column. */
+/* Returns the operands of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
     return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,
@@ -211,16 +213,16 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     return sums + rounding + number_smallest(type) / 2;
 }
 
-/* ---- the kernels' own order --------------------------------------------------------------------------------------
+/* ---- the kernels' order of additions -----------------------------------------------------------------------------
  *
- * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the last
- * bit: for one number at a time always, on tensor cores where the sums of a block are exact whatever they cut. */
+ * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the
+ * last bit: always on CUDA cores; on tensor cores if the sums of a block are exact despite truncation. */
 
 typedef struct order {
     bool is_f64;
     uint64_t k_warps, split_k;
     uint64_t each; /* with split_k 0: see stretch_blocks */
-    uint64_t tile; /* that the element is in, with split_k 0 */
+    uint64_t tile; /* for split_k 0: the element's tile */
 } order;
 
 static double rounded(const order *o, double x)
@@ -233,7 +235,7 @@ static double fused(const order *o, double a, double b, double c)
     return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
 }
 
-/* The sum of lane `lane` of eight over a warp's 256s. */
+/* Returns the sum of lane `lane` of eight over a warp's 256s. */
 static double lane_sum(const order *o, const operands *x, uint64_t slice, uint64_t lane)
 {
     enum { LANE_K = 32, STRETCH = 256 };
@@ -258,7 +260,7 @@ static double narrow_slice(const order *o, const operands *x, uint64_t slice)
     return sums[0];
 }
 
-/* 16 at a time: eight of the block's first half and eight of the other. */
+/* Sums 16 at a time: eight of the block's first half and eight of the other. */
 static double wide_slice(const order *o, const operands *x, uint64_t slice)
 {
     double sum = 0;
@@ -273,7 +275,7 @@ static double wide_slice(const order *o, const operands *x, uint64_t slice)
     return sum;
 }
 
-/* Blocks [first, last) of which a thread block has part of K. */
+/* Sums blocks [first, last), a thread block's part of K. */
 static double mma_slice(const order *o, const operands *x, uint64_t first, uint64_t last, uint64_t slice)
 {
     double sum = 0;
@@ -294,7 +296,7 @@ static double mma_part(const order *o, const operands *x, uint64_t first, uint64
     return sum;
 }
 
-/* The end of the part that begins with a block. */
+/* Returns the end of the part that begins with a block. */
 static uint64_t part_end(const order *o, uint64_t blocks, uint64_t first)
 {
     if (o->split_k == 0) {
@@ -367,21 +369,23 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* As nf4_scale_between, except for eight equal powers of two in a column, so that each block of 64 shows beside the others. */
+/* Returns a scale as nf4_scale_between does, except for eight equal powers of two in a column, so that each block
+ * of 64 shows next to the others. */
 static double column_scale_between(int low, int high, random_stream s, uint64_t column, uint64_t i)
 {
     const int from = low + (int)random_below(random_fork(s, 3), column, (uint64_t)(high - low - 7));
     return nf4_scale_between(from, from + 8, s, i);
 }
 
-/* Each second block takes nearly all of what the one before gave: what sums lose by rounding is seen in 16 bits too. */
+/* Returns a scale: each second block nearly cancels the one before, so that rounding errors of sums show in 16
+ * bits, too. */
 static double exact_scale(random_stream s, uint64_t block, uint64_t i, double apart)
 {
     double scale = nf4_usual_scale(s, i - block % 2);
     return block % 2 ? -scale * (1 + apart * random_uniform(random_fork(s, 1), i)) : scale;
 }
 
-/* Columns in turn. */
+/* Returns the kind of a column's scales; kinds alternate. */
 static int scales_of_column(uint64_t column)
 {
     static const int kinds[] = {GEMM_ANY_SCALE, INPUT_NORMAL, GEMM_TINY_SCALE};
@@ -399,7 +403,7 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
         return nf4_scale_between(-20, 21, s, i);
     case GEMM_TINY_SCALE:
         return 0x1p-149 * (double)random_below(s, i, 65);
-    case GEMM_SMALL_SCALE: /* in f16 every other column's are not too small for C */
+    case GEMM_SMALL_SCALE: /* in f16, every other column's are large enough for C */
         return column_scale_between(is_f16 && column % 2 == 0 ? -28 : -126, -12, s, column, i);
     case GEMM_LARGE_SCALE:
         return column_scale_between(16, is_f16 ? 28 : 100, s, column, i);
@@ -418,13 +422,13 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
     }
 }
 
-/* Just below 2^122, for 64 of them are just below 2^128. */
+/* Returns a number just below 2^122, since the sum of 64 of them is just below 2^128. */
 static double limit_of(element_type type)
 {
     return type == ELEMENT_F16 ? number_largest(type) : 0x1p122 * (1 - number_unit(type));
 }
 
-/* Just less than 2^-24 of the block's first, by the bits that A has. */
+/* Returns a product slightly less than 2^-24 of the block's first, given the bits of A. */
 static double absorbed(element_type type, uint64_t i)
 {
     return i % BLOCK == 0 ? 0x1p12 : (1 - number_unit(type)) * 0x1p-12;
@@ -436,7 +440,7 @@ static double swallowed(element_type type, uint64_t i)
     return i % 3 == 0 ? 1 : i % 3 == 1 ? small : -1;
 }
 
-/* A where scales are small, and where they are large; of three in f32 and bf16 one is too small to be normal. */
+/* Returns A for small and for large scales; for f32 and bf16, one of three is subnormal. */
 static double beside_small(element_type type, random_stream s, uint64_t i)
 {
     return random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p13 : 0x1p90);
@@ -447,13 +451,13 @@ static double beside_large(element_type type, random_stream s, uint64_t i)
     return random_normal(s, i) * (type == ELEMENT_F16 ? 0x1p-20 : i % 3 == 0 ? 0x1p-128 : 0x1p-70);
 }
 
-/* Whole numbers; a block has those of the one before. */
+/* Returns integers; each block repeats those of the one before. */
 static double exact(random_stream s, uint64_t row, uint64_t i)
 {
     return (double)random_below(random_fork(s, row), i - i / BLOCK % 2 * BLOCK, 31) - 15;
 }
 
-/* Rows in turn; what comes first shows most. */
+/* Returns an element of a row's kind; kinds alternate, the most revealing first. */
 static double mixed(element_type type, random_stream s, uint64_t row, uint64_t i, uint64_t k)
 {
     const double normal = random_normal(random_fork(s, row), i);
@@ -478,7 +482,7 @@ static double mixed(element_type type, random_stream s, uint64_t row, uint64_t i
     }
 }
 
-/* Each row of A has one element that is not 0, a power of two, so C is a weight times 1/2, 1 or 2. */
+/* Returns A with one power of two in each row, so C is a weight times 1/2, 1 or 2. */
 static double one_hot(random_stream s, uint64_t row, uint64_t k, uint64_t i)
 {
     const bool is_hot = i == (random_below(s, 0, k) + 7 * row) % k;
@@ -523,7 +527,7 @@ static void fill_a(problem *p, argument *in, int kind, random_stream s)
     }
 }
 
-/* What all codes of a column are; negative: random. */
+/* Returns the code that a column consists of; negative: random codes. */
 static int codes_of_column(int kind, uint64_t column)
 {
     if (kind == GEMM_MIXED && column % 3)
@@ -531,7 +535,7 @@ static int codes_of_column(int kind, uint64_t column)
     return kind == GEMM_LARGE && column % 3 ? 0xff : -1;
 }
 
-/* -1, 0 and 1, or all 16. */
+/* Returns two codes: of -1, 0 and 1, or of all 16. */
 static unsigned char codes_of(int kind, random_stream s, uint64_t byte)
 {
     static const unsigned char whole[] = {0, 7, 15};
@@ -546,7 +550,8 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     const uint64_t block_bytes = BLOCK / 2;
     for (uint64_t i = 0; i < packed->bytes; i++) {
         const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
-        const uint64_t from = is_exact(kind) ? i - block % 2 * block_bytes : i; /* with A, block by block */
+        const uint64_t from =
+            is_exact(kind) ? i - block % 2 * block_bytes : i; /* the same as A, block by block */
         const int all = kind == GEMM_ONE_HOT
                             ? (int)((column + 37 * (i % (k / 2))) % 256) /* every code at every place */
                             : codes_of_column(kind, column);
@@ -554,8 +559,8 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     }
 }
 
-/* Six of a table's entries in turn are the scales of two neighbouring blocks in each of three columns, as scale_of tells them
- * apart. */
+/* Fills nested scales: six table entries in turn scale two adjacent blocks in each of three columns, so that
+ * scale_of tells them apart. */
 static void fill_nested(problem *p, int kind, random_stream s)
 {
     enum { CODES = 256, PAIR = 2, KINDS = 3, TURN = PAIR * KINDS };
@@ -614,7 +619,7 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* As much workspace as the sizes take, none where the variant takes none. */
+/* Returns as much workspace as the sizes need; 0 if the variant needs none. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
 {
     uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
@@ -672,8 +677,8 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
-/* Whole tiles, with so long a k that every warp has several rounds of its loop, or else one: on fewer blocks of k most of
- * the loop does nothing. Two sizes, so that there are two inputs. */
+/* Adds whole tiles with a k so long that every warp has several rounds of its loop, or just one: with fewer blocks
+ * of k most of the loop has no effect. Two sizes, so that there are two inputs. */
 static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, uint64_t long_k)
 {
     enum { MOST = 150000 }; /* elements */
@@ -684,7 +689,8 @@ static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, ui
     add_always(plan, tile_m, tile_n, k - BLOCK);
 }
 
-/* On tensor cores, blocks of K that a warp holds at once, each of which is loaded again for a later round of the loop. */
+/* Returns, on tensor cores, the blocks of K that a warp holds at once; each is reloaded for a later round of the
+ * loop. */
 static uint64_t held_blocks(const problem *p)
 {
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
@@ -693,15 +699,15 @@ static uint64_t held_blocks(const problem *p)
     return tile_m <= (is_wide ? 16 : 4) && !(is_wide && is_largest) ? 4 : 2;
 }
 
-/* That the K of one tile is cut into. */
+/* Returns into how many parts the K of a tile is divided. */
 static uint64_t parts_of(const problem *p)
 {
     const uint64_t split_k = problem_parameter(p, "split_k");
     return split_k ? split_k : 8;
 }
 
-/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns. Where
- * limits are against that, all columns of one row, and all rows of a warp's columns. */
+/* Makes each held block in turn the first that a warp lacks, in the first round and in the second; then with all
+ * columns. If limits prevent that, all columns of one row, and all rows of a warp's columns. */
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     enum { MOST = DEFAULT_ELEMENTS * 3 / 4, WARP_COLUMNS = 32 };
@@ -716,7 +722,7 @@ static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
     }
 }
 
-/* More tiles of columns than thread blocks: they go over several, if only to write zeros. */
+/* Adds more tiles of columns than thread blocks: each goes over several, at least to write zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint64_t k)
 {
     char error[256];
@@ -727,7 +733,7 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
     add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
 
-/* The part of K that all warps take in a round of their loop, with its scales in shared memory at once. */
+/* Returns the K that all warps process in a round of their loop, whose scales are in shared memory together. */
 static uint64_t round_k(const problem *p)
 {
     const uint64_t k_warps = problem_parameter(p, "k_warps");
@@ -741,7 +747,7 @@ static uint64_t scales_k(const problem *p)
     return (is_narrow(p) ? 128 : 64) * BLOCK;
 }
 
-/* Around every edge: of tiles, of blocks, of stretches of 256, of a round of all warps, and of scales brought at once. */
+/* Tries sizes around every edge: tiles, blocks, stretches of 256, a round of all warps, and scales loaded at once. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {192, 64, 448, 512, 576, 1024, 1088};
@@ -785,7 +791,7 @@ static void plan_sizes(size_plan *plan)
         add_many_columns(plan, tile_n, 1, 0);
     for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)
         add(plan, 1, 3, k);
-    /* As many columns as models have; offsets of C's rows need more than 16 bits. */
+    /* as many columns as models have; offsets of C's rows need more than 16 bits */
     set(plan, 9, 8300, BLOCK);
     size_plan_add_far(plan, 1 << 21);
     plan->input = "one-hot";
@@ -798,9 +804,9 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
-/* Thread blocks that go over several tiles of columns, with work for each; and few that share K, whose parts then have more
- * blocks of whole tiles than scales are brought at once, and parts of two tiles. Each number of rows of a tile, of which the
- * stores of tensor cores' tiles have one each in the kernel's text. */
+/* For few multiprocessors: thread blocks that process several tiles of columns; few that share K, with parts of
+ * more blocks than scales are loaded at once, and parts of two tiles. Each number of rows in a tile, since the
+ * stores of tensor core tiles are unrolled for each. */
 static void plan_few(size_plan *plan)
 {
     const problem *p = plan->problem;

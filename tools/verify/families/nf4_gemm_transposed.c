@@ -1,8 +1,8 @@
 /* Transposed NF4 matrix product: reference, bound, inputs and sizes.
  *
- * With r the exact sum of a*s*t over columns (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half
- * an ulp of C's type, d_T half of the smallest number that it has, and L the longest chain of additions that a product
- * goes through, for all finite inputs of which no product and no sum overflows:
+ * Let r be the exact sum of a*s*t over columns (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T
+ * half an ulp of C's type, d_T half of its smallest number, and L the longest chain of additions of a product. For all
+ * finite inputs for which no product and no sum overflows:
  *
  *     sums in f32     |C - r| <= (L + 3) * 2^-24 * S + (2n + 1) * 2^-150, and for 16-bit C u_T * |r| + d_T more
  *     sums in f64     |C - r| <= 2^-24 * |r| + (L + 3) * 2^-53 * S + 2^-150
@@ -11,16 +11,16 @@
  *
  *     |C - r| <= u_T * |r| + d_T + (2 * u_T + (L + 3) * 2^-24) * S + E
  *
- * since the table is rounded to T, and so is what the scale goes into: A times the scale, in tf32 for f16, and for f16 with
- * scales normal the weight. A step of a tensor core cuts what it adds: 4 products of tf32 or 8 of 16 bits, each by less
- * than 2^-24 of the largest, and the sum by 2^-23. So a column counts 1.5 in L, or 1.25, up to the 1024 after which sums
- * join a total in f32. E is what is lost of numbers that are too small to be normal: of a scale's second part, of its
- * product, and of what that is added to. For tf32, which has f32's range, it is nothing beside d_T.
+ * since the table is rounded to T, and so is the operand that includes the scale: A times the scale, in tf32 for f16;
+ * for f16 with normal scales the weight. A step of a tensor core truncates its addends: 4 products of tf32 or 8 of
+ * 16 bits, each by less than 2^-24 of the largest, and the sum by 2^-23. So a column counts 1.5 in L, or 1.25, up to
+ * the 1024 after which sums are added to a total in f32. E covers subnormal numbers: a scale's second part, its
+ * product, and the sum with that product. For tf32, which has f32's range, it is negligible against d_T.
  *
  *     bf16                   E = sum of |t| * (|a| + 2) * d_T: nothing where scales are 0 or at least 2^-118
  *     f16, scales normal     E = sum of |a| * (|t| + 2) * d_T: up to 3 u_T of |a*s| where s is normal
  *
- * Random data must meet it with sqrt(L), and with 16-bit C all elements together, from 64 on,
+ * Random data must meet it with sqrt(L). With 16-bit C, all elements together, from 64 on, must meet
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
  */
 #include "nf4_gemm_transposed.h"
@@ -35,18 +35,18 @@
 
 enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, MOST_SUMMED = 1024, LEAST_OF_NORM = 64 };
 
-/* Inputs beside those of inputs.h. */
+/* Inputs in addition to those of inputs.h. */
 enum {
-    GEMM_MIXED = 100, /* rows of several kinds, and blocks of k: see mixed and codes_of_block */
-    GEMM_EXACT, /* sums of tensor cores are exact; else 16 columns take nearly all of what the 16 before gave */
-    GEMM_CANCELLING, /* the same, and nearer to each other */
-    GEMM_LARGE,      /* A as large as its sums allow; every second block of k is infinite in f16 */
+    GEMM_MIXED = 100, /* several kinds of rows, and of blocks of k: see mixed and codes_of_block */
+    GEMM_EXACT,       /* sums of tensor cores are exact; otherwise 16 columns nearly cancel the 16 before */
+    GEMM_CANCELLING,  /* the same, with closer magnitudes */
+    GEMM_LARGE,       /* A as large as its sums allow; in f16, every second block of k overflows */
     GEMM_SCALES, /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
     GEMM_ANY_SCALE,
     GEMM_TINY_SCALE,
-    GEMM_SCALE_PARTS, /* C is near 0, and shows it when scales are rounded to A's type: see worst */
-    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
-    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small */
+    GEMM_SCALE_PARTS, /* C is near 0, so that rounding scales to A's type shows: see worst */
+    GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, with A large enough to show them */
+    GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 if C's range allows, A small */
     GEMM_NONFINITE,   /* NaNs and infinities in every third row */
     GEMM_ONE_HOT      /* each element of C is one exact product */
 };
@@ -73,7 +73,7 @@ static bool has_tf32(const problem *p)
     return is_mma(p) && problem_has_parameter(p, "a", "f16") && problem_has_parameter(p, "scales", "any");
 }
 
-/* The columns that one set of a tensor core's sums takes, its totals, and the parts. */
+/* Returns the longest chain: columns that one accumulator sums, its totals, and the parts. */
 static double longest_chain_mma(problem *p)
 {
     uint64_t split_k = problem_parameter(p, "split_k");
@@ -82,8 +82,8 @@ static double longest_chain_mma(problem *p)
     return (has_tf32(p) ? 1.5 : 1.25) * (double)summed + (double)(ceil_div(columns, MOST_SUMMED) + split_k);
 }
 
-/* A lane adds its columns of each 16 that its warp takes; then come the warp's other lanes of the column, the other
- * warps and the other thread blocks. */
+/* Returns the longest chain: a lane adds its columns of each 16 that its warp processes; then come the warp's
+ * other lanes of the column, the other warps and the other thread blocks. */
 static double longest_chain(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k");
@@ -93,8 +93,8 @@ static double longest_chain(problem *p)
     return (double)(chunks * CHUNK + 2 * k_warps - 1 + split_k - 1);
 }
 
-/* What tensor cores cut where not every product is cut by the most there is: less than the bound up to 12000 columns. No
- * input is known that needs more, so all are held to it. */
+/* Returns the usual truncation error of tensor cores, if not every product loses the maximum: less than the bound
+ * up to 12000 columns. No known input needs more, so all must meet it. */
 static double usually_lost(problem *p)
 {
     uint64_t split_k = problem_parameter(p, "split_k"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
@@ -107,7 +107,7 @@ typedef struct product {
     double rows, weights, unscaled; /* the sums of |a|, |t| and |a*t| */
 } product;
 
-/* The operands as numbers: rows of A, and for each k the columns' entries of the table, and for each block their scales. */
+/* The operands as numbers: rows of A, and for each k the columns' table entries, and for each block their scales. */
 typedef struct operands {
     uint64_t n;
     double *in, *weights, *scales;
@@ -145,7 +145,7 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* The operands of a row and a k. */
+/* Returns the operands of a row and a k. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t i)
 {
     return (operands){o->n, o->in + row * o->n, o->weights + i * o->n, o->scales + i / BLOCK * o->n};
@@ -167,7 +167,7 @@ static product multiply(const operands *o)
     return sum;
 }
 
-/* E of the bound. */
+/* Returns E of the bound. */
 static double bound_of_smallest(const problem *p, const product *sum, element_type type)
 {
     if (has_tf32(p))
@@ -194,14 +194,14 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     return sums + rounding + number_smallest(type) / 2;
 }
 
-/* ---- the kernels' own order --------------------------------------------------------------------------------------
+/* ---- the kernels' order of additions -----------------------------------------------------------------------------
  *
- * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the last
- * bit: for one number at a time always, on tensor cores where their sums are exact whatever they cut. */
+ * Each step is one IEEE operation, and the order is the one that longest_chain counts, so the result is known to the
+ * last bit: always on CUDA cores; on tensor cores if their sums are exact despite truncation. */
 
 typedef struct order {
     bool is_f64;
-    uint64_t split_k, k_warps, columns; /* columns: that a warp takes at once */
+    uint64_t split_k, k_warps, columns; /* columns: of a warp's step */
 } order;
 
 static order order_of(const problem *p)
@@ -222,7 +222,7 @@ static double fused(const order *o, double a, double b, double c)
     return o->is_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
 }
 
-/* A lane's sum over a warp's 16 columns, in strides from `group` on. */
+/* Returns a lane's sum over a warp's 16 columns, in strides from `group` on. */
 static double lane_sum(const order *o, const operands *x, uint64_t part, uint64_t warp, uint64_t group)
 {
     double sum = 0;
@@ -241,7 +241,7 @@ static double simt_part(const order *o, const operands *x, uint64_t part)
     return sum;
 }
 
-/* A set of sums takes 1024 of the part's columns, then joins the total. */
+/* Sums a part: an accumulator takes 1024 of its columns, then is added to the total. */
 static double mma_part(const order *o, const operands *x, uint64_t part)
 {
     const uint64_t turn = o->split_k * MMA_CHUNK, summed = MOST_SUMMED * o->split_k;
@@ -266,7 +266,8 @@ static double in_order(problem *p, const operands *x)
     return sum;
 }
 
-/* Exact inputs are exact on tensor cores for the split of n that they were made for: see exact_scale. */
+/* Returns whether the last bit is known: exact inputs are exact on tensor cores only for the split of n that they
+ * were made for, see exact_scale. */
 static bool knows_last_bit(const problem *p, const input_pattern *pattern)
 {
     return !is_mma(p) || (is_exact(pattern->number) && p->variant == p->made_for);
@@ -291,7 +292,7 @@ static void expect(problem *p, const input_pattern *pattern)
             expect_last_bit(out, i, (double)sum.r);
         else if (is_known)
             expect_last_bit(out, i, in_order(p, &one));
-        else if (!isfinite((double)sum.magnitude)) /* scales in two parts may make a NaN of an infinity */
+        else if (!isfinite((double)sum.magnitude)) /* a scale in two parts may turn an infinity into a NaN */
             out->bound[i] = INFINITY;
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
@@ -305,9 +306,10 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* Scales half-way between numbers of A's type, codes and A with which rounding them there makes a product larger, and
- * smaller, by most of all: in all by 2.2 u_T and more, with the table's error and that of what the scale is folded into;
- * without it by 0.3 to 0.8. Products of both kinds are alike in size, so that r leaves the bound no more than 2 u_T * S. */
+/* Scales half-way between numbers of A's type, with codes and A for which rounding the scale makes a product
+ * larger or smaller by the most: in all by 2.2 u_T and more, including the errors of the table and of the scaled
+ * operand; without rounding the scale by 0.3 to 0.8. Both signs have products of equal size, so that r leaves the
+ * bound at 2 u_T * S. */
 typedef struct factors {
     unsigned code;
     double scale, a;
@@ -321,18 +323,19 @@ static const factors *worst(element_type of_a, uint64_t column)
     return (of_a == ELEMENT_BF16 ? worst_bf16 : worst_f16) + column % 2;
 }
 
-/* What is filled, and with what. */
+/* The parameters of an input. */
 typedef struct filling {
     const problem *p;
     element_type type; /* of A */
     int kind;
-    bool is_normal; /* scales are normal numbers of f16 */
+    bool is_normal; /* scales must be normal numbers of f16 */
     bool is_mma;
     uint64_t n, blocks;
     random_stream s;
 } filling;
 
-/* As nf4_scale_between, except for a few equal powers of two in a block of k, so that each column shows beside the others. */
+/* Returns a scale as nf4_scale_between does, except for a few equal powers of two in a block of k, so that each
+ * column shows next to the others. */
 static double block_scale_between(int low, int high, random_stream s, uint64_t block, uint64_t i)
 {
     enum { APART = 6 };
@@ -342,8 +345,8 @@ static double block_scale_between(int low, int high, random_stream s, uint64_t b
     return nf4_scale_between(from, from + APART, s, i);
 }
 
-/* Powers of two: with whole A and weights of -1, 0 and 1 nothing is rounded in a tensor core. What joins a total or another
- * part is too small to change it, except for a tie that it breaks. */
+/* Returns a power of two: with integer A and weights of -1, 0 and 1 tensor cores round nothing. A sum that is
+ * added to a total or to another part is too small to change it, except that it breaks a tie. */
 static double exact_scale(const filling *f, uint64_t column, uint64_t i)
 {
     const uint64_t split_k = problem_parameter(f->p, "split_k"), chunk = column / MMA_CHUNK;
@@ -351,7 +354,8 @@ static double exact_scale(const filling *f, uint64_t column, uint64_t i)
     return ldexp(1, (int)random_below(f->s, i, 3) - (is_first ? 0 : f->is_normal ? 14 : 30));
 }
 
-/* Each second 16 columns take nearly all of what the 16 before gave: what sums lose by rounding is seen in 16 bits too. */
+/* Returns a scale: each second 16 columns nearly cancel the 16 before, so that rounding errors of sums show in 16
+ * bits, too. */
 static double paired_scale(const filling *f, uint64_t column, uint64_t block)
 {
     const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
@@ -360,14 +364,14 @@ static double paired_scale(const filling *f, uint64_t column, uint64_t block)
     return is_second ? -scale * (1 + apart * random_uniform(random_fork(f->s, 1), column)) : scale;
 }
 
-/* Blocks of k in turn. */
+/* Returns the kind of a block's scales; kinds alternate. */
 static int scales_of_block(uint64_t block)
 {
     static const int kinds[] = {GEMM_ANY_SCALE, INPUT_NORMAL, GEMM_TINY_SCALE};
     return kinds[block % 3];
 }
 
-/* C is not to be near its type's end, where a bound has infinity in it. */
+/* Returns a scale that keeps C away from its type's end, where a bound would include infinity. */
 static double scale_of(const filling *f, int kind, uint64_t column, uint64_t block)
 {
     const bool is_f16 = f->type == ELEMENT_F16, is_normal = f->is_normal;
@@ -403,7 +407,7 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
     }
 }
 
-/* Just less than 2^-24 of the first, by the eleven or eight bits that A has. */
+/* Returns a product slightly less than 2^-24 of the first, given the eleven or eight bits of A. */
 static double absorbed(element_type type, uint64_t column)
 {
     return column == 0 ? 0x1p12 : (1 - number_unit(type)) * 0x1p-12;
@@ -415,7 +419,8 @@ static double swallowed(element_type type, uint64_t column)
     return column % 3 == 0 ? 1 : column % 3 == 1 ? small : -1;
 }
 
-/* Rows in turn; what comes first shows most: of long sums what tensor cores cut off. */
+/* Returns an element of a row's kind; kinds alternate, the most revealing first: for long sums those that show
+ * truncation. */
 static double mixed(const filling *f, uint64_t row, uint64_t column)
 {
     enum { LONG = 4096, ABSORBED = 3 };
@@ -441,7 +446,7 @@ static double mixed(const filling *f, uint64_t row, uint64_t column)
     }
 }
 
-/* Whole numbers; without tensor cores 16 columns have those of the 16 before. */
+/* Returns integers; without tensor cores, 16 columns repeat those of the 16 before. */
 static double exact(const filling *f, uint64_t row, uint64_t column)
 {
     const random_stream s = random_fork(f->s, row);
@@ -458,7 +463,7 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
     case GEMM_EXACT:
     case GEMM_CANCELLING:
         return exact(f, row, column);
-    case GEMM_ONE_HOT: /* one element of a row is not 0: C is a weight times 1/2, 1 or 2 */
+    case GEMM_ONE_HOT: /* one nonzero element in a row: C is a weight times 1/2, 1 or 2 */
         return column != (random_below(f->s, 0, f->n) + 7 * row) % f->n
                    ? 0
                    : ldexp(row % 2 ? -1 : 1, (int)(row % 3) - 1);
@@ -487,7 +492,7 @@ static void fill_a(const filling *f, argument *in)
     }
 }
 
-/* A byte of codes of a block of k: all alike, -1, 0 and 1, or any. */
+/* Returns two codes of a block of k: equal, of -1, 0 and 1, or any. */
 static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t block, uint64_t byte)
 {
     static const unsigned char whole[] = {0, 7, 15};
@@ -555,7 +560,7 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* As much as the variant needs. */
+/* Returns as much workspace as the variant needs. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t k)
 {
     uint64_t tile_m = problem_parameter(p, "tile_m"), split_k = problem_parameter(p, "split_k");
@@ -571,7 +576,7 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
     problem_find(plan->problem, "workspace_size")->integer = workspace_size(plan->problem, m, k);
-    /* what any scales are right for is right for normal ones, and dispatch may then pick others */
+    /* kernels for any scales also accept normal ones, but dispatch may then pick others */
     problem_find(plan->problem, "normal_scales")->integer =
         problem_has_parameter(plan->problem, "scales", "normal") || k == 192;
 }
@@ -608,8 +613,8 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
-/* Sums that become a total, join it, and are joined by it, of all but the last rows of a tile, from which the lanes that
- * have them take nothing that others do not: in spite of limits. */
+/* Adds, in spite of limits, sums that start a total, are added to it, and have it added; without a tile's last
+ * rows, whose lanes add nothing new. */
 static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
 {
     enum { MOST = 8 * DEFAULT_ELEMENTS };
@@ -617,14 +622,15 @@ static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
     const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = split_k == 1 ? 3 : 2;
     if (kept < MOST)
         plan->limits.max_elements = MOST;
-    plan->is_brief = split_k > 1; /* it has many columns */
+    plan->is_brief = split_k > 1; /* many columns */
     add(plan, rows, sets * split_k * MOST_SUMMED + step, BLOCK);
     plan->is_brief = false;
     plan->limits.max_elements = kept;
 }
 
-/* Around every edge: of tiles, of blocks, of the columns that a warp and all warps take at once; no columns at all. In spite of
- * limits a whole tile of k, of which each thread has several elements, with work for all parts and warps. */
+/* Tries sizes around every edge: tiles, blocks, the columns of a warp's step and of all warps; no columns at all.
+ * In spite of limits, a whole tile of k, of which each thread has several elements, with work for all parts and
+ * warps. */
 static void plan_sizes(size_plan *plan)
 {
     enum { MOST_WHOLE = 512 };
@@ -664,7 +670,7 @@ static void plan_sizes(size_plan *plan)
     plan->input = "one-hot";
     add_always(plan, 64, 64, BLOCK);
     plan->input = NULL;
-    if (plan->limits.big) /* one block of many columns */
+    if (plan->limits.big) /* one block of k with many columns */
         add(plan, 1, plan->limits.big / BLOCK / step * step, BLOCK);
     if (plan->limits.is_full) {
         add(plan, 2, 12288 + step, 64);

@@ -5,8 +5,8 @@
  *
  * and half of c's smallest number where c is not normal. The products and the sums within a block are exact.
  *
- * That is what strategy mma is held to. simt is held to more than it promises: it rounds in the sum over blocks alone, and
- * in an order that it states, so its f32 sum is known to the last bit, and c is that sum rounded once.
+ * Strategy mma must meet this bound. simt must do better: it rounds only in the sum over blocks, in a documented
+ * order, so its f32 sum is known to the last bit, and c is that sum rounded once.
  */
 #include "nvfp4_gemv.h"
 
@@ -21,7 +21,7 @@ enum { NAN_SCALE = 0x7f, LARGEST_SCALE = 0x7e, LEAST_SCALE = 1 };
 
 /* ---- the format ------------------------------------------------------------------------------------------------- */
 
-/* A float of a sign, an exponent and a fraction; exponent 0 has no leading one. */
+/* Decodes a float with a sign, an exponent and a fraction; exponent 0 has no leading one. */
 static double small_float(unsigned bits, unsigned fraction_bits, int bias, unsigned sign_bit)
 {
     unsigned magnitude = bits & (sign_bit - 1), fraction = magnitude & ((1u << fraction_bits) - 1);
@@ -63,7 +63,8 @@ static bool is_mma(const problem *p)
     return problem_has_parameter(p, "strategy", "mma");
 }
 
-/* With mma a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps that share the row are added. */
+/* Returns the longest chain. With mma a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps
+ * that share the row are added. */
 static double longest_chain(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"),
@@ -80,7 +81,7 @@ typedef struct product {
     long double r, size;
 } product;
 
-/* One of the operands: its rows in all batches, and one of them. */
+/* An operand: its rows in all batches, and the current row. */
 typedef struct operand {
     const unsigned char *codes, *scales;
     uint64_t rows, row, blocks;
@@ -111,7 +112,7 @@ static pair find_pair(problem *p, uint64_t row, uint64_t vector)
                   .blocks = problem_integer(p, "k") / BLOCK};
 }
 
-/* Exact. */
+/* Returns the exact sum of a block's products. */
 static double sum_codes(const pair *of, uint64_t block)
 {
     double sum = 0;
@@ -128,7 +129,7 @@ static double scale_of_operand(const operand *o, uint64_t block)
     return nvfp4_scale_value(o->scales[nvfp4_scale_index(o->is_tiled, o->rows, o->blocks, o->row, block)]);
 }
 
-/* Exact: of 8 bits. */
+/* Returns the exact product of two scales, which has 8 bits. */
 static double scale_of(const pair *of, uint64_t block)
 {
     return scale_of_operand(&of->a, block) * scale_of_operand(&of->b, block);
@@ -149,7 +150,7 @@ static product multiply(const pair *of)
 
 enum { LANES = 32, MOST_WARPS = 8 };
 
-/* Lanes 16 apart are added, then those 8 apart, down to neighbours. */
+/* Adds lanes 16 apart, then 8 apart, down to neighbours. */
 static float add_lanes(float sum[LANES])
 {
     for (unsigned apart = LANES / 2; apart > 0; apart /= 2) {
@@ -159,8 +160,9 @@ static float add_lanes(float sum[LANES])
     return sum[0];
 }
 
-/* Each of the warps that share a row takes every warps-th step along k; a lane has the blocks of lane_codes neighbours of a
- * step, and adds them with one rounding each. Then lanes are added, and then k_warps, in their order. */
+/* Returns simt's sum. The warps that share a row take the steps along k in turn; a lane has the blocks of
+ * lane_codes adjacent codes of a step, and adds each with one rounding. Then lanes are added, and then k_warps, in
+ * order. */
 static float multiply_simt(const problem *p, const pair *of)
 {
     const uint64_t k_warps = problem_parameter(p, "k_warps"),
@@ -178,14 +180,14 @@ static float multiply_simt(const problem *p, const pair *of)
 
 /* ---- c ---------------------------------------------------------------------------------------------------------- */
 
-/* What c is multiplied by. */
+/* Returns alpha, the factor of c. */
 static float alpha_of(problem *p)
 {
     const argument *alpha = problem_find(p, "alpha");
     return alpha ? (float)alpha->real : 1;
 }
 
-/* A product with alpha is rounded once more. */
+/* Expects mma's c. A product with alpha is rounded once more. */
 static void expect_mma(problem *p, const input_pattern *pattern, const pair *of, uint64_t i)
 {
     argument *out = problem_find(p, "out");
@@ -224,7 +226,7 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* Codes and scales of one row, with the row's own random stream. */
+/* Makes codes and scales of one row from the row's own random stream. */
 typedef void row_maker(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s);
 
 static unsigned char random_scale(random_stream s, uint64_t i, unsigned from, unsigned to)
@@ -247,7 +249,7 @@ static void fill_row(unsigned char *codes, unsigned char *scales, uint64_t k, ra
         scales[i] = random_scale(random_fork(s, 2), i, from, to);
 }
 
-/* Scales of 1/16 to 2, so that sums stay within f16. */
+/* Makes scales of 1/16 to 2, so that sums stay within f16. */
 static void make_moderate(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     fill_row(codes, scales, k, s, 0x18, 0x40);
@@ -268,7 +270,7 @@ static void make_448(unsigned char *codes, unsigned char *scales, uint64_t k, ra
     fill_row(codes, scales, k, s, LARGEST_SCALE, LARGEST_SCALE);
 }
 
-/* Everything as large as it gets, of one sign. */
+/* Makes the largest numbers, all of one sign. */
 static void make_largest(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     unsigned char sign = random_bits(s, 0) & 1 ? 0x88 : 0;
@@ -276,8 +278,8 @@ static void make_largest(unsigned char *codes, unsigned char *scales, uint64_t k
     memset(scales, LARGEST_SCALE, k / BLOCK);
 }
 
-/* Half of the blocks of a are the negatives of the others, in random places, against the equal blocks of b; except for one
- * code of a small one. What is left is so small that any intermediate rounding shows in it. */
+/* Makes half of a's blocks, at random places, the negatives of the others, with equal blocks in b, except for one
+ * code of a small block. The result is so small that any intermediate rounding shows in it. */
 static void make_cancelling(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     const uint64_t half = k / BLOCK / 2, small = half ? random_below(random_fork(s, 4), 0, half) : 0;
@@ -286,7 +288,7 @@ static void make_cancelling(unsigned char *codes, unsigned char *scales, uint64_
         scales[small] = LEAST_SCALE;
     for (uint64_t i = 0; i < half; i++) {
         const uint64_t end = half + i, place = half + random_below(random_fork(s, 3), i, i + 1);
-        /* what was there goes to the end of those that are placed */
+        /* moves the block there to the end of the placed ones */
         memmove(codes + 8 * end, codes + 8 * place, 8);
         scales[end] = scales[place];
         memcpy(codes + 8 * place, codes + 8 * i, 8);
@@ -307,7 +309,7 @@ static void make_equal(unsigned char *codes, unsigned char *scales, uint64_t k, 
     }
 }
 
-/* Zeros of both signs, in scales and codes. */
+/* Makes zeros of both signs, in scales and codes. */
 static void make_zero(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     fill_row(codes, scales, k, s, 0, 0);
@@ -315,7 +317,7 @@ static void make_zero(unsigned char *codes, unsigned char *scales, uint64_t k, r
         codes[i] &= 0x88;
 }
 
-/* Another kind of numbers in each row. */
+/* Makes another kind of numbers in each row. */
 static void make_extreme(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     static row_maker *const kinds[] = {make_any, make_any,     make_denormal, make_denormal,
@@ -323,7 +325,7 @@ static void make_extreme(unsigned char *codes, unsigned char *scales, uint64_t k
     kinds[random_below(random_fork(s, 5), 0, sizeof kinds / sizeof kinds[0])](codes, scales, k, s);
 }
 
-/* NaN here and there, in the last one, or in each; in one row of this many. */
+/* Makes a NaN of some scales, of the last, or of each; in one row of this many. */
 static void spoil_scales(unsigned char *scales, uint64_t blocks, random_stream s, uint64_t rows)
 {
     const uint64_t kind = random_below(s, 0, 4);
@@ -358,7 +360,7 @@ static unsigned nearest(double x, unsigned count, double (*value)(unsigned))
     return best;
 }
 
-/* Numbers of a real model, rounded to NVFP4. */
+/* Makes numbers of a real model, rounded to NVFP4. */
 static void make_real(unsigned char *codes, unsigned char *scales, uint64_t k, random_stream s)
 {
     const manifest_arg about = {.type = ELEMENT_F32};
@@ -393,7 +395,7 @@ static const struct {
     [EXTREME] = {make_extreme, make_extreme},
 };
 
-/* Every step-th row of an operand that has `rows` in each batch. */
+/* Makes every step-th row of an operand that has `rows` in each batch. */
 static void make_rows(problem *p, row_maker *maker, const char *codes, const char *scales, uint64_t rows,
                       uint64_t step, random_stream s)
 {
@@ -411,7 +413,7 @@ static void make_rows(problem *p, row_maker *maker, const char *codes, const cha
     pool_free(&memory);
 }
 
-/* By far too large for f16 on some rows of ordinary sums, small, exact, and such that it rounds. */
+/* Returns alpha: far too large for f16 on some rows of ordinary sums, small, exact, or one that rounds. */
 static double pick_alpha(const input_pattern *pattern, random_stream s)
 {
     static const double alphas[] = {1, -0.7312481, 0x1p-9, 3.1e-5, 1e30, 0x1p-126};
@@ -419,7 +421,7 @@ static double pick_alpha(const input_pattern *pattern, random_stream s)
     return (double)(float)alphas[random_below(s, 0, count)];
 }
 
-/* Rows and blocks that pad are random bytes, NaN among their scales. */
+/* Makes the inputs. Rows and blocks of padding are random bytes, with NaNs among their scales. */
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const padded[] = {"b", "sfa", "sfb"};
@@ -459,8 +461,8 @@ static void add(size_plan *plan, uint64_t m, uint64_t k, uint64_t l, uint64_t b_
     size_plan_add(plan);
 }
 
-/* Around every edge: of the rows of a thread block, of a warp's step along k and a turn of all warps, of what of b is
- * decoded at once (16384); 3, 5, 7 and 33 vectors; padding of none, one row, the usual one. */
+/* Tries sizes around every edge: the rows of a thread block, a warp's step along k and a round of all warps, the
+ * part of b that is decoded at once (16384); 3, 5, 7 and 33 vectors; padding of none, one row, the usual amount. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {0, 16, 32, 48, 64, 96, 112, 256, 272}, ls[] = {0, 2, 3, 5, 7, 8, 33};
@@ -499,7 +501,7 @@ static void plan_sizes(size_plan *plan)
     }
     for (uint64_t k = 512; k <= 4608; k += k < 2048 ? 512 : 1024)
         add(plan, tile + 2, k, 2, 1);
-    if (is_tiled(p)) { /* around a tile of scales, and places beyond the last of them */
+    if (is_tiled(p)) { /* around a tile of scales, and places after the last scale */
         for (uint64_t m = 127; m <= 129; m++)
             add(plan, m, 544, 2, m % 2 * 129);
         add(plan, 257, 512, 2, 1);
@@ -512,10 +514,10 @@ static void plan_sizes(size_plan *plan)
     add(plan, 2 * tile + 3, 1056, 3, 0);
     add(plan, 67, 48, 3, 0);
     add(plan, 17, 2048, 4, 0);
-    /* more vectors than the grid has rows of thread blocks, of which some then take two */
+    /* more vectors than the grid has rows of thread blocks, so that some take two */
     set(plan, 1, is_mma(p) ? 512 : problem_parameter(p, "lane_codes"), 256 + 3, 1);
     size_plan_add_always(plan);
-    /* what of b is decoded at once, and the rest: of that a whole turn of all warps, and a step that ends within it */
+    /* the part of b decoded at once, and the rest: a whole round of all warps, and a step that ends within it */
     set(plan, warp_rows < 4 ? 4 : warp_rows, 16384 + (is_mma(p) ? 1024 : 1120), 1, 1);
     size_plan_add_always(plan);
     if (plan->limits.is_full) {
@@ -524,8 +526,8 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
-/* For one multiprocessor: shares of several passes, the last one with a part of the rows or of the warps; of several vectors;
- * and vectors that each pass decodes anew. */
+/* For one multiprocessor: shares of several passes, with a last pass of some of the rows or warps; shares of
+ * several vectors; and vectors that each pass decodes again. */
 static void plan_few(size_plan *plan)
 {
     enum { MOST_OF_LARGE = 32 };
@@ -535,7 +537,7 @@ static void plan_few(size_plan *plan)
     add(plan, 3 * pass + 1, step, 8, 1);
     add(plan, 2 * pass + pass / 2 + 3, 2 * step, 9, 2);
     add(plan, 19 * pass / 2 + 5, step, 1, 1);
-    add(plan, 5 * 254, step, 1, 1); /* the number of rows of a share has many bits */
+    add(plan, 5 * 254, step, 1, 1); /* a share with a number of rows that has many bits */
     if (pass <= MOST_OF_LARGE) {
         add(plan, pass + 2, step, 259, 1);
         add(plan, pass + 3, 16384 + step, 8, 1);

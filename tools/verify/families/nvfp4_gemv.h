@@ -6,12 +6,13 @@
 
 extern const family_row nvfp4_gemv_row;
 
-/* What a code, 0 to 15, and a scale, 0 to 255, stand for (OCP MX 1.0, e2m1; OCP FP8 1.0, e4m3). */
+/* Return the value of a code, 0 to 15, and of a scale, 0 to 255 (OCP MX 1.0, e2m1; OCP FP8 1.0, e4m3). */
 double nvfp4_code_value(unsigned code);
 double nvfp4_scale_value(unsigned scale);
 
-/* Where the scale of a block is; `rows` are those of a batch, `row` counts through all of them. In tiles each 128 rows and 4
- * blocks are 512 bytes, of 32 times 16: four rows, 32 apart, with the 4 blocks of each. Tiles go row after row of them. */
+/* Returns the index of a block's scale; `rows` are those of a batch, `row` counts through all batches. In a tiled
+ * layout, 128 rows and 4 blocks are 512 bytes, 32 groups of 16: four rows, 32 apart, with 4 blocks each. Tiles are
+ * in row-major order. */
 uint64_t nvfp4_scale_index(bool is_tiled, uint64_t rows, uint64_t blocks, uint64_t row, uint64_t block);
 
 #endif

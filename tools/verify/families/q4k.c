@@ -1,4 +1,4 @@
-/* Q4_K references: the layout, dequantize, and inputs: random fields and real numbers quantised. */
+/* References of Q4_K: the layout, dequantize, and inputs with random fields and with quantised numbers. */
 #include "q4k.h"
 
 #include "../design.h"
@@ -57,7 +57,8 @@ static unsigned char nearest(double x, double most)
     return (unsigned char)(rounded > most ? most : rounded > 0 ? rounded : 0);
 }
 
-/* The two f16 numbers from the largest step and the largest offset; then each sub-block by what these make of its own. */
+/* Quantises: first the two f16 numbers from the largest step and the largest offset; then each sub-block with its
+ * step and offset as multiples of these. */
 void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS])
 {
     double step[Q4K_SUB_BLOCKS], offset[Q4K_SUB_BLOCKS], largest_step = 0, largest_offset = 0;
@@ -94,7 +95,7 @@ static void expect_dequantize(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers of a kind of inputs.h, quantised. */
+/* Fills with quantised numbers of a kind of inputs.h. */
 static void fill_quantized(argument *packed, input_kind kind, random_stream s)
 {
     const manifest_arg about = {.type = ELEMENT_F32};
@@ -122,7 +123,7 @@ void q4k_fill(argument *packed, int kind, random_stream s)
         gguf_fill(gguf_find("q4_k"), packed, kind, s);
 }
 
-/* Bits from the first that is set to the last. */
+/* Returns the number of bits from the lowest set bit to the highest. */
 static int bits_of(unsigned number)
 {
     int bits = 0;
@@ -133,8 +134,8 @@ static int bits_of(unsigned number)
     return bits;
 }
 
-/* The first of a few random numbers whose product with the factor lies half-way between two elements: has one bit more
- * than they have. */
+/* Returns the first of a few random numbers whose product with the factor is half-way between two elements, that
+ * is, has one bit more. */
 static unsigned char tied_code(unsigned factor, unsigned most, int bits, random_stream s, uint64_t i)
 {
     enum { ATTEMPTS = 8 };
@@ -147,8 +148,9 @@ static unsigned char tied_code(unsigned factor, unsigned most, int bits, random_
     return (unsigned char)number;
 }
 
-/* A super-block whose elements are half-way between two of the type except for minima that are less than half an ulp of the
- * f32 in which they are made: which way that is rounded shows. With f32 elements it always shows. */
+/* Makes a super-block whose elements are half-way between two numbers of the type, except for minima below half an
+ * ulp of the f32 in which they are computed: so the rounding of the minimum shows. With f32 elements it always
+ * shows. */
 static void make_hard_block(q4k_block *b, element_type type, random_stream s)
 {
     const int bits = type == ELEMENT_BF16 ? 9 : 12;
@@ -163,7 +165,8 @@ static void make_hard_block(q4k_block *b, element_type type, random_stream s)
         b->code[i] = tied_code(factor * b->scale[i / Q4K_SUB_ELEMENTS], 15, bits, random_fork(s, 1), i);
 }
 
-/* Two super-blocks of three are hard ones, whichever: a kernel does the same ones of a tile with the same instructions. */
+/* Makes the blocks. Two super-blocks of three are hard, chosen at random, since a kernel processes a tile's
+ * super-blocks at the same place with the same instructions. */
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *packed = problem_find(p, "packed");
@@ -178,7 +181,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     }
 }
 
-/* Around every edge of tiles (of 8 super-blocks, as it happens) and thread blocks, and each number below the first. */
+/* Tries sizes around every edge of tiles (8 super-blocks) and thread blocks, and each number below the first edge. */
 static void plan_sizes(size_plan *plan)
 {
     enum { MOST_WORK = 1 << 20, MANY = 4099 };

@@ -18,7 +18,7 @@ extern const family_row q4k_dequantize_row;
 
 /* The fields of a super-block, unpacked. */
 typedef struct q4k_block {
-    uint16_t d, dmin; /* f16 bits */
+    uint16_t d, dmin; /* bits of f16 numbers */
     unsigned char scale[Q4K_SUB_BLOCKS], minimum[Q4K_SUB_BLOCKS];
     unsigned char code[Q4K_BLOCK_ELEMENTS];
 } q4k_block;
@@ -26,10 +26,12 @@ typedef struct q4k_block {
 void q4k_read(q4k_block *b, const unsigned char bytes[Q4K_BLOCK_BYTES]);
 void q4k_write(const q4k_block *b, unsigned char bytes[Q4K_BLOCK_BYTES]);
 
-/* Element i: exact when d and dmin are finite, for the terms have 21 and 17 bits and all are multiples of 2^-24. */
+/* Returns element i: exact if d and dmin are finite, since the terms have 21 and 17 bits and are multiples of
+ * 2^-24. */
 double q4k_value(const q4k_block *b, unsigned i);
 
-/* Rounds 256 elements to a super-block: each sub-block from its least element, or 0 when that is more, to its largest. */
+/* Quantises 256 elements: the range of each sub-block is from its smallest element, or 0 if that is positive, to
+ * its largest. */
 void q4k_quantize(q4k_block *b, const double x[Q4K_BLOCK_ELEMENTS]);
 
 /* Kinds of super-blocks: gguf_blocks.h's; from Q4K_NUMBERS on, numbers of a kind of inputs.h. */

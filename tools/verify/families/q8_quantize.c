@@ -1,7 +1,8 @@
 /* The float64 reference of q8_quantize.
  *
- * With a the largest |h| of a block, or LEAST, a scale is within (2^-19 + e) a / 127 of a / 127, where e is the norm's, and a code
- * within 1/2 + 2^-10 of h 127 / a. Where h is not finite, or with a norm x, the scale is a NaN, and codes may be any. */
+ * Let a be the largest |h| of a block, at least LEAST, and e the norm's error. A scale is within (2^-19 + e) a / 127
+ * of a / 127, a code within 1/2 + 2^-10 of h 127 / a. Where h is not finite, or with a norm x, the scale is a NaN,
+ * and codes may be any. */
 #include "q8_quantize.h"
 
 #include "../design.h"
@@ -12,7 +13,7 @@
 
 enum { BLOCK = 32, LARGEST_CODE = 127 };
 
-#define LOST        0x1p-90 /* an |h| that may count as 0 */
+#define LOST        0x1p-90 /* below this, |h| may count as 0 */
 #define CODE_BOUND  (0.5 + 0x1p-10)
 #define SCALE_BOUND 0x1p-19
 
@@ -24,7 +25,7 @@ static double norm_bound_of(problem *p)
 
 /* ---- the reference ---------------------------------------------------------------------------------------------- */
 
-/* h of a row. */
+/* Computes h of a row. */
 static void make_h(problem *p, uint64_t row, double h[])
 {
     const argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"),
@@ -84,7 +85,7 @@ static void expect(problem *p, const input_pattern *pattern)
 typedef struct kinds {
     input_kind x, gamma;
     double eps;
-    int exponent; /* of two, by which x is moved */
+    int exponent; /* x is moved by this power of two */
     bool has_bad_x;
 } kinds;
 
@@ -117,7 +118,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* As far as the type goes. */
+/* Moves x by a power of two, as far as the type allows. */
 static void move(problem *p, argument *in, int exponent)
 {
     const element_type type = in->about->type;
@@ -129,7 +130,7 @@ static void move(problem *p, argument *in, int exponent)
     }
 }
 
-/* Whole codes and halves of one scale for each block. */
+/* Makes integer codes and halves of one scale for each block. */
 static void make_ties(argument *in, random_stream s)
 {
     for (uint64_t i = 0; i < in->count; i++) {
@@ -138,7 +139,7 @@ static void make_ties(argument *in, random_stream s)
     }
 }
 
-/* An element of every second row. */
+/* Makes an element of every second row a NaN or an infinity. */
 static void spoil(problem *p, argument *in, random_stream s)
 {
     const uint64_t k = problem_integer(p, "k");
@@ -174,7 +175,7 @@ static void add(size_plan *plan, uint64_t m, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Around what a warp, a thread block and its trip take; one row, some, none. */
+/* Tries sizes around the elements of a warp, a thread block and its trip; one row, some, none. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {32,   64,   96,   128,  224,  256,  288,  992, 1024,

@@ -11,35 +11,36 @@ enum { Q8_BLOCK = 32 };
 
 /* ---- the bound -------------------------------------------------------------------------------------------------- */
 
-/* With r the exact product, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an ulp of y's type, L and L_n
- * the longest chains of additions in the product and in the norm:
+/* Let r be the exact product, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an ulp of y's type, L
+ * and L_n the longest chains of additions in the product and in the norm:
  *
  *     u |r| + (2^-22 + (L_n/2 + 3) 2^-24) |r| with the norm + (L + 6) 2^-24 S
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
  *
- * For q8 more is known than this: codes are rint(q) of a q within 2^-21 of h 127 / max|h|, relatively. So h is taken as
- * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
+ * For q8 more is known: codes are rint(q) for a q within 2^-21 of h 127 / max|h|, relatively. So h here is code times
+ * scale, and rounding adds nothing, except near a tie, where the code may be either neighbour.
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds 32 products for each half of its 64 elements of a tile of 2048
- * (q8: exactly), and 4 of these per tile to its sum; then 5 lanes, and the chunks. In the norm a thread adds 4 squares of
- * each 1024, then 5 lanes and 8 warps.
+ * (q8: exactly), and 4 of these per tile to its sum; then 5 lanes, and the chunks. In the norm a thread adds 4
+ * squares of each 1024, then 5 lanes and 8 warps.
  *
- * Below the least normal number an operation may be off by half a denormal, which no factor bounds: each of the 3 on an
- * element, with what they are multiplied by: x times the norm's factor by gamma. Where 1 / rms passes 2^90 the numbers are
- * up to 2^36 times too small until the end. Exact products of 32 elements are added up in units in which half a denormal is
- * at most 2^-121 max|h|. A scale of q8 is at least 2^-118 / 127, and none of its sums overflows up to |h| of 2^111.
+ * Below the least normal number, an operation may have an error of half a denormal, which no relative bound covers:
+ * each of the 3 operations on an element, times its later factors; gamma for x times the norm's factor. If 1 / rms
+ * exceeds 2^90, the numbers are up to 2^36 times too small until the end. Exact products of 32 elements are added up
+ * in units in which half a denormal is at most 2^-121 max|h|. A scale of q8 is at least 2^-118 / 127, and none of its
+ * sums overflows up to |h| of 2^111.
  *
- * A NaN or an infinity in h makes its vector's y NaN, one in d or dmin its row. */
+ * A NaN or an infinity in h makes its vector's y NaN; in d or dmin, its row's y. */
 typedef struct row_sums {
-    double product, size; /* r and S */
-    double loose;         /* of q8: sum of scale |w| where the code is one of two */
+    double product, size; /* r and S of the bound */
+    double loose;         /* for q8: sum of scale |w| where the code is one of two */
     double weights;       /* sum of |d| scale code + |dmin| minimum */
     double weights_gamma; /* of these times |gamma| */
 } row_sums;
 
-/* One vector, as the kernel reads it. */
+/* A vector, as the kernel reads it. */
 typedef struct vector {
-    double *h, *loose, *gamma; /* the second: what h may be off by beside a tie */
+    double *h, *loose, *gamma; /* loose: the uncertainty of h next to a tie */
     double most;               /* largest |h| */
     double factor;             /* 1 / rms */
     bool is_finite;
@@ -90,8 +91,9 @@ static void make_h(problem *p, uint64_t number, vector *v)
     }
 }
 
-/* h as its codes have it. With the norm a block of very small h has a scale that is known only to be small: it is raised before
- * the norm's factor, which is at most 2^24 for f16 and else 2^12. */
+/* Replaces h by codes times scales. With the norm, the scale of a block of very small h is known only to be small:
+ * the
+ * scale is clamped from below before the norm's factor, at most 2^24 for f16 and 2^12 for other types. */
 static void round_to_codes(vector *v, uint64_t k, bool has_norm, element_type x)
 {
     const double least = !has_norm          ? 0x1p-118
@@ -114,7 +116,7 @@ static void round_to_codes(vector *v, uint64_t k, bool has_norm, element_type x)
     }
 }
 
-/* Elements [first, first + 32) of a row. */
+/* Adds elements [first, first + 32) of a row. */
 static void add_sub_block(row_sums *s, const q4k_block *b, const vector *v, uint64_t first)
 {
     unsigned place = (unsigned)(first % Q4K_BLOCK_ELEMENTS), j = place / Q4K_SUB_ELEMENTS;
@@ -175,22 +177,22 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. Of several vectors
- * all but one are moved in another way each, or are unchanged. */
+/* The powers of two by which elements of a vector are moved, towards the type's largest or smallest exponent. With
+ * several vectors, all but one are each moved in another way, or are unchanged. */
 typedef enum reach {
     IN_REACH,
-    REACH_HUGE,   /* one element up to the largest number: its square overflows */
-    REACH_LARGE,  /* all elements: the sum of their squares overflows, beside an eps that is about as large */
-    REACH_TINY,   /* one element far above others: squares are denormal, or 0 */
-    REACH_LOW,    /* all elements, down to denormals themselves */
+    REACH_HUGE,   /* one element near the largest number: its square overflows */
+    REACH_LARGE,  /* all elements: the sum of their squares overflows, with an eps of about that size */
+    REACH_TINY,   /* one element far above the others: their squares are denormal, or 0 */
+    REACH_LOW,    /* all elements, down to denormals */
     REACH_SQUARE, /* squares about as small as eps */
     REACH_LEAST   /* denormals */
 } reach;
 
-/* What has no plain number in it. */
+/* Which operand has NaNs or infinities. */
 typedef enum spoiled { NONE, SPOILED_H, SPOILED_W } spoiled;
 
-/* What x, gamma and W are. */
+/* The kinds of x, gamma and W. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
@@ -199,7 +201,7 @@ typedef struct kinds {
     spoiled spoiled;
 } kinds;
 
-/* W's rows: each of another kind. */
+/* each row of W is of another kind */
 enum { MIXED_W = -1 };
 
 enum {
@@ -253,26 +255,27 @@ static const input_pattern patterns[] = {
     {"mixed",        0,                              MIXED},
     {"nonfinite",    PATTERN_NONFINITE,              BAD},
     {"spread",       0,                              SPREAD},
-    {"lost-x",       0,                              LOST_X}, /* beside an eps that is itself out of reach */
+    {"lost-x",       0,                              LOST_X}, /* with an eps that is itself out of range */
     {"spread-gamma", 0,                              SPREAD_GAMMA},
     {NULL,           0,                              0},
 };
 /* clang-format on */
 
-/* The vector that is moved as the input's name says, and whether the others are unchanged. */
+/* The vector that is moved as the input's name says, and whether the others stay unchanged. */
 typedef struct mover {
     uint64_t vector;
     bool is_lone;
 } mover;
 
-/* The number of rows of W chooses it, so that sizes show each. */
+/* Chooses the vector by the number of rows of W, so that sizes show each. */
 static mover choose_mover(problem *p, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
     return (mover){problem_integer(p, "n") % vectors, random_below(s, 1, 2) == 0};
 }
 
-/* For equal elements. Without the norm h itself is as large, and its products must stay within f32. */
+/* Returns the exponent for equal elements. Without the norm h itself is that large, and its products must stay
+ * within f32. */
 static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number,
                           mover of)
 {
@@ -318,8 +321,8 @@ static void move_vectors(problem *p, reach where, mover of, random_stream s)
     }
 }
 
-/* By which power of two the largest element is moved: to one of which twice the inverse is below the normal numbers, or
- * one whose square just overflows. */
+/* Returns the exponent of the largest element: one for which twice the inverse is below the normal numbers, or one
+ * whose square just overflows. */
 static int largest_exponent(reach where, bool is_f16, random_stream s)
 {
     if (is_f16)
@@ -329,8 +332,8 @@ static int largest_exponent(reach where, bool is_f16, random_stream s)
     return -56;
 }
 
-/* One element of a vector is by so much the largest that its square, or of f16 what it is multiplied with, overflows
- * where it is scaled by what suits the others: so it has to be found. */
+/* Makes one element of a vector so much the largest that its square (f16: its scaled value) overflows if it is
+ * scaled as suits the others: so a kernel must find it. */
 static void raise_one(problem *p, reach where, uint64_t number, random_stream s)
 {
     argument *in = problem_find(p, "in");
@@ -352,7 +355,7 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, of.vector, random_fork(s, 3));
 }
 
-/* One vector, among vectors in range, that the norm brings back. */
+/* Moves one vector that the norm brings back, among vectors in range. */
 static void reach_out_alone(problem *p, argument *eps, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
@@ -366,7 +369,7 @@ static void reach_out_alone(problem *p, argument *eps, random_stream s)
         eps->real = 0;
 }
 
-/* In every second vector, or the only one. */
+/* Makes elements of every second vector, or of the only one, NaNs and infinities. */
 static void spoil_elements(argument *a, uint64_t k, random_stream s)
 {
     for (uint64_t v = 0; v < a->count / k; v++) {
@@ -376,7 +379,7 @@ static void spoil_elements(argument *a, uint64_t k, random_stream s)
     }
 }
 
-/* In every fourth row. */
+/* Makes weights in every fourth row NaNs and infinities. */
 static void spoil_weights(argument *w, uint64_t k, random_stream s)
 {
     const uint64_t row_blocks = k / Q4K_BLOCK_ELEMENTS;
@@ -388,7 +391,7 @@ static void spoil_weights(argument *w, uint64_t k, random_stream s)
     }
 }
 
-/* x, or gamma; or x is zeros, without eps or with. */
+/* Spoils x, or gamma; or makes x zeros, with or without eps. */
 static void spoil_h(problem *p, random_stream s)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
@@ -401,7 +404,7 @@ static void spoil_h(problem *p, random_stream s)
         eps->real = 0;
 }
 
-/* Rows of factors as large and as small as there are, and others, which a small gamma brings within f16. */
+/* Makes rows with factors as large and as small as possible, and others, which a small gamma brings within f16. */
 static void mix_rows(problem *p, random_stream s)
 {
     static const int row_kinds[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ANY_BITS};
@@ -432,7 +435,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         q4k_fill(w, of->w, random_fork(s, 2));
     if (of->reach != IN_REACH)
         reach_out(p, of->reach, random_fork(s, 4));
-    else if (gamma && eps && !(pattern->flags & PATTERN_RANDOM)) /* which are what is measured */
+    else if (gamma && eps && !(pattern->flags & PATTERN_RANDOM)) /* plain inputs are for measurements */
         reach_out_alone(p, eps, random_fork(s, 4));
     if (of->spoiled == SPOILED_H)
         spoil_h(p, random_fork(s, 5));
@@ -447,7 +450,8 @@ static void add(size_plan *plan, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* One row more than all warps hold at once, so that some thread blocks have none in the second round. Ignores max_elements. */
+/* Adds one row more than all warps hold at once, so that some thread blocks have none in the second round. Ignores
+ * max_elements. */
 static void add_many_rows(size_plan *plan)
 {
     enum { WARPS = 8, MOST = 4 * DEFAULT_ELEMENTS, BLOCK = 256 };
@@ -465,9 +469,10 @@ static void add_many_rows(size_plan *plan)
     plan->limits.max_elements = kept;
 }
 
-/* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
- * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. Of one row the norm takes
- * its four steps of 1024, and the last copy of a tile ends where W does. */
+/* Tries rows around those of a warp, one thread block and two, and more than a thread block holds at once; tiles
+ * of 8 super-blocks, and chunks of 8 and more; rows that begin in the middle of a sector; and the longest
+ * supported row. With one row, the norm takes its four steps of 1024, and the last copy of a tile ends where W
+ * does. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t rows[] = {0, 3, 8, 9, 16, 17, 33, 66},
@@ -484,7 +489,7 @@ static void plan_sizes(size_plan *plan)
         {.name = "k", .unit = 256, .widths = model_widths, .width_count = MODEL_WIDTHS}};
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     plan->is_brief = true;
-    plan->input = "nonfinite"; /* one number of a row, at many places */
+    plan->input = "nonfinite"; /* one element of a row, at many places */
     for (uint64_t n = 1; n <= 48; n++)
         add(plan, n, 256);
     plan->input = NULL;
@@ -514,14 +519,14 @@ static void plan_sizes(size_plan *plan)
     size_plan_add_always(plan);
     add(plan, 3, 65536);
     add_many_rows(plan);
-    add(plan, plan->limits.big / 256, 768); /* several groups for each warp */
-    /* from 2952960 on more than 256 rows for each of 120 thread blocks */
+    add(plan, plan->limits.big / 256, 768); /* several groups per warp */
+    /* from 2952960 on, more than 256 rows for each of 120 thread blocks */
     add(plan, plan->limits.big / 96, 256);
 }
 
-/* On one multiprocessor: what the warps of its thread blocks have at once, and twice that, so that the last row of W is
- * the last that one of them has; a few more, or less, so that a warp has some of its rows; and more than the 256 rows whose
- * sums a block gathers, in one chunk of k and, where chunks are short, in several. */
+/* For one multiprocessor: as many rows as the warps of its thread blocks hold at once, and twice that, so that the
+ * last row of W is the last of a warp; a few more or fewer, so that a warp has only some of its rows; and more
+ * than the 256 rows whose sums a block gathers, in one chunk of k and, where chunks are short, in several. */
 static void plan_few(size_plan *plan)
 {
     const uint64_t rows = problem_parameter(plan->problem, "rows");

@@ -4,9 +4,10 @@
  *
  *     |got - r| <= e + u_T * |r|,  e = 2^-21 * |m| * (|a| + |b|)
  *
- * Codes are not rounded from r, but from what the kernel has for it. So every code is right that rounding gives somewhere
- * between q - d and q + d, where q = r / scale and d = e / scale + 2^-21 * |q|; of int8_token d holds also what e lets the
- * scale be off. Whatever is not rotated has e = 0. The least numbers of the types are in the bounds too.
+ * The kernel rounds codes from its approximation of r. So a code is right if it is the rounded value of some number
+ * between q - d and q + d, where q = r / scale and d = e / scale + 2^-21 * |q|; for int8_token, d includes the error
+ * that e causes in the scale. Elements that are not rotated have e = 0. The bounds also include the smallest numbers
+ * of the types.
  */
 #include "rope.h"
 
@@ -39,14 +40,14 @@ static bool has_token_scales(const problem *p)
 
 /* ---- rotation --------------------------------------------------------------------------------------------------- */
 
-/* An element as it leaves the rotation; its error. Where it is an infinity or a NaN and which one hangs on the last bits of
- * a sine, `is_open`. */
+/* An element after the rotation, and its error bound. `is_open`: it is an infinity or a NaN, and the last bits of
+ * a sine decide which. */
 typedef struct rotated {
     double value, error;
     bool is_open;
 } rotated;
 
-/* Exact at quarters of a turn. */
+/* Returns the sine, exact at quarters of a turn. */
 static long double sine_of(uint64_t turn)
 {
     const uint64_t half = UINT64_C(1) << 63, quarter = half / 2;
@@ -77,7 +78,7 @@ static rotated rotate(problem *p, double x, double other, bool is_first, uint64_
     return r;
 }
 
-/* Element i of a head that begins at `first`. */
+/* Returns element i of a head that begins at `first`. */
 static rotated element_of(problem *p, const argument *in, uint64_t first, uint64_t i, uint64_t token,
                           bool rotates)
 {
@@ -107,8 +108,8 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-/* Any code from that of `low` to that of `high`. Around 0 e4m3 has the codes of both signs, which are far apart: then all
- * others between are taken too. */
+/* Expects any code from that of `low` to that of `high`. Around 0, the e4m3 codes of the two signs are far apart
+ * as numbers, so that all codes between are allowed too. */
 static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, double high)
 {
     const bool both_signs = is_e4m3 && signbit(low) != signbit(high);
@@ -118,7 +119,7 @@ static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, do
     out->bound[at] = fabs(from - to) / 2;
 }
 
-/* `off` is how far, relatively, the quotient may be from x / scale. */
+/* Expects a quotient; `off` is its relative uncertainty. */
 static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rotated *r, double scale,
                             double off)
 {
@@ -136,7 +137,7 @@ static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rota
 
 /* ---- the cache -------------------------------------------------------------------------------------------------- */
 
-/* K, or V: `name` is "k" or "v". */
+/* Finds an argument of K or V: `name` is "k" or "v". */
 static argument *find(problem *p, const char *name, const char *suffix)
 {
     char text[32];
@@ -149,7 +150,7 @@ static uint64_t size_of(problem *p, const char *name, const char *suffix)
     return find(p, name, suffix)->integer;
 }
 
-/* Where a slot's head is in the cache, or among its scales. */
+/* Returns the index of a slot's head in the cache, or in its scales. */
 static uint64_t place_of(problem *p, const char *of, uint64_t slot, uint64_t head)
 {
     const uint64_t page_size = problem_integer(p, "page_size");
@@ -205,7 +206,7 @@ static void expect_head(problem *p, const char *name, const rotated x[], uint64_
     }
 }
 
-/* What nothing is written to. */
+/* Expects an array that is not written to. */
 static void expect_as_before(problem *p, argument *a)
 {
     expect_values(p, a);
@@ -262,7 +263,8 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* A third of the tables is Llama's; in the others angles are anywhere, half of them at the edges of eighths of a turn. */
+/* Makes frequencies. A third of the tables are Llama's; in the others angles are arbitrary, half of them at the
+ * edges of eighths of a turn. */
 static void make_frequencies(argument *a, random_stream s)
 {
     static const uint64_t edges[] = {0,
@@ -304,8 +306,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* All different, in an order of their own; except the first some are beyond the cache on either side, also such that their
- * low 32 bits are a slot. */
+/* Makes slots: all different, in permuted order. Some after the first few are outside the cache on either side,
+ * also such that their low 32 bits are a valid slot. */
 static void make_slots(problem *p, random_stream s)
 {
     argument *a = problem_find(p, "slots");
@@ -328,7 +330,7 @@ static void make_slots(problem *p, random_stream s)
     }
 }
 
-/* Exact ones, with which numbers are at ties, and others. */
+/* Makes scales: exact ones, for which numbers are ties, and others. */
 static void make_scales(argument *a, random_stream s)
 {
     static const double scales[] = {1, 0.125, 0x1p-7, 4, 0.013, 1.7};
@@ -336,7 +338,7 @@ static void make_scales(argument *a, random_stream s)
         element_set(ELEMENT_F32, a->host, i, scales[random_below(s, i, sizeof scales / sizeof *scales)]);
 }
 
-/* In one of four heads, which is not rotated: it changes no other. */
+/* Puts a NaN or an infinity into one of four heads of V, which is not rotated: it affects no other element. */
 static void put_nonfinite(problem *p, random_stream s)
 {
     argument *v = problem_find(p, "v");
@@ -391,11 +393,11 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* Where heads and rows lie: in Q, K and V, and in the cache. */
+/* Order of heads and rows: in Q, K and V, and in the cache. */
 typedef enum layout {
     ROWS_FIRST,  /* token, head; page, row, head */
     HEADS_FIRST, /* head, token; page, head, row */
-    FUSED,       /* Q, K and V are parts of one row; K and V have pages in turn */
+    FUSED,       /* Q, K and V are parts of one row; pages of K and V alternate */
     GAPS,
     LAYOUTS
 } layout;
@@ -411,7 +413,7 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
         a->integer = value;
 }
 
-/* With gaps, each of Q, K and V has others. */
+/* Sets strides of rows and heads; gaps differ between Q, K and V. */
 static void set_rows(size_plan *plan, const char *of, const sizes *n, uint64_t heads, layout where,
                      uint64_t gap)
 {
@@ -488,7 +490,7 @@ static void add_design(size_plan *plan)
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
-/* One stride at a time whose offsets need more than 20 bits. */
+/* Adds one stride at a time whose offsets need more than 20 bits. */
 static void add_far(size_plan *plan)
 {
     enum { FAR = (1 << 20) + 32, MOST = 6 * FAR };
@@ -504,7 +506,7 @@ static void add_far(size_plan *plan)
     }
 }
 
-/* Slots of tokens that need more than 16 bits. Pages overlap, so that a million slots take few elements. */
+/* Adds slots of tokens that need more than 16 bits. Pages overlap, so that a million slots take few elements. */
 static void add_many_slots(size_plan *plan)
 {
     const uint64_t dim = problem_parameter(plan->problem, "head_dim");
@@ -514,7 +516,8 @@ static void add_many_slots(size_plan *plan)
     size_plan_add_far(plan, 1 << 20);
 }
 
-/* Around a warp's heads, and those of a thread block's warps; every share of a head that is rotated; pages of one row and of more. */
+/* Tries sizes around a warp's heads, and those of a thread block's warps; every share of a head that is rotated;
+ * pages of one row and of several. */
 static void plan_sizes(size_plan *plan)
 {
     const uint64_t dim = problem_parameter(plan->problem, "head_dim"),
@@ -546,7 +549,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-    const uint64_t rotary_dims[LAYOUTS] = {dim, 16, dim / 32 * 16, 0}; /* of each head, in spite of limits */
+    const uint64_t rotary_dims[LAYOUTS] = {dim, 16, dim / 32 * 16, 0}; /* of each head; in spite of limits */
     for (layout where = 0; where < LAYOUTS; where++) {
         set_sizes(plan, (sizes){3, 2, 1, 2, rotary_dims[where], 2, 2}, where);
         size_plan_add_always(plan);

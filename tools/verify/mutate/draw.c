@@ -1,9 +1,9 @@
-/* Which mutants there are. */
+/* Draws mutants. */
 #include "draw.h"
 
 #include <string.h>
 
-/* ---- what can be changed ----------------------------------------------------------------------------------------- */
+/* ---- sites -------------------------------------------------------------------------------------------------------- */
 
 static void mark_named(const ptx_text *t, const ptx_function *from, bool *is_reached)
 {
@@ -15,7 +15,7 @@ static void mark_named(const ptx_text *t, const ptx_function *from, bool *is_rea
                 is_reached[i] = true;
 }
 
-/* As often as there are functions: a chain of calls is no longer. */
+/* Marks functions that the kernel reaches. One pass per function suffices: no chain of calls is longer. */
 static void mark_reached(const ptx_text *t, bool *is_reached)
 {
     for (size_t times = 0; times < t->function_count; times++)
@@ -89,7 +89,7 @@ static size_t draw_below(draw *d, size_t limit)
     return (size_t)random_below(d->stream, d->next++, limit);
 }
 
-/* One of the kinds that have fewest yet. */
+/* Chooses one of the kinds with the fewest mutants so far. */
 static mutation_kind choose_kind(draw *d)
 {
     mutation_kind least[MUTATION_KINDS];
@@ -110,7 +110,7 @@ static size_t sites_of(const subject *s, mutation_kind kind)
     return kind == MUTATION_KINDS ? s->site_count : s->site_count_of[kind];
 }
 
-/* A variant that has a place for a kind, or for any; false: there is none. */
+/* Chooses a variant that has a site for the kind, or for any kind; false: there is none. */
 static bool choose_subject(draw *d, mutation_kind kind, size_t *place)
 {
     size_t count = 0;
@@ -131,7 +131,7 @@ static const mutation_site *choose_site(draw *d, const subject *s, mutation_kind
             return &s->sites[i];
 }
 
-/* One of those that the instruction has. */
+/* Chooses one of the instruction's kinds. */
 static mutation_kind choose_kind_of(draw *d, const mutation_site *site)
 {
     mutation_kind has[MUTATION_KINDS];
@@ -154,7 +154,7 @@ static bool is_drawn(const draw *d, const mutant *m)
     return false;
 }
 
-/* Draws a mutant of a kind, or of any. */
+/* Draws a mutant of a kind, or of any kind. */
 static bool draw_mutant(draw *d, mutation_kind kind, mutant *m)
 {
     if (!choose_subject(d, kind, &m->subject))
@@ -181,7 +181,7 @@ static void note(draw *d, const mutant *m)
     d->counted_of[m->kind]++;
 }
 
-/* One that was not drawn before. */
+/* Draws a mutant that was not drawn before. */
 static bool draw_new(draw *d, mutation_kind kind, mutant *m)
 {
     enum { TRIES = 64 };
@@ -196,7 +196,7 @@ static bool draw_new(draw *d, mutation_kind kind, mutant *m)
 
 bool draw_next(draw *d, mutant *m)
 {
-    enum { BY_KIND = 4, MOST_IN_VAIN = 50 }; /* then hardly anything of the family loads */
+    enum { BY_KIND = 4, MOST_IN_VAIN = 50 }; /* by then, hardly any mutant of the family loads */
     if (d->counted == d->wanted || d->drawn_count > MOST_IN_VAIN * d->wanted)
         return false;
     if (d->drawn_count % BY_KIND && draw_new(d, MUTATION_KINDS, m))

@@ -1,6 +1,6 @@
-/* Which mutants there are: drawn by a seed, for one family. First a variant is drawn, each as likely as the next, then an
- * instruction of it, then a kind that it has, then a change of that kind. One in four is of a kind that has the fewest yet,
- * so that rare instructions get their share. None is drawn twice. */
+/* Draws the mutants of one family by a seed: a variant, each equally likely, then one of its instructions, then a
+ * kind of change that it has, then a change of that kind. One in four is of the kind with the fewest mutants so
+ * far, so that rare instructions get their share. No mutant is drawn twice. */
 #ifndef VERIFY_MUTATE_DRAW_H
 #define VERIFY_MUTATE_DRAW_H
 
@@ -9,15 +9,14 @@
 #include "../random.h"
 #include "mutate.h"
 
-/* An instruction that can be changed, and how many changes of each kind it has. */
+/* An instruction that can be changed, and its number of changes of each kind. */
 typedef struct mutation_site {
     const ptx_function *function;
     const ptx_statement *statement;
     size_t choices[MUTATION_KINDS];
 } mutation_site;
 
-/* A variant as something to change: the text that the device takes for it, and where in it each kind of change can be
- * made. */
+/* A variant to change: the PTX that the device takes, and the sites of each kind of change. */
 typedef struct subject {
     const manifest_variant *variant;
     const kiln_kernel *kernel;
@@ -25,27 +24,27 @@ typedef struct subject {
     ptx_text text;
     mutation_site *sites;
     size_t site_count;
-    size_t site_count_of[MUTATION_KINDS]; /* that have one of the kind */
+    size_t site_count_of[MUTATION_KINDS]; /* sites that have changes of the kind */
 } subject;
 
-/* False: the device has no PTX of it. The sites are in the kernel's entry and in the functions that it names, or that
- * those name. */
+/* Reads a variant's PTX. False: the device has no PTX of it. The sites are in the kernel's entry and in the
+ * functions that it names, directly or indirectly. */
 bool subject_read(subject *s, const device *d, const manifest_variant *v, pool *memory);
 
 typedef struct mutant {
-    size_t subject; /* a place among the subjects */
+    size_t subject; /* index in the subjects */
     mutation_kind kind;
-    text_span statement; /* what the change is in */
+    text_span statement; /* the statement that changes */
     mutation change;
 } mutant;
 
 typedef struct draw {
     const char *family;
     const subject *subjects; /* of all families */
-    size_t *own;             /* places of the family's among them */
+    size_t *own;             /* indices of the family's subjects */
     size_t own_count;
-    uint64_t wanted;  /* mutants that count */
-    uint64_t counted; /* drawn, less those that draw_again took back */
+    uint64_t wanted;  /* mutants required */
+    uint64_t counted; /* drawn, minus those that draw_again took back */
     uint64_t counted_of[MUTATION_KINDS];
     bool is_exhausted[MUTATION_KINDS];
     random_stream stream;
@@ -58,10 +57,10 @@ typedef struct draw {
 void draw_open(draw *d, const char *family, const subject *subjects, size_t count, uint64_t seed,
                uint64_t wanted, pool *memory);
 
-/* One more; false: enough are drawn, or no others are found. */
+/* Draws a mutant; false: enough are drawn, or no more are found. */
 bool draw_next(draw *d, mutant *m);
 
-/* One that was drawn does not count: it is no PTX. */
+/* Takes a mutant back that is not valid PTX: it does not count. */
 void draw_again(draw *d, mutation_kind kind);
 
 #endif

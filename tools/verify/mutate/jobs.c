@@ -1,4 +1,4 @@
-/* Work in processes of its own. */
+/* Runs jobs in separate processes. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, PR_SET_PDEATHSIG */
 #include "jobs.h"
 
@@ -29,7 +29,7 @@ static bool fail(const char *what)
 static bool start(crew *c, size_t i, job_function *job, void *context, void *result)
 {
     const pid_t parent = getpid();
-    fflush(NULL); /* or the child would write it too */
+    fflush(NULL); /* otherwise the child would write it too */
     pid_t process = fork();
     if (process < 0)
         return fail("fork");
@@ -43,7 +43,7 @@ static bool start(crew *c, size_t i, job_function *job, void *context, void *res
     return true;
 }
 
-/* Waits for any one. */
+/* Waits for any child. */
 static void reap(crew *c, job_end *ends)
 {
     int status = 0;

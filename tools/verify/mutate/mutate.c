@@ -1,7 +1,7 @@
-/* Mutations, a row of a table for each kind: a function that offers every change that an instruction has. Changes that
- * no result can show are not offered: operands of a sum in the other order, the sign of an
- * addition's type, hints to caches, which of the barriers' numbers is used, another label of the same place. Roundings of f32
- * and f64 arithmetic and the low bits of constants are not offered either: contracts allow errors of that size. */
+/* Mutations, one row of a table for each kind: a function that offers every change of an instruction. Changes that
+ * no result can show are not offered: swapped operands of a sum, the sign of an addition's type, cache hints,
+ * which barrier number is used, another label at the same place. Roundings of f32 and f64 arithmetic and the low
+ * bits of constants are not offered either: contracts allow errors of that size. */
 #include "mutate.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All changes of a kind that an instruction has are counted, and one is kept. */
+/* Counts an instruction's changes of a kind, and keeps one of them. */
 typedef struct offers {
     const ptx_text *text;
     const ptx_function *function;
@@ -33,7 +33,7 @@ static void offer(offers *o, text_span span, const char *format, ...)
     va_end(list);
 }
 
-/* Another word of the text in its place; nothing, when it is the same. */
+/* Offers another word of the text as a replacement, unless it is equal. */
 static void offer_word(offers *o, text_span span, text_span other)
 {
     if (other.length < sizeof o->kept->text && !ptx_text_same(o->text, span, other))
@@ -42,7 +42,7 @@ static void offer_word(offers *o, text_span span, text_span other)
 
 /* ---- opcodes ----------------------------------------------------------------------------------------------------- */
 
-/* The number-th part of "setp.lt.and.f32", without its dot; "shared::cta" is one. */
+/* Finds the number-th part of "setp.lt.and.f32", without its dot; "shared::cta" is one part. */
 static bool opcode_part(const offers *o, size_t number, text_span *part)
 {
     const text_span all = o->statement->opcode;
@@ -62,7 +62,7 @@ static bool opcode_part(const offers *o, size_t number, text_span *part)
     }
 }
 
-/* Whether one of its parts behind the first is this word. */
+/* Returns whether a part after the first is this word. */
 static bool opcode_has(const offers *o, const char *word)
 {
     text_span part;
@@ -79,7 +79,7 @@ static text_span opcode_base(const offers *o)
     return base;
 }
 
-/* Whether a word is one of those in a list, with spaces between. */
+/* Returns whether a word is in a list separated by spaces. */
 static bool is_listed(const ptx_text *t, text_span word, const char *list)
 {
     for (const char *at = list; *at; at += strspn(at, " ")) {
@@ -91,13 +91,13 @@ static bool is_listed(const ptx_text *t, text_span word, const char *list)
     return false;
 }
 
-/* Whether its first part is one of these, with spaces between. */
+/* Returns whether the opcode's first part is in a list separated by spaces. */
 static bool is_opcode_of(const offers *o, const char *list)
 {
     return is_listed(o->text, opcode_base(o), list);
 }
 
-/* Its last part, which is a type where it has one. */
+/* Returns the opcode's last part, which is its type if it has one. */
 static text_span opcode_last(const offers *o)
 {
     text_span part, last = opcode_base(o);
@@ -111,7 +111,7 @@ static bool is_float_operation(const offers *o)
     return is_listed(o->text, opcode_last(o), "f16 f16x2 bf16 bf16x2 f32 f64 f32x2");
 }
 
-/* What may stand in a word's place, separated by spaces; an empty row ends a table. */
+/* Replacements of a word, separated by spaces; an empty row ends a table. */
 typedef struct word_row {
     const char *word, *others;
 } word_row;
@@ -132,7 +132,7 @@ static void offer_row(offers *o, text_span word, const word_row *rows)
             offer_others(o, word, rows->others);
 }
 
-/* For each part of the opcode from the first_part-th on. */
+/* Offers the rows for each part of the opcode from the first_part-th on. */
 static void offer_rows(offers *o, size_t first_part, const word_row *rows)
 {
     text_span part;
@@ -142,7 +142,7 @@ static void offer_rows(offers *o, size_t first_part, const word_row *rows)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* "12", "0x1f", "-1" */
+/* Reads "12", "0x1f" or "-1". */
 static bool read_integer(const ptx_text *t, text_span word, int64_t *value)
 {
     char digits[24], *end;
@@ -156,7 +156,8 @@ static bool read_integer(const ptx_text *t, text_span word, int64_t *value)
     return *end == '\0' && (isdigit((unsigned char)digits[0]) || digits[0] == '-');
 }
 
-/* A byte of prmt's result: its value if it comes from a constant, else a number that stands for the register's byte. */
+/* Returns a byte of prmt's result: its value if it comes from a constant, otherwise a number that stands for the
+ * register's byte. */
 static int permuted_byte(const int64_t operands[2], const bool is_constant[2], int selector)
 {
     enum { SIGN = 8, OF_REGISTER = 256 };
@@ -167,7 +168,7 @@ static int permuted_byte(const int64_t operands[2], const bool is_constant[2], i
     return !(selector & SIGN) ? byte : byte & 128 ? 255 : 0;
 }
 
-/* Whether prmt gives the same result when one of its operands becomes this value. */
+/* Returns whether prmt gives the same result if one of its operands becomes this value. */
 static bool permutes_alike(const offers *o, const text_span words[3], size_t changed, int64_t value)
 {
     int64_t was[3] = {0}, is[3];
@@ -190,7 +191,7 @@ static bool is_nan_of_16_bits(const offers *o, int64_t bits)
     return (bits & 0x7fff) > infinity && bits <= 0xffff;
 }
 
-/* Whether the instruction does the same with this number in place of the word. */
+/* Returns whether the instruction does the same with this number instead of the word. */
 static bool is_as_good(const offers *o, text_span word, int64_t value)
 {
     const ptx_statement *s = o->statement;
@@ -208,7 +209,7 @@ static void offer_value(offers *o, text_span word, int64_t value)
         offer(o, word, "%" PRId64, value);
 }
 
-/* By one, by a bit, and doubled. */
+/* Offers the integer plus and minus one, with a bit flipped, and doubled. */
 static void offer_integer(offers *o, text_span word)
 {
     int64_t v;
@@ -238,14 +239,14 @@ static const word_row float_operations[] = {
     {"sqrt", "rsqrt"},  {"rsqrt", "sqrt"},  {"rcp", "sqrt"},        {"sin", "cos"}, {"cos", "sin"},
     {"tanh", "ex2"},    {NULL, NULL},
 };
-/* What atomics, votes and predicates are joined by. */
+/* Operations of atomics, votes and predicates. */
 static const word_row reductions[] = {
     {"add", "max exch"}, {"min", "max"},    {"max", "min"},     {"and", "or xor"},
     {"or", "and xor"},   {"xor", "and or"}, {"inc", "dec add"}, {"dec", "inc"},
     {"exch", "add"},     {"any", "all"},    {"all", "any"},     {NULL, NULL},
 };
 
-/* "mul.lo" and "add" are each other's; the part .lo comes and goes. */
+/* Offers "mul.lo" for "add" and the reverse; the part .lo comes and goes. */
 static void offer_integer_product(offers *o)
 {
     text_span base = opcode_base(o), part;
@@ -256,7 +257,7 @@ static void offer_integer_product(offers *o)
         offer(o, base, "mul.lo");
 }
 
-/* Whether the instruction adds or subtracts the constant 0. */
+/* Returns whether the instruction adds or subtracts the constant 0. */
 static bool has_zero_term(const offers *o)
 {
     const ptx_statement *s = o->statement;
@@ -306,7 +307,7 @@ static const word_row comparisons[] = {
     {"subnormal", "normal"},
     {NULL, NULL},
 };
-/* They differ where one side is a NaN. */
+/* Ordered and unordered comparisons differ if an operand is a NaN. */
 static const word_row float_comparisons[] = {
     {"eq", "equ"}, {"ne", "neu"}, {"lt", "ltu"}, {"le", "leu"}, {"gt", "gtu"}, {"ge", "geu"}, {NULL, NULL},
 };
@@ -325,7 +326,7 @@ static const word_row roundings[] = {
     {"rni", "rzi rmi rpi"}, {"rzi", "rni rmi"}, {"rmi", "rpi rni"}, {"rpi", "rmi rni"}, {NULL, NULL},
 };
 
-/* Whether the only instruction that writes the register clears all bits above the lowest `bits`. */
+/* Returns whether the only instruction that writes the register clears all bits above the lowest `bits`. */
 static bool is_masked(const offers *o, text_span name, int bits)
 {
     const ptx_function *f = o->function;
@@ -342,7 +343,7 @@ static bool is_masked(const offers *o, text_span name, int bits)
     return writers == 1 && masks == 1;
 }
 
-/* Whether the floating-point type can represent every integer that the conversion meets. */
+/* Returns whether the floating-point type represents exactly every integer that the conversion meets. */
 static bool is_exact_conversion(const offers *o)
 {
     return is_opcode_of(o, "cvt") && o->statement->operand_count == 2 &&
@@ -351,7 +352,7 @@ static bool is_exact_conversion(const offers *o)
             is_listed(o->text, opcode_last(o), "u8 s8"));
 }
 
-/* Conversions, quotients, roots, and arithmetic in 16 bits, whose rounding errors exceed the bounds. */
+/* Offers roundings of conversions, quotients, roots, and arithmetic in 16 bits, whose errors exceed the bounds. */
 static void list_roundings(offers *o)
 {
     const bool is_last_place =
@@ -362,7 +363,7 @@ static void list_roundings(offers *o)
 
 /* ---- lanes, qualifiers ------------------------------------------------------------------------------------------- */
 
-/* The last operand is the mask of the lanes that take part. */
+/* Offers masks with fewer lanes; the mask is the last operand. */
 static void offer_fewer_lanes(offers *o)
 {
     const size_t count = o->statement->operand_count;
@@ -371,8 +372,8 @@ static void offer_fewer_lanes(offers *o)
         offer(o, o->statement->operands[count - 1], "0x%" PRIx32, (uint32_t)(mask & (mask - 1)));
 }
 
-/* Lanes that already have one another's values are as good as each other, so that more bits than one in the distance of
- * a butterfly may give the same. */
+/* Offers other butterfly distances. Lanes that already have one another's values are equivalent, so several bits
+ * of the distance may give the same result. */
 static void offer_distances(offers *o, text_span word)
 {
     int64_t v;
@@ -384,7 +385,8 @@ static void offer_distances(offers *o, text_span word)
     }
 }
 
-/* Lanes of segments, or all of them: bounds that no lane reads beyond can be others. */
+/* Offers all lanes instead of a segment. Other bounds are not offered: if no lane reads beyond them, they are
+ * equivalent. */
 static void offer_all_lanes(offers *o, text_span word)
 {
     enum { ALL = 31, ALL_UP = 0 };
@@ -396,7 +398,7 @@ static void offer_all_lanes(offers *o, text_span word)
 
 static void list_lanes(offers *o)
 {
-    /* From a butterfly down is the same for the lane that has the sum in the end. */
+    /* For the lane that has the final sum, butterfly and down are equivalent. */
     static const word_row modes[] = {
         {"up", "down idx"}, {"down", "up idx"}, {"bfly", "up idx"}, {"idx", "bfly"}, {NULL, NULL},
     };
@@ -442,8 +444,8 @@ static void offer_without(offers *o, const char *word)
             offer(o, (text_span){part.at - 1, part.length + 1}, "%s", "");
 }
 
-/* Adds saturation before the type, or removes it. Flushing does not: it shows in numbers under 2^-126 alone, which most
- * results do not come from. */
+/* Adds saturation before the type, or removes it. Does not change flushing: it affects only numbers below 2^-126,
+ * which most results do not depend on. */
 static void offer_saturation(offers *o)
 {
     const text_span last = opcode_last(o);
@@ -453,7 +455,7 @@ static void offer_saturation(offers *o)
         offer(o, last, "sat.%.*s", (int)last.length, o->text->bytes + last.at);
 }
 
-/* Whether the statement, which reads the register, sees only its lowest `bits`. */
+/* Returns whether the statement, which reads the register, uses only its lowest `bits`. */
 static bool reads_low(const ptx_text *t, const ptx_statement *s, text_span name, int bits)
 {
     int64_t number;
@@ -470,7 +472,7 @@ static bool reads_low(const ptx_text *t, const ptx_statement *s, text_span name,
     return true;
 }
 
-/* Whether statements read the register, and all of them see only its lowest `bits`. */
+/* Returns whether statements read the register, and all of them use only its lowest `bits`. */
 static bool is_read_low(const offers *o, text_span name, int bits)
 {
     const ptx_function *f = o->function;
@@ -491,7 +493,8 @@ static bool is_read_low(const offers *o, text_span name, int bits)
     return is_read;
 }
 
-/* Whether a narrow load is extended to a wider register, and something reads the bits that its sign fills. */
+/* Returns whether a narrow load is extended to a wider register, and some statement reads the bits that its sign
+ * fills. */
 static bool is_extended(const offers *o)
 {
     const ptx_statement *s = o->statement;
@@ -509,8 +512,8 @@ static bool is_extended(const offers *o)
     return strtol(wide, NULL, 10) > bits && !is_read_low(o, name, bits);
 }
 
-/* No result shows the sign of a type if both give the same bits, and of an index or a length only where it is 2^31 or
- * more: then a type that has a sign was chosen for it. */
+/* Offers the type with the other sign. No result shows the sign of a type if both give the same bits; for an index
+ * or a length it shows only from 2^31 on, so a signed type was chosen on purpose. */
 static void offer_signs(offers *o)
 {
     const bool is_float = opcode_has(o, "f16") || opcode_has(o, "f32") || opcode_has(o, "f64");
@@ -543,7 +546,7 @@ static text_span operand(const offers *o, size_t i)
     return o->statement->operands[i];
 }
 
-/* Two words in each other's place, and what is between them. */
+/* Offers to swap two words, keeping the text between them. */
 static void offer_swap(offers *o, text_span a, text_span b)
 {
     const char *text = o->text->bytes;
@@ -553,7 +556,7 @@ static void offer_swap(offers *o, text_span a, text_span b)
               text + a.at + a.length, (int)a.length, text + a.at);
 }
 
-/* Neighbours in "{%r1, %r2, %r3}". */
+/* Offers to swap neighbours in "{%r1, %r2, %r3}". */
 static void offer_vector_swaps(offers *o, text_span vector)
 {
     text_span last = {0, 0}, name;
@@ -566,7 +569,7 @@ static void offer_vector_swaps(offers *o, text_span vector)
     }
 }
 
-/* "%tid.x" */
+/* Offers other dimensions of "%tid.x". */
 static void offer_dimensions(offers *o, text_span word)
 {
     static const word_row dimensions[] = {{"x", "y"}, {"y", "x z"}, {"z", "x"}, {NULL, NULL}};
@@ -575,7 +578,7 @@ static void offer_dimensions(offers *o, text_span word)
         offer_row(o, (text_span){word.at + word.length - 1, 1}, dimensions);
 }
 
-/* Another parameter, as long as the names have one beginning. */
+/* Offers another parameter whose name has the same prefix. */
 static void offer_params(offers *o, text_span bracket)
 {
     text_span name, other;
@@ -616,7 +619,7 @@ static void list_operands(offers *o)
 
 /* ---- registers --------------------------------------------------------------------------------------------------- */
 
-enum { REGISTERS_FROM = 12 }; /* instructions before it whose registers may stand in the place of one */
+enum { REGISTERS_FROM = 12 }; /* the number of preceding instructions whose registers may replace one */
 
 static void offer_registers_of(offers *o, text_span name, text_span type, const ptx_statement *from)
 {
@@ -643,8 +646,9 @@ static void list_registers(offers *o)
 
 /* ---- immediates -------------------------------------------------------------------------------------------------- */
 
-/* "0f3F800000" or "0d...": the sign, a bit of the exponent, one of the upper half of the fraction, and twice as much. A number
- * between 2^23 and 2^24 (f64: 2^52 and 2^53) rounds what is added to it: of its fraction only the last bit is flipped. */
+/* Changes "0f3F800000" or "0d...": the sign, a bit of the exponent, a bit of the upper half of the fraction, and
+ * twice the value. A number between 2^23 and 2^24 (f64: 2^52 and 2^53) is added in order to round; of its fraction
+ * only the last bit is flipped. */
 static bool offer_float(offers *o, text_span word)
 {
     const char *text = o->text->bytes + word.at;
@@ -653,15 +657,15 @@ static bool offer_float(offers *o, text_span word)
         return false;
     const int digits = is_double ? 16 : 8, exponent = is_double ? 52 : 23, sign = is_double ? 63 : 31;
     const uint64_t bits = strtoull(text + 2, NULL, 16), one = 1;
-    const uint64_t unit = (one << (sign - exponent - 1)) - 1; /* of 1.0: the exponent */
-    if (bits << (64 - sign) == 0) { /* minus zero is as good as zero, and so are the least numbers */
+    const uint64_t unit = (one << (sign - exponent - 1)) - 1; /* the exponent of 1.0 */
+    if (bits << (64 - sign) == 0) { /* minus zero is equivalent to zero, and so are the smallest numbers */
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, unit << exponent);
         return true;
     }
     const uint64_t largest = is_double ? 2046 : 254, has = bits >> exponent & (largest + 1);
     const bool rounds = has == unit + (uint64_t)exponent;
     const int flipped[] = {sign, exponent, rounds ? 0 : exponent - 1, exponent - 4, exponent - 8};
-    if (has > largest && bits << (64 - exponent)) { /* one NaN is as good as another */
+    if (has > largest && bits << (64 - exponent)) { /* all NaNs are equivalent */
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits ^ one << exponent);
         return true;
     }
@@ -685,7 +689,7 @@ static void list_immediates(offers *o)
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* Bytes that an access has: ".v4.u32" 16. */
+/* Returns the bytes of an access: 16 for ".v4.u32". */
 static int64_t access_bytes(const offers *o)
 {
     int64_t bytes = 0, times = 1;
@@ -750,7 +754,7 @@ static void list_guards(offers *o)
         offer_guards(o);
 }
 
-/* The label's place in the text; for an unknown label the end of the function. */
+/* Returns the label's place in the text; for an unknown label, the end of the function. */
 static size_t label_at(const offers *o, text_span name)
 {
     const ptx_function *f = o->function;
@@ -760,7 +764,7 @@ static size_t label_at(const offers *o, text_span name)
     return f->body.at + f->body.length;
 }
 
-/* The index of the first statement executed from this place on, after following unconditional branches. */
+/* Returns the index of the first statement executed from this place on, after following unconditional branches. */
 static size_t place_from(const offers *o, size_t at)
 {
     const ptx_function *f = o->function;
@@ -791,11 +795,11 @@ static void list_branches(offers *o)
             offer_word(o, o->statement->operands[0], f->labels[i]);
 }
 
-/* ---- what goes as a whole ---------------------------------------------------------------------------------------- */
+/* ---- whole instructions ------------------------------------------------------------------------------------------- */
 
 static const char barriers[] = "bar barrier mbarrier", fences[] = "membar fence";
 
-/* Without them a kernel is slower, and as right. */
+/* Without them a kernel is slower, but still correct. */
 static const char hints[] = "prefetch prefetchu discard applypriority nanosleep pmevent";
 
 static void list_barriers(offers *o)
@@ -815,7 +819,7 @@ static void list_fences(offers *o)
     offer_rows(o, 1, scopes);
 }
 
-/* "cp.async.wait_group 1" and its like. */
+/* Returns whether it is "cp.async.wait_group 1" or similar. */
 static bool is_wait(const offers *o)
 {
     static const char *const words[] = {"wait_group", "wait_all", "commit_group", "commit_async"};
@@ -835,7 +839,7 @@ static void list_waits(offers *o)
         offer(o, o->statement->operands[0], "%" PRId64, groups + 1);
 }
 
-/* A function ends behind its last instruction, return or not. */
+/* Returns whether it is the last instruction: a function ends after it, with or without a return. */
 static bool is_last_return(const offers *o)
 {
     const ptx_function *f = o->function;

@@ -1,4 +1,4 @@
-/* What can be changed in one instruction of a PTX text so that it is wrong, by kind. */
+/* Changes to one instruction of a PTX text that make it wrong, by kind. */
 #ifndef VERIFY_MUTATE_H
 #define VERIFY_MUTATE_H
 
@@ -25,20 +25,20 @@ typedef enum mutation_kind {
 
 const char *mutation_name(mutation_kind kind);
 
-/* These bytes of the text are replaced by others. */
+/* A replacement of bytes of the text. */
 typedef struct mutation {
     text_span span;
     char text[64];
 } mutation;
 
-/* How many changes of a kind an instruction has. */
+/* Returns how many changes of a kind an instruction has. */
 size_t mutation_count(const ptx_text *t, const ptx_function *f, const ptx_statement *s, mutation_kind kind);
 
-/* The wanted-th of them, from 0. */
+/* Returns the wanted-th of them, from 0. */
 mutation mutation_at(const ptx_text *t, const ptx_function *f, const ptx_statement *s, mutation_kind kind,
                      size_t wanted);
 
-/* The whole text with it, NUL-terminated. */
+/* Returns the whole changed text, NUL-terminated. */
 char *mutation_apply(const ptx_text *t, const mutation *m, pool *memory);
 
 #endif

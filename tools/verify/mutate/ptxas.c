@@ -1,4 +1,4 @@
-/* Whether two PTX texts are the same machine code. */
+/* Compares the machine code of two PTX texts. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp, posix_spawnp */
 #include "ptxas.h"
 
@@ -19,7 +19,7 @@ enum { FOLDER_BYTES = 512, PATH_BYTES = FOLDER_BYTES + 16 };
 
 /* ---- running it -------------------------------------------------------------------------------------------------- */
 
-/* What it prints goes to a file, or nowhere. */
+/* Runs ptxas, with its output to a file or discarded. */
 static bool run_ptxas(char *const *arguments, const char *printed)
 {
     posix_spawn_file_actions_t actions;
@@ -67,7 +67,7 @@ bool ptxas_find(char *version, size_t bytes)
     return release != NULL;
 }
 
-/* "sm_90a" of ".target sm_90a" */
+/* Finds "sm_90a" in ".target sm_90a". */
 static bool find_target(const char *text, char *target, size_t bytes)
 {
     const char *found = strstr(text, ".target");
@@ -79,7 +79,7 @@ static bool find_target(const char *text, char *target, size_t bytes)
     return true;
 }
 
-/* Null: it is refused. */
+/* Compiles the text. Null: ptxas refuses it. */
 static char *compile(const char *folder, const char *text, size_t *bytes, pool *memory)
 {
     char source[PATH_BYTES], result[PATH_BYTES], target[32], program[] = "ptxas", arch[] = "-arch",
@@ -129,7 +129,7 @@ static const char *name_of(const sections *s, const Elf64_Shdr *section)
     return section->sh_name < s->names.sh_size ? s->file + s->names.sh_offset + section->sh_name : "";
 }
 
-/* What is executed, and what it reads. */
+/* Returns whether the section holds code, or data that code reads. */
 static bool is_code(const char *name)
 {
     static const char *const begins[] = {".text", ".nv.constant", ".nv.global", ".nv.shared", ".rel"};

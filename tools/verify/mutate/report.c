@@ -1,4 +1,4 @@
-/* Reports on mutants: tables by family and kind, those that live, and JSON. */
+/* Reports on mutants: tables by family and kind, survivors, and JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static double percent(uint64_t part, uint64_t all)
     return all ? 100 * (double)part / (double)all : 100;
 }
 
-/* The score over all mutants drawn. */
+/* Returns the score over all mutants drawn. */
 static double tally_raw(trial_tally t)
 {
     return percent(t.killed, t.drawn);
@@ -47,7 +47,7 @@ double tally_net(trial_tally t)
     return percent(t.killed, t.drawn - t.same_code);
 }
 
-/* Null: the family was there before. */
+/* Returns the family of trial i, if no earlier trial has it; otherwise null. */
 static const char *new_family(const trials *t, size_t i)
 {
     const char *family = subject_of(t, i)->variant->family;
@@ -64,7 +64,7 @@ static const char *const fates[] = {
 
 enum { STATEMENT_BYTES = 240 };
 
-/* In one line, without what is around it. */
+/* Writes the statement on one line, without surrounding space. */
 static void write_statement(const char *from, size_t length, char *text)
 {
     size_t used = 0;
@@ -122,7 +122,7 @@ static void print_tables(FILE *out, const trials *t)
     }
 }
 
-/* A list of those that live, and of crashes. */
+/* Lists survivors, or crashes. */
 static void print_mutants(FILE *out, const trials *t, bool are_crashes)
 {
     size_t printed = 0;

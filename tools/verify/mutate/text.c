@@ -1,4 +1,4 @@
-/* A PTX text cut into functions and statements. */
+/* Cuts a PTX text into functions and statements. */
 #include "text.h"
 
 #include <ctype.h>
@@ -9,11 +9,11 @@ typedef struct reader {
     ptx_text *text;
     pool *memory;
     size_t at;
-    size_t depth; /* of braces */
+    size_t depth; /* nested braces */
     ptx_function *function;
 } reader;
 
-/* Room for one more in an array that is grown by doubling: counts that are powers of two are full. */
+/* Makes room for one more in an array that doubles: it is full when the count is a power of two. */
 static void *grow(pool *memory, void *array, size_t count, size_t bytes)
 {
     if (count & (count - 1))
@@ -61,7 +61,7 @@ static size_t name_end(const ptx_text *t, size_t at, size_t end)
     return at;
 }
 
-/* A number is no name, nor is the letter in it. */
+/* Skips numbers: neither a number nor a letter in one is a name. */
 bool ptx_text_next_name(const ptx_text *t, size_t from, size_t end, text_span *name)
 {
     for (size_t at = from; at < end; at++) {
@@ -78,7 +78,7 @@ bool ptx_text_next_name(const ptx_text *t, size_t from, size_t end, text_span *n
 
 /* ---- spaces ------------------------------------------------------------------------------------------------------ */
 
-/* The end of a comment or string that begins here; `at` itself where none does. */
+/* Returns the end of a comment or string that begins here; `at` itself if none does. */
 static size_t skip_opaque(const ptx_text *t, size_t at)
 {
     const char *here = t->bytes + at, *end = NULL;
@@ -119,7 +119,7 @@ static bool is_in_opcode(char c)
     return isalnum((unsigned char)c) || c == '.' || c == ':' || c == '_';
 }
 
-/* Modifiers may stand behind a space. */
+/* Returns the opcode's end; modifiers may follow a space. */
 static size_t opcode_end(const ptx_text *t, size_t at, size_t end)
 {
     while (at < end && is_in_opcode(t->bytes[at]))
@@ -222,7 +222,7 @@ static bool begins_with(const ptx_text *t, size_t at, const char *word)
     return strncmp(t->bytes + at, word, length) == 0 && !is_in_name(t->bytes[at + length]);
 }
 
-/* These end with their line; all others with a semicolon. */
+/* Returns whether it ends with its line; all others end with a semicolon. */
 static bool is_of_one_line(const ptx_text *t, size_t at)
 {
     static const char *const some[] = {".version", ".target", ".address_size", ".file", ".loc", "@@DWARF"};
@@ -232,7 +232,7 @@ static bool is_of_one_line(const ptx_text *t, size_t at)
     return false;
 }
 
-/* The semicolon of what begins here, or, where a function's body may follow, its brace. */
+/* Returns the semicolon of the statement that begins here, or, where a function's body may follow, its brace. */
 static size_t statement_end(const ptx_text *t, size_t at, bool stops_at_brace)
 {
     int depth = 0;
@@ -251,7 +251,7 @@ static size_t statement_end(const ptx_text *t, size_t at, bool stops_at_brace)
     return t->length;
 }
 
-/* The name before the parameters: "(.param .b32 r) f (" and "f(" are both f. */
+/* Returns the name before the parameters: f in "(.param .b32 r) f (" and in "f(". */
 static text_span function_name(const ptx_text *t, size_t at, size_t end)
 {
     text_span name = {at, 0};
@@ -284,7 +284,7 @@ static void open_function(reader *r, text_span name, bool is_entry, size_t body)
     r->depth = 1;
 }
 
-/* A declaration outside of functions, or a function's head. */
+/* Reads a declaration outside of functions, or a function's head. */
 static void read_outside(reader *r)
 {
     const ptx_text *t = r->text;

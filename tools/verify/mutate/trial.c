@@ -1,5 +1,5 @@
-/* Mutants, run. Each runs in a process of its own, which is handed the changed text in the place of the image's: what a
- * mutant does to the emulated driver ends with it. A variant runs unchanged first and has to pass. */
+/* Runs mutants. Each runs in its own process, with the changed text instead of the image's, so that damage to the
+ * emulated driver ends with that process. Each variant first runs unchanged and must pass. */
 #define _XOPEN_SOURCE 700 /* setenv, setrlimit, sysconf */
 #include "trial.h"
 
@@ -15,20 +15,22 @@
 #include "jobs.h"
 #include "ptxas.h"
 
-/* How often a block may jump back before a mutant counts as one that does not end: the first with which the variant itself
- * passes, and some more. A loop that goes round thousands of times more is wrong even where its results are not. */
+/* Limits on how often a block may jump back before a mutant counts as endless: the first limit with which the
+ * variant itself passes is used, plus a margin. A loop that repeats thousands of times more is wrong even if its
+ * results are right. */
 static const uint64_t jump_limits[] = {UINT64_C(1) << 9, UINT64_C(1) << 12, UINT64_C(1) << 15,
                                        UINT64_C(1) << 20, UINT64_C(1) << 30};
 enum { JUMPS_OVER = 4 };
 
-/* Limits of processor time. A mutant that is slow without jumping back is ended too, long after the variant itself has ended. */
+/* Limits of processor time. They also end a mutant that is slow without jumping back, long after the variant
+ * itself would have ended. */
 enum { LEAST_SECONDS = 30, SECONDS_OVER = 10 };
 
-/* The run of an unchanged variant. */
+/* The result of an unchanged variant. */
 typedef struct healthy_result {
     bool has_run;
     uint64_t jumps; /* the limit with which it passed */
-    double seconds; /* of processor time that it took then */
+    double seconds; /* processor time of that run */
     run_result result;
 } healthy_result;
 
@@ -40,14 +42,14 @@ typedef struct session {
     pool memory;
     subject *subjects;
     size_t subject_count;
-    healthy_result *healthy; /* of each */
-    draw *draws;             /* of each family */
+    healthy_result *healthy; /* per subject */
+    draw *draws;             /* per family */
     size_t draw_count;
     trial *trials;
     size_t trial_count;
     size_t begun; /* trials of earlier rounds */
     uint64_t drawn, redrawn;
-    size_t *chosen; /* subjects or trials that the jobs are of */
+    size_t *chosen; /* indices of the subjects or trials that the jobs run */
 } session;
 
 static size_t at_once(const session *s)
@@ -58,7 +60,7 @@ static size_t at_once(const session *s)
 
 /* ---- the unchanged variant ------------------------------------------------------------------------------------------- */
 
-/* The processes are many enough, and no one reads what the emulated driver reports of each. */
+/* Sets the environment of a job: one thread, since there are many processes, and no report, since no one reads it. */
 static void set_environment(uint64_t jumps)
 {
     char limit[32];
@@ -68,7 +70,7 @@ static void set_environment(uint64_t jumps)
     setenv("KILN_EMU_JUMPS", limit, 0);
 }
 
-/* Fails for jumping back too often, for all that its report says. */
+/* Returns whether the run failed only because a block jumped back too often. */
 static bool has_timed_out(const run_result *r)
 {
     return r->verdict == RUN_WRONG && strstr(r->detail, "CUDA_ERROR_LAUNCH_TIMEOUT") != NULL;
@@ -124,7 +126,7 @@ static void run_mutant(void *context, size_t i, void *result)
     if (h->result.verdict == RUN_SKIPPED)
         return;
     device_replace_image(s->device, of->image, mutation_apply(&of->text, &m->change, &s->memory));
-    r->fate = MUTANT_KILLED; /* should this process die */
+    r->fate = MUTANT_KILLED; /* in case this process dies */
     if (kiln_preload(&s->device->loader, &of->kernel, 1) != KILN_OK) {
         r->fate = MUTANT_INVALID;
         return;
@@ -214,7 +216,8 @@ static void note_trial(session *s, const mutant *m)
     s->trials[s->trial_count++] = (trial){.mutant = *m, .number = ++s->drawn};
 }
 
-/* Those of which there are mutants now, and have not run before. False: one is wrong, or no processes can be made. */
+/* Runs unchanged variants that now have mutants and have not run before. False: one fails, or processes cannot be
+ * created. */
 static bool run_unchanged(session *s)
 {
     size_t count = 0;
@@ -255,7 +258,7 @@ static draw *draw_of(session *s, const mutant *m)
     return &s->draws[i];
 }
 
-/* Those that do not load go. */
+/* Runs mutants. Those that do not load are removed. */
 static bool run_mutants(session *s)
 {
     const size_t count = s->trial_count - s->begun;
@@ -279,7 +282,8 @@ static bool run_mutants(session *s)
     return true;
 }
 
-/* Each draws as many as are still wanted: what is drawn depends on neither the number of processes nor their speed. */
+/* Runs rounds: each draws as many mutants as are still required, so the mutants depend neither on the number of
+ * processes nor on their speed. */
 static bool run_rounds(session *s)
 {
     for (;;) {
@@ -296,7 +300,7 @@ static bool run_rounds(session *s)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Whether all that were asked for by number ran. */
+/* Returns whether all mutants requested by number ran. */
 static bool has_all_asked(const session *s)
 {
     const char *at = s->options->only;
@@ -329,7 +333,7 @@ static int judge(const trials *t, const options *o)
     return all.crashed ? VERIFY_EXIT_WRONG : VERIFY_EXIT_OK;
 }
 
-/* By variant, and along its text. */
+/* Orders by variant, then by place in its text. */
 static int by_place(const void *a, const void *b)
 {
     const mutant *one = &((const trial *)a)->mutant, *other = &((const trial *)b)->mutant;
@@ -368,7 +372,7 @@ int mutants_run(device *d, const manifest *m, const manifest_variant *const *var
                 const options *o)
 {
     session s = {.device = d, .manifest = m, .options = o, .run = o->run};
-    s.run.seed = DEFAULT_SEED;       /* --seed is the mutants' */
+    s.run.seed = DEFAULT_SEED;       /* --seed applies to mutants */
     setenv("KILN_EMU_FORK", "1", 1); /* each mutant runs in a child, with this process' modules */
     s.subjects = pool_allocate(&s.memory, (count + 1) * sizeof *s.subjects);
     for (size_t i = 0; i < count; i++)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs a verification as an array of Slurm jobs, a part each, and merges them once all have ended. A part that a node loses
-# is begun again, and goes on where it was; so does one that a time limit ended, when the same command is called again.
-# usage: slurm.sh PARTS OUT.json VERIFY [OPTION]...     sbatch takes what else it needs from SBATCH_PARTITION, SBATCH_GPUS, ...
+# Runs a verification as an array of Slurm jobs, a part each, and merges them once all have ended. If a node fails, Slurm starts
+# the part again, and it continues where it was. After a time limit, run the same command again to continue.
+# usage: slurm.sh PARTS OUT.json VERIFY [OPTION]...     sbatch reads SBATCH_PARTITION, SBATCH_GPUS, ...
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 parts=$1 out=$2 verify=$3

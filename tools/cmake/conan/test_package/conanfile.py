@@ -1,4 +1,4 @@
-"""Builds a program with a bundle, and runs it on the driver that KILN_DRIVER names, or on the package's emulated driver."""
+"""Builds a program with a bundle, and runs it on the driver KILN_DRIVER, or on the package's emulated driver."""
 import glob
 import os
 

@@ -1,5 +1,5 @@
-# kiln from its source archive, which lies beside this file: copy this folder, put kiln-VERSION.tar.gz into it, and call
-# `vcpkg install kiln --overlay-ports=FOLDER`. vcpkg has no libfyaml: the generator takes the system's (Debian: libfyaml-dev).
+# Builds kiln from its source archive, which lies next to this file: copy this folder, put kiln-VERSION.tar.gz into it, and call
+# `vcpkg install kiln --overlay-ports=FOLDER`. vcpkg has no libfyaml: the generator uses the system's (Debian: libfyaml-dev).
 file(GLOB archive ${CMAKE_CURRENT_LIST_DIR}/kiln-*.tar.gz)
 list(LENGTH archive count)
 if(NOT count EQUAL 1)
