@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What every family's contract says: how far results may be from exact ones; and of memory that launches share, how large
-it is where the caller gives a number for another one.
+"""Checks every family's contract: it states the error bounds of results. For memory that launches share, it states the size if
+the caller passes a number meant for another launch.
 
 usage: contract.py KILN
 """
