@@ -153,7 +153,7 @@ def wait_until(what, is_so):
 
 
 def is_alive(process_group):
-    """Whether the process runs; a zombie does not."""
+    """Whether a process of the group runs. Zombies do not count."""
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, group = path.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]

@@ -65,7 +65,7 @@ TOLD = [
 
 
 def tell(kiln, config, device):
-    """Returns the lines of TOLD that `kiln explain` does not print."""
+    """Yields a message for each text of TOLD that `kiln explain` does not print."""
     for given, told in TOLD:
         out = explain(kiln, config, device, *given.split())
         if not re.search(told, out.stdout + out.stderr):

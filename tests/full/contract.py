@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks every family's contract: it states the error bounds of results. For memory that launches share, it states the size if
-the caller passes a number meant for another launch.
+"""Checks every family's contract: it states the accuracy of results, the shape of tile_counters, and their number for a given
+workspace.
 
 usage: contract.py KILN
 """
