@@ -52,8 +52,8 @@ double half_value(unsigned bits);
 
 /* The errors of a product, accumulated element by element. */
 typedef struct comparison {
-    double worst;        /* largest error relative to its bound */
-    double error, power; /* sums of squares: the error, and the exact result with dequantised weights */
+    double worst;             /* largest error relative to its bound */
+    double error, power;      /* sums of squares: the error, and the exact result with dequantised weights */
     double loss, unquantised; /* the same for the original weights */
     double norm_bound;        /* bound on the root of `error`; 0: no bound */
     size_t elements, not_finite;

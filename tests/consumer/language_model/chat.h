@@ -8,7 +8,7 @@
 typedef struct chat_template {
     const char *name;
     const char *before, *after; /* texts around the user's text, with special tokens as text */
-    const char *end; /* text of the token that ends an answer, in addition to tokenizer_is_end */
+    const char *end;            /* text of the token that ends an answer, in addition to tokenizer_is_end */
 } chat_template;
 
 /* Returns the template of tokenizer.chat_template. NULL if the file has no template or an unknown one; the error message

@@ -21,9 +21,9 @@ typedef struct decoder {
     uint32_t length;                       /* tokens that are in it */
     CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
     CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
-    CUdeviceptr logits;                    /* f32[vocabulary] for the last token, or [CHUNK, vocabulary] for all */
-    CUdeviceptr k_cache, v_cache;          /* f16[layers, context, key_heads, head_size] */
-    CUdeviceptr workspace, counters;       /* attention's workspace */
+    CUdeviceptr logits;              /* f32[vocabulary] for the last token, or [CHUNK, vocabulary] for all */
+    CUdeviceptr k_cache, v_cache;    /* f16[layers, context, key_heads, head_size] */
+    CUdeviceptr workspace, counters; /* attention's workspace */
     uint64_t workspace_bytes;
     CUdeviceptr inputs; /* inputs that change with each step: struct inputs of decoder.c */
     /* When nonzero, decoder_read ends before the next layer without logits. May be null. */

@@ -31,8 +31,7 @@ static bool begin_token(const model *m, device *d, uint32_t position, token *now
 
 static bool run(model *m, device *d, const sizes *size)
 {
-    uint32_t position =
-        size->context * 3 / 4 - 2; /* the tokens cross a page boundary of the cache */
+    uint32_t position = size->context * 3 / 4 - 2; /* the tokens cross a page boundary of the cache */
     token now;
     if (!model_open(m, size, d) || !model_preload(m, d))
         return false;

@@ -152,8 +152,7 @@ static void try_largest(unsigned type)
         set_block(&c, j, 0x77, 0x77, SCALE_448, SCALE_448);
     try_product("everything as large as it gets", c);
     set_block(&c, 1, 0xff, 0x77, SCALE_448, SCALE_448);
-    set_block(&c, 2, 0x44, 0x22, SCALE_ONE,
-              SCALE_ONE); /* 32: exact in f32 when added to the large terms */
+    set_block(&c, 2, 0x44, 0x22, SCALE_ONE, SCALE_ONE); /* 32: exact in f32 when added to the large terms */
     set_block(&c, 3, 0x00, 0x77, SCALE_448, SCALE_448);
     try_product("a small sum of large terms", c);
 }

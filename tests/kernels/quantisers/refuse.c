@@ -59,9 +59,9 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, n = UINT64_MAX, BAD_ARGUMENT);                                                      \
         TRY(entry, good, type = NO_SUCH_WORD, NO_VARIANT);                                                   \
         TRY(entry, good, group = NO_SUCH_WORD, NO_VARIANT);                                                  \
-        TRY(entry, good, group = 32, NO_VARIANT); /* the bundle lacks these */                         \
-        TRY(entry, good, group = 5, NO_VARIANT);  /* not the number of a word */                                      \
-        right.group = 64;                         /* numeric parameters are passed as they are */                                   \
+        TRY(entry, good, group = 32, NO_VARIANT); /* the bundle lacks these */                               \
+        TRY(entry, good, group = 5, NO_VARIANT);  /* not the number of a word */                             \
+        right.group = 64;                         /* numeric parameters are passed as they are */            \
         check(#entry ": group = 64", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                     \
         check(#entry ": no arguments", sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);     \
         check(#entry ": no loader", sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);         \
@@ -79,7 +79,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY_POINTER(entry, asym, zero, 4);                                                                   \
         TRY(entry, good, mode = NO_SUCH_WORD, NO_VARIANT);                                                   \
         sample_##entry##_args sym = good;                                                                    \
-        sym.zero = 1; /* this entry ignores it */                                                          \
+        sym.zero = 1; /* this entry ignores it */                                                            \
         check(#entry ": sym, zero = 1", sample_##entry(&loader, NULL, &sym), KILN_OK, 1);                    \
     } while (0)
 
