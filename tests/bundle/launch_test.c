@@ -364,8 +364,7 @@ static void dispatches_by_room(void **state)
     const struct {
         int max_shared_bytes;
         uint64_t stride;
-        unsigned
-            shared_bytes; /* dynamic shared bytes: 512 for the narrow variant, 16 * stride for the wide one */
+        unsigned shared_bytes; /* 512 for the narrow variant, 16 * stride for the wide one */
     } rows[] = {{232448, 4096, 65536},  {232448, 8192, 131072}, {131072, 8192, 131072}, {131056, 8192, 512},
                 {131056, 8176, 130816}, {101376, 6336, 101376}, {101376, 6352, 512},    {65536, 4096, 65536}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

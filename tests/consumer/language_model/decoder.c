@@ -106,37 +106,38 @@ static bool rotate_and_append(decoder *n, uint32_t index, uint32_t rows)
 {
     const model *m = n->model;
     const uint64_t q_row = (uint64_t)m->heads * m->head_size, k_row = (uint64_t)m->key_heads * m->head_size;
-    return launch_rope(n, &(lm_kernels_rope_args){
-                              .q = n->q,
-                              .k = n->k,
-                              .v = n->v,
-                              .frequencies = m->frequencies,
-                              .positions = n->inputs + offsetof(inputs, positions),
-                              .slots = n->inputs + offsetof(inputs, slots),
-                              .q_out = n->q,
-                              .k_cache = n->k_cache + index * cache_elements(n) * F16,
-                              .v_cache = n->v_cache + index * cache_elements(n) * F16,
-                              .n = rows,
-                              .q_heads = m->heads,
-                              .k_heads = m->key_heads,
-                              .v_heads = m->key_heads,
-                              .rotary_dim = m->rotary,
-                              .magnitude = 1,
-                              .pages = 1,
-                              .page_size = n->context,
-                              .q_row_stride = q_row,
-                              .q_head_stride = m->head_size,
-                              .k_row_stride = k_row,
-                              .k_head_stride = m->head_size,
-                              .v_row_stride = k_row,
-                              .v_head_stride = m->head_size,
-                              .out_row_stride = q_row,
-                              .out_head_stride = m->head_size,
-                              .cache_row_stride = k_row,
-                              .cache_head_stride = m->head_size,
-                              .head_dim = m->head_size,
-                              .pairs = LM_KERNELS_ROPE_PAIRS_NEIGHBOURS, /* the row order in llama's files */
-                          });
+    return launch_rope(
+        n, &(lm_kernels_rope_args){
+               .q = n->q,
+               .k = n->k,
+               .v = n->v,
+               .frequencies = m->frequencies,
+               .positions = n->inputs + offsetof(inputs, positions),
+               .slots = n->inputs + offsetof(inputs, slots),
+               .q_out = n->q,
+               .k_cache = n->k_cache + index * cache_elements(n) * F16,
+               .v_cache = n->v_cache + index * cache_elements(n) * F16,
+               .n = rows,
+               .q_heads = m->heads,
+               .k_heads = m->key_heads,
+               .v_heads = m->key_heads,
+               .rotary_dim = m->rotary,
+               .magnitude = 1,
+               .pages = 1,
+               .page_size = n->context,
+               .q_row_stride = q_row,
+               .q_head_stride = m->head_size,
+               .k_row_stride = k_row,
+               .k_head_stride = m->head_size,
+               .v_row_stride = k_row,
+               .v_head_stride = m->head_size,
+               .out_row_stride = q_row,
+               .out_head_stride = m->head_size,
+               .cache_row_stride = k_row,
+               .cache_head_stride = m->head_size,
+               .head_dim = m->head_size,
+               .pairs = LM_KERNELS_ROPE_PAIRS_NEIGHBOURS, /* llama's files store rows in this order */
+           });
 }
 
 /* The cache has room for `context` tokens; the kernel reads their current number on the device. */

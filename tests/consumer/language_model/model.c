@@ -35,8 +35,8 @@ static bool is_llama(const gguf_file *file)
  * outside llama are ignored, because converters add more of them over time. */
 static const struct known_key {
     const char *name;
-    const char *
-        expected; /* the allowed values, separated by " or "; null if it has no effect or the code that reads it checks it */
+    const char
+        *expected; /* the allowed values, separated by " or "; null: no effect, or the reader checks it */
     const char *why;
 } known_keys[] = {
     {"general.quantization_version", "2", "blocks of another version are laid out differently"},
@@ -230,8 +230,7 @@ static bool place_tensors(model *m, const gguf_file *file)
     m->places = calloc(count ? count : 1, sizeof *m->places);
     if (!m->places)
         return failed("out of memory");
-    for (uint64_t i = 0; i < count;
-         i++) { /* the sum does not overflow: the tensors do not overlap in the file */
+    for (uint64_t i = 0; i < count; i++) { /* cannot overflow: tensors do not overlap in the file */
         m->places[i].offset = m->weight_bytes;
         m->weight_bytes += (gguf_tensor_at(file, i)->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
@@ -396,6 +395,5 @@ bool model_upload(model *m, gguf_file *file, device *d)
     for (uint64_t i = 0; ok && i < gguf_tensor_count(file); i++)
         ok = upload_tensor(m, file, d, i, piece);
     free(piece);
-    return ok && upload_frequencies(m, d) &&
-           find_tensors(m, file); /* find them again: now they have addresses */
+    return ok && upload_frequencies(m, d) && find_tensors(m, file); /* again, now with addresses */
 }

@@ -15,12 +15,12 @@ typedef struct matrix {
 typedef struct layer {
     CUdeviceptr attention_norm, hidden_norm; /* f32[width] */
     matrix q, k, v, output;                  /* output: attention's output projection */
-    matrix gate, up, down;                   /* norm before the feed-forward network */
+    matrix gate, up, down;                   /* feed-forward network */
 } layer;
 
-/* A tensor's address. */
+/* A tensor's offset. */
 typedef struct place {
-    uint64_t offset; /* offset in the memory of all weights; a multiple of 256 */
+    uint64_t offset; /* in the memory of all weights; a multiple of 256 */
     bool is_used;
 } place;
 

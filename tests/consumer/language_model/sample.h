@@ -8,8 +8,7 @@
 typedef struct sampler {
     float temperature; /* 0: always the best token */
     uint32_t top_k;    /* samples only from this many best tokens; 0: all */
-    float
-        top_p; /* then only from the best tokens whose probabilities, before the temperature, sum to it; 1: all */
+    float top_p; /* then only from the best whose probabilities, before the temperature, sum to it; 1: all */
     uint64_t random;    /* state of the random generator, initially the seed */
     uint32_t *order;    /* uint32_t[count]: the caller's */
     uint64_t nan_count; /* number of NaN logits so far */

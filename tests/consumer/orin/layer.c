@@ -89,7 +89,7 @@ static bool make_layer(const model *m, device *d, layer *l, uint64_t *random)
            make_cache(d, &l->k_cache, context, random) && make_cache(d, &l->v_cache, context, random);
 }
 
-/* Shuffles the pages of the cache, as they are in a server that has freed and reused pages. */
+/* Shuffles the pages of the cache, like a server that has freed and reused pages. */
 static bool make_pages(model *m, device *d)
 {
     m->page_count = m->size.context / PAGE_ROWS;

@@ -213,8 +213,7 @@ typedef struct results {
 static struct {
     CUdeviceptr q, k, v, k_pages, v_pages, out, lse, workspace, tile_counters, q_offsets, k_offsets,
         k_lengths, page_table;
-    CUdeviceptr scales,
-        scale_pages; /* of K and V for each row; the first two also serve as scales of heads */
+    CUdeviceptr scales, scale_pages; /* of K and V, per row; the first two also serve as heads' scales */
 } at;
 
 static size_t element_size(const trial *t)

@@ -272,9 +272,8 @@ static bool try_variant(trial *t)
         }
     }
     window large = window_of_large_group();
-    bool is_by_tile =
-        strstr(t->variant->family,
-               "pack"); /* other kernels have whole groups per thread block: far too many elements */
+    bool is_by_tile = strstr(t->variant->family,
+                             "pack"); /* others have whole groups per thread block: far too many elements */
     return fine && (!is_any || !is_by_tile || try_window(t, &large));
 }
 

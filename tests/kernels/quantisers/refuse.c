@@ -61,7 +61,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, group = NO_SUCH_WORD, NO_VARIANT);                                                  \
         TRY(entry, good, group = 32, NO_VARIANT); /* the bundle lacks these */                               \
         TRY(entry, good, group = 5, NO_VARIANT);  /* not the number of a word */                             \
-        right.group = 64;                         /* numeric parameters are passed as they are */            \
+        right.group = 64;                         /* numeric parameters are passed directly */               \
         check(#entry ": group = 64", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                     \
         check(#entry ": no arguments", sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);     \
         check(#entry ": no loader", sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);         \
