@@ -1,5 +1,5 @@
-/* What the programs that call generated functions share: the first device of a driver, a loader of their bundle on it,
- * memory, what was launched, and how many calls were as documented. */
+/* Shared by programs that call generated functions: opens the first device and a loader of the program's bundle, allocates
+ * memory, records launches, and counts calls that behave as documented. */
 #ifndef TEST_CALLS_H
 #define TEST_CALLS_H
 
@@ -33,13 +33,13 @@ typedef int launch_function(CUfunction, unsigned, unsigned, unsigned, unsigned, 
                             CUstream, void **, void **);
 
 typedef struct launch {
-    unsigned count; /* of launches; the rest is the last one's */
+    unsigned count; /* number of launches; the other members are the last launch's */
     unsigned grid[3], threads, shared_bytes;
 } launch;
 
 static launch launched;
 static void (*before_launch)(void); /* null: nothing is done */
-static bool is_dry;                 /* launches are seen, no more */
+static bool is_dry;                 /* launches are recorded, not executed */
 static launch_function *real_launch;
 
 static inline int see_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -114,7 +114,7 @@ static inline void judge(bool is_right, const char *what, kiln_status status)
                kiln_status_string(status), launched.count, launched.threads, launched.shared_bytes);
 }
 
-/* After a call, with this many launches since the last one. */
+/* Checks a call's status, and the number of launches since the last check. */
 static inline void expect(const char *what, kiln_status status, kiln_status expected, unsigned launches)
 {
     judge(status == expected && launched.count == launches, what, status);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Many small files in one text file, so that they can be read and compared.
+"""Packs many small files into one text file that people can read and compare.
 
-usage: cases.py unpack FILE FOLDER      make FOLDER hold the cases of FILE, and nothing else
-       cases.py pack FOLDER FILE        the reverse; what stands before the first case stays
-       cases.py check FILE FOLDER       FILE is what packing FOLDER would write
+usage: cases.py unpack FILE FOLDER      makes FOLDER hold exactly the cases of FILE
+       cases.py pack FOLDER FILE        the reverse; keeps the lines before the first case
+       cases.py check FILE FOLDER       checks that packing FOLDER would write FILE
        cases.py --self-test
 
 A case begins with a line "-- NAME --"; NAME may have folders. What follows is the case's bytes: printable ASCII, tabs
@@ -19,7 +19,7 @@ import tempfile
 
 HEADER = re.compile(r"^-- (\S+) --\n", re.M)
 ESCAPE = re.compile(rb"\\(\\|\n|x[0-9a-f]{2})")
-NOT_PLAIN = re.compile(rb"[^\t\n -\x5b\x5d-~]|^-(?=- )", re.M)  # what would begin a case is escaped too
+NOT_PLAIN = re.compile(rb"[^\t\n -\x5b\x5d-~]|^-(?=- )", re.M)  # a line that looks like the start of a case is escaped too
 
 
 def escaped(data):
@@ -37,7 +37,7 @@ def unescaped(text, path, line):
 
 
 def read(path):
-    """The comment, and {name: bytes} in the order of the file."""
+    """Returns the comment, and {name: bytes} in the order of the file."""
     text = pathlib.Path(path).read_bytes().decode("utf-8", "surrogateescape")
     heads = list(HEADER.finditer(text))
     ends = [head.start() for head in heads] + [len(text)]
@@ -68,7 +68,7 @@ def fill(folder, cases):
 
 
 def gather(folder):
-    """{name: bytes} of a folder, in the order of names."""
+    """Returns {name: bytes} of a folder, in the order of names."""
     files = (p for p in pathlib.Path(folder).rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(files)}
 
@@ -90,7 +90,7 @@ def check(path, folder):
 
 
 def self_test():
-    """Any bytes come back, and what no case can be is refused with its place."""
+    """Any bytes survive packing and unpacking. An error gives the place of an invalid case."""
     draw = random.Random(1)
     hard = [b"", b"\n", b"\\", b"\\\n", b"\\x41", b"a\\", b"-- x --\n", b"a\n-- x --\nb", b"\r\n", bytes(range(256))]
     hard += [bytes(draw.choice(b"\\\n-x4 \t\0\xff") for _ in range(draw.randrange(40))) for _ in range(1000)]

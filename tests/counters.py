@@ -1,8 +1,8 @@
-"""What the checks of kernels' counters share: kiln-profile over variants x images x sizes, a row of the table for each,
-the last line and the exit status. A check gives the sizes of a variant and, for what was counted, a list of cells.
+"""Shared by the checks of kernels' counters: runs kiln-profile over variants x images x sizes, and prints a table row for each,
+the last line and the exit status. A check gives a variant's sizes and turns counts into a list of cells.
 
-A size is what kiln-profile's --args takes; SIZE@FIRST-LAST runs these thread blocks alone, for shapes that take too long
-whole. Their counts are of these blocks: set them against `part` of what the whole launch costs.
+A size is a text for kiln-profile's --args. SIZE@FIRST-LAST runs only these thread blocks, for shapes that take too long
+as a whole; compare their counts with `part` of the launch's cost.
 """
 import concurrent.futures
 import fnmatch
@@ -17,7 +17,7 @@ KINDS = "read", "write", "atomic"
 
 
 class Count:
-    """One image of a variant at one size, as kiln-profile --json has it in `profile`."""
+    """One image of a variant at one size, from the member `profile` of kiln-profile --json."""
 
     def __init__(self, case, profile):
         self.case, self.profile = case, profile
@@ -30,7 +30,7 @@ class Count:
         self.part = (min(int(last) + 1, self.blocks) - int(first)) / self.blocks
 
     def total(self, counter, names=None, kinds=KINDS):
-        """Sums over the arguments of these names, or over all. Tables of the module are none."""
+        """Sums over the arguments with these names, or over all arguments. Tables of the module do not count."""
         return sum(self.arguments[name][kind][counter] for name in names or self.arguments for kind in kinds)
 
     def moved_over(self, compulsory, names=None, kinds=KINDS):
@@ -40,7 +40,7 @@ class Count:
         return self.total("bytes_used", names, kinds) / (32 * self.total("sectors", names, kinds))
 
     def wavefronts_over_ideal(self, kinds=KINDS):
-        """The ratio for shared memory; 1 if it is not accessed."""
+        """Returns the ratio for shared memory; 1 if the kernel does not access it."""
         ideal = sum(self.profile["shared"][kind]["ideal_wavefronts"] for kind in kinds)
         return sum(self.profile["shared"][kind]["wavefronts"] for kind in kinds) / ideal if ideal else 1.0
 
@@ -71,7 +71,7 @@ def parameters(variant):
 
 def run(profile, manifest, variant, target, size):
     args, _, blocks = size.partition("@")
-    environment = dict(os.environ, PATH="")  # ptxas would only cost time
+    environment = dict(os.environ, PATH="")  # ptxas would only take time
     if blocks:
         environment["KILN_EMU_BLOCKS"] = blocks
     done = subprocess.run([profile, manifest, "--variant", variant, "--target", target, "--args", args, "--json"],
@@ -91,9 +91,9 @@ def print_table(rows):
 
 
 def check(profile, manifest, words, sizes, judge, devices=lambda params: None):
-    """Counts each image, at each size, of the variants whose id has one of the words; * in a word stands for any text.
-    sizes(parameters) lists the sizes; judge(count) gives the cells, with the same headings for all. If devices(parameters) lists
-    devices, only the images that they take are counted. Ends the program; a value beyond its bound is marked with !."""
+    """Counts each image at each size, for the variants whose id contains one of the words; * in a word matches any text.
+    sizes(parameters) lists the sizes; judge(count) returns the cells, with the same headings for all. If devices(parameters)
+    lists devices, only the images that run there are counted. Marks a value beyond its bound with !, and ends the program."""
     with open(manifest, encoding="utf-8") as file:
         variants = json.load(file)["variants"]
     cases = [(profile, manifest, v["id"], target, size) for v in variants if any(fnmatch.fnmatchcase(v["id"], f"*{word}*") for word in words)

@@ -1,4 +1,4 @@
-/* A generator of the families that a test has. */
+/* A generator with a test's own families. */
 #include "test_families.h"
 
 int main(int argc, char **argv)

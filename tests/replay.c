@@ -1,4 +1,4 @@
-/* Gives the files named, or all files of the folders named, to the fuzz target that this is linked with. */
+/* Runs the linked fuzz target on the named files, or on all files of the named folders. */
 #include "replay.h"
 
 #include <dirent.h>

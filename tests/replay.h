@@ -1,4 +1,4 @@
-/* What libFuzzer and the replay program call: a fuzz target defines both. */
+/* A fuzz target defines both functions; libFuzzer and the replay program call them. */
 #ifndef TEST_REPLAY_H
 #define TEST_REPLAY_H
 

@@ -1,4 +1,4 @@
-/* The families that a test has in place of the product's, as kiln_main takes them. */
+/* A test's own families, in place of the product's, for kiln_main. */
 #ifndef TESTS_TEST_FAMILIES_H
 #define TESTS_TEST_FAMILIES_H
 

@@ -1,12 +1,12 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT PROGRAM unit                        what reads and supervises, over programs that misbehave
+usage: check.py ROOT PROGRAM unit                        the code that supervises programs, with misbehaving programs
        check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
        check.py ROOT PROGRAM regret KILN                 dispatch's regret by the committed results
        check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
-                                                         all calls, from a folder that has only what travels
+                                                         all calls, in a folder that has only the kit
 
-PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
+PROGRAM is a kiln-bench with one variant per family, MANIFEST its bundle's manifest, FAULTY the driver of faulty_driver.c.
 """
 import contextlib
 import gzip
@@ -44,7 +44,7 @@ def expect(what, got, wanted):
         sys.exit(f"{what}: got {got!r}, expected {wanted!r}")
 
 
-# ---- programs that stand in for kiln's -------------------------------------------------------------------------------
+# ---- substitutes for kiln's programs ----------------------------------------------------------------------------------
 
 STUB = """
 import json, os, sys, time
@@ -92,7 +92,7 @@ def unit():
 
 
 def options():
-    """Calls that are refused, with words of the message; nothing is made."""
+    """Refused calls give a message and create nothing."""
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
         (room / "file").write_text("mine")
@@ -135,7 +135,7 @@ def files():
 
 
 def judgement():
-    """Regret and rank correlation of rows as kiln-bench writes them; skipped variants have no error over bound."""
+    """Computes regret and rank correlation from kiln-bench's rows. Skipped variants have no error over bound."""
     with tempfile.TemporaryDirectory() as folder:
         out = records.Records(folder)
         for name, us, workspace, pick in (("f/t=a,tile=1", 10, 0, "f/t=a,tile=1"), ("f/t=a,tile=2", 8, 64, "f/t=a,tile=1"),
@@ -200,7 +200,7 @@ def check(*options, text=""):
 
 # ---- the cost model ---------------------------------------------------------------------------------------------------
 
-# What the estimates' regret stays under: the geometric mean of each family, and the worst call.
+# Limits of the estimates' regret: the geometric mean of each family, and the worst call.
 MOST_REGRET = {
     "h100-2026-11-27-second": {"attention": (1.03, 1.45), "linear": (1.02, 1.25), "nf4_gemm": (1.03, 1.30),
                                "nf4_gemm_transposed": (1.03, 1.20), "nvfp4_gemv": (1.03, 1.15), "rmsnorm_q4k_gemv": (1.02, 1.20)},
@@ -210,7 +210,7 @@ MOST_REGRET = {
 
 
 def regret():
-    """The variants that the estimates pick are nearly the fastest of those that a GPU timed."""
+    """The variants that the estimates pick are nearly as fast as the fastest that a GPU timed."""
     kiln, over = sys.argv[4], []
     for name, limits in MOST_REGRET.items():
         results = ROOT / "tools/bench/results" / name
@@ -258,7 +258,7 @@ def pack(room, manifest, kiln, emulator):
 
 
 def call(room, name, driver, *options, environment=None, kill_after=None, sent=signal.SIGKILL):
-    """A call of the kit, away from the tree and without its environment."""
+    """Calls the kit, outside the tree and without its environment."""
     out = room / f"out-{name}"
     bare = {"PATH": "/usr/bin:/bin", "TMPDIR": str(room), "KILN_EMU_DEVICE": "sm_90", **(environment or {})}
     command = [sys.executable, "-B", room / "kit/gpu", name, out, "--driver", driver, "--small", "24", "--jobs", "2",
@@ -284,7 +284,7 @@ def results(out, file="verify"):
 
 
 def rehearse(room, sets, emulator):
-    """Each call ends by itself, with everything that it should have done."""
+    """Each call ends on its own, with all its results."""
     out, status, output = call(room, "smoke", emulator, "--scale", "4")
     expect("smoke", (status, set(results(out).values())), (0, {"ok"}))
     out, status, output = call(room, "measure", emulator)
@@ -328,7 +328,7 @@ def skip_known_replay(room, emulator, measure):
 
 
 def kill(room, sets, emulator):
-    """After a kill half-way every written line is whole, and the finished phases are there."""
+    """After a kill halfway, every written line is complete, and the finished phases have their results."""
     def half(out):
         while len(records.read(out, "verify")) < 6 if out.exists() else True:
             time.sleep(0.05)
@@ -348,7 +348,7 @@ def kill(room, sets, emulator):
 
 
 def misbehave(room, sets, emulator, faulty, fault):
-    """One kernel hangs, destroys the context, does not load or is wrong: the results name it, and all others are right."""
+    """A kernel that hangs, destroys the context, does not load or is wrong is named in the results. All others are right."""
     bad = next(name for name in plan.measured(sets) if name.startswith("nf4_quantize/"))
     entry = "nf4_quantize_"
     environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),

@@ -1,4 +1,4 @@
-"""Tests faulty_driver.c: each fault shows in kiln-verify as it would on a device, and other kernels stay right.
+"""Tests faulty_driver.c: kiln-verify reports each fault as on a real device, and other kernels stay right.
 
 usage: check_faulty_driver.py FAULTY DRIVER KILN_VERIFY
        check_faulty_driver.py FAULTY graph      launch a captured kernel and print what each wait gives
@@ -72,7 +72,7 @@ def run(command, faults, name="", counts=""):
 
 
 def hangs(command, faults, last):
-    """It prints the last line, and then nothing until a signal ends it."""
+    """The program prints the last line, and then nothing until a signal ends it."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings(faults)) as running:
         while running.stdout.readline() not in (last, ""):
             pass

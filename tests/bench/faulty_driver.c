@@ -1,8 +1,8 @@
-/* A driver that misbehaves where it is asked to: it passes every call on to another driver library, except for kernels
- * whose entry name contains a given text. Real devices fail at unpredictable times; this driver fails on
- * request. For single-threaded programs.
+/* A driver with faults on request. It passes every call on to another driver library, except for kernels whose entry name
+ * contains a given text. Real devices fail at unpredictable times; this driver fails as told. For single-threaded
+ * programs.
  *
- *   KILN_FAULTY_DRIVER_FOR=PATH   the library that does the work: the emulated driver
+ *   KILN_FAULTY_DRIVER_FOR=PATH   the library that gets the calls: the emulated driver
  *   KILN_FAULTY=FAULT:TEXT,...    what happens to which kernels:
  *     hang          launches succeed, and the next wait for the device never returns
  *     lost          the next wait gives CUDA_ERROR_ILLEGAL_ADDRESS, and so does every later call that needs a context
@@ -133,7 +133,7 @@ static const struct {
 } words[] = {
     {"hang", HANG}, {"lost", LOST}, {"unloadable", UNLOADABLE}, {"wrong", WRONG}, {"altered", ALTERED}};
 
-static unsigned pending; /* HANG, LOST, or both: what the next wait for the device finds */
+static unsigned pending; /* HANG, LOST, or both: the faults of the next wait for the device */
 static bool is_lost;
 
 static void fail(const char *what, const char *why)
@@ -151,7 +151,7 @@ static bool contains(const char *name, size_t name_bytes, const char *text, size
     return false;
 }
 
-/* The faults of KILN_FAULTY for an entry name. */
+/* Returns the faults of KILN_FAULTY for an entry name. */
 static unsigned faults_of(const char *name, size_t name_bytes)
 {
     unsigned faults = 0;
@@ -239,7 +239,7 @@ static int ask_device(void)
     return pending & HANG ? ERROR_NOT_READY : wait_for_device();
 }
 
-/* The first entry of the image that does not load; null if all do. */
+/* Returns the first entry of the image that must not load; null if all may. */
 static const char *find_unloadable(const char *image, size_t *name_bytes)
 {
     static const char ENTRY[] = ".entry";
@@ -270,7 +270,7 @@ static void write_log(const char *name, size_t name_bytes, unsigned count, const
                  name);
 }
 
-/* ---- the driver that does the work ------------------------------------------------------------------------------ */
+/* ---- the wrapped driver ----------------------------------------------------------------------------------------- */
 
 static void *find_entry_point(const char *name)
 {
@@ -298,7 +298,7 @@ static void *find_entry_point(const char *name)
     }
 ENTRY_POINTS(FORWARD)
 
-/* ---- what differs ----------------------------------------------------------------------------------------------- */
+/* ---- calls that may fail ---------------------------------------------------------------------------------------- */
 
 static int own_cuDeviceGetName(char *name, int bytes, int device)
 {

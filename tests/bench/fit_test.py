@@ -1,4 +1,4 @@
-"""Tests tools/bench/gpu fit: what it reads, and its output for committed and for made-up results.
+"""Tests tools/bench/gpu fit: its input, and its output for committed and for made-up results.
 
 usage: fit_test.py ROOT
 """
@@ -43,7 +43,7 @@ def sources():
 
 
 def committed():
-    """The H100's probes: constants near the model's, and one rate that is impossible."""
+    """The H100's probes give constants near the model's, and one impossible rate."""
     rows = fit.Rows(fit.records.read(ROOT / "tools/bench/results/h100-2026-11-27", "probes"))
     devices = fit.read_devices((ROOT / "generator/target/devices.def").read_text(encoding="utf-8"))
     estimate = fit.read_estimate((ROOT / "include/kiln/estimate.h").read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def made():
             *({"probe": "waves", "waves": waves, "resident": 1, "value": 1.0, "spin": 1000, "clocks": 3000 + 1300 * waves, "unit": ""}
               for waves in (1, 2, 4)),
             {"probe": "waves", "waves": 8, "resident": 1, "failed": "no", "unit": ""}]
-    rows = [{**sweep, "value": 9.0, "worst_input": "00000001"}, *rows]  # an earlier run, which does not count
+    rows = [{**sweep, "value": 9.0, "worst_input": "00000001"}, *rows]  # an earlier run is ignored
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "probes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         words = said(folder)

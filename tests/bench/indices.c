@@ -34,7 +34,7 @@ static int free_bundle(void **state)
     return 0;
 }
 
-/* Opens the variant whose id has this beginning and end. */
+/* Opens the variant whose id has this prefix and suffix. */
 static void open_problem(problem *p, const char *beginning, const char *end, const char *words)
 {
     static const kiln_device device = {.sm = 90, .multiprocessors = 132, .max_shared_bytes = 232448};

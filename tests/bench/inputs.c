@@ -1,4 +1,4 @@
-/* Timed inputs are usual tensors: no values that send kernels through slow paths. */
+/* Timed inputs are ordinary tensors: no values make kernels take slow paths. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void test_inputs(void **state)
             assert_true(isfinite(in[j]));
             most = fmax(most, fabs((double)in[j]));
         }
-        assert_true(most > 0.5 && most < 8); /* of normal numbers */
+        assert_true(most > 0.5 && most < 8); /* of normal floats */
     }
     subject_close(&s);
     device_close(&d);

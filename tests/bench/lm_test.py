@@ -58,7 +58,7 @@ def measure(room, name, goldens, *phases):
 
 
 def with_step(goldens, step, line):
-    """The goldens with this step's line replaced; {0} stands for its token."""
+    """Returns the goldens with this step's line replaced; {0} stands for its token."""
     lines = goldens.splitlines()
     at = next(i for i, text in enumerate(lines) if text.startswith("float64")) + 1 + step
     token = lines[at].split()[0]

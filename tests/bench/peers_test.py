@@ -1,4 +1,4 @@
-"""Tests tools/bench/peers.py over a PyTorch that measures nothing.
+"""Tests tools/bench/peers.py with a fake PyTorch that measures nothing.
 
 usage: peers_test.py ROOT
 """
@@ -63,7 +63,7 @@ def every_row():
 
 
 def values(lines):
-    """Bytes, operations and the kind of timing, compared with numbers computed by hand. A batch of the fake takes 1000 us."""
+    """Bytes, operations and kinds of timing equal numbers computed by hand. A batch of the fake takes 1000 us."""
     def of(peer, row):
         line = lines[peer, row]
         return line["us"]["median"], line["graph"], line["bytes"], line.get("tflops")
@@ -74,9 +74,9 @@ def values(lines):
     decode = " batch=8 q_heads=32 kv_heads=8 q_length=1 k_length=8192"
     expect("decode", of("torch sdpa cudnn, K and V repeated", heads + "false" + decode),
            (1000.0, False, 2 * 8 * (32 + 8 * 8192) * 128 * 2, 1.07))
-    # 256 MiB of rotated buffers: 8 sets of 32 MiB, so 8 calls take 1000 us at first, and a graph of 8 does.
+    # 256 MiB of rotated buffers are 8 sets of 32 MiB, so 8 calls take 1000 us, and so does a graph of 8.
     expect("product", of("torch.matmul", "matmul type=f16 m=1 n=4096 k=4096"), (125.0, True, 2**25 + 16384, 0.27))
-    # 9 MiB: 29 sets.
+    # 9 MiB give 29 sets.
     expect("NF4 product", of("bitsandbytes gemv_4bit", "nf4_gemm type=f16 group=64 m=1 n=4096 k=4096"),
            (34.483, True, 2**23 + 2**20 + 16384, 0.97))
     expect("int4 product", of("torch _weight_int4pack_mm", "int4_gemm type=bf16 group=128 m=64 n=4096 k=4096"),
@@ -103,7 +103,7 @@ def faults():
 
 
 def missing():
-    """A missing library gives one line; without PyTorch or a GPU there is one line in all."""
+    """Each missing library gives one line. Without PyTorch or a GPU, the output is one line."""
     with tempfile.TemporaryDirectory() as folder:
         for name in "bitsandbytes", "triton":
             (pathlib.Path(folder) / f"{name}.py").write_text(f"raise ImportError('no {name}')", encoding="utf-8")
@@ -128,7 +128,7 @@ def chosen():
 
 
 def killed():
-    """Finished rows stay whole, and no child outlives the parent."""
+    """Finished rows stay complete, and no child process outlives the parent."""
     finished = 1 + 2 * SDPA + MATMUL + BITSANDBYTES
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.jsonl"
@@ -153,7 +153,7 @@ def wait_until(what, is_so):
 
 
 def is_alive(process_group):
-    """A process that has ended but was not waited for is not."""
+    """Whether a process of the group runs. Zombies do not count."""
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, group = path.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]

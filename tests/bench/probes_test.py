@@ -1,9 +1,9 @@
 """Tests tools/bench/probes.py without a GPU.
 
 usage: probes_test.py ROOT assembles    ptxas takes every probe, without spills and serialised wgmma
-       probes_test.py ROOT maps         the maps of wgmma's operands are read as a model of the hardware lays them out
+       probes_test.py ROOT maps         the layouts found for wgmma's operands equal those of a model of the hardware
        probes_test.py ROOT emulated DRIVER    lines and values of a small run
-       probes_test.py ROOT survives DRIVER    cases that hang, die or lose the context cost no other case
+       probes_test.py ROOT survives DRIVER    a case that hangs, dies or loses the context affects no other case
 """
 import concurrent.futures
 import json
@@ -29,7 +29,7 @@ def expect(what, got, wanted):
 
 
 def complaint(text):
-    """Returns the messages of ptxas if it objects, or None."""
+    """Returns ptxas' error messages, or None."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "probe.ptx"
         source.write_text(text)
@@ -59,7 +59,7 @@ def assembles():
 
 
 def model(skew):
-    """A multiply() that lays operands out as a descriptor says, `skew` bytes off from the second group of 8 rows on."""
+    """Returns a multiply() that lays out operands as a descriptor says, offset by `skew` bytes from the second group of 8 rows."""
     layouts = {0: 0, 1: 128, 2: 64, 3: 32}
 
     def multiply(_gpu, text, kind, n, a=None, a_image=b"", b_image=b"", c=None, x=0, y=0, count=1):

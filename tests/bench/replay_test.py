@@ -102,8 +102,8 @@ def kernel(name, body, head="", target="sm_90"):
 """
 
 
-# Name: (text, result on the emulated driver, result under other conditions: thread blocks in reverse order, registers that
-# begin as NaNs).
+# Name: (text, result on the emulated driver, result under other conditions: thread blocks in reverse order, registers
+# initialised to NaN).
 SAMPLE = {
     "mma_sum": (kernel("mma_sum", ".reg .b32 %h; ld.global.b32 %h, [%p3]; mov.f32 %f0, 0f00000000;\n"
                        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%h, %h}, {%h}, {%f0, %f0, %f0, %f0};\n"
@@ -201,7 +201,7 @@ FAULTS = {
     "altered:approximation": ("ulps", {"ulps": {"1": 1}, "instruction": "ex2.approx.f32"}),
     "altered:nans": ("nan", {"nans": {"7fffffff 7ffffffe": 1}}),
     "altered:integers": ("differs", {"about": "brev.b32", "first.expected": "000000fc", "first.got": "000000fd"}),
-    "altered:last": ("equal", {}),  # a race: any thread block may be the last
+    "altered:last": ("equal", {}),  # a race: any thread block may be last
     "hang:integers": ("hung", {"why": "no answer in time"}),
     "lost:mma_sum": ("fails", {"code": 700, "expected": 0}),
     "unloadable:sums": ("unloadable", {"code": 218, "log": "ptxas fatal : faulty driver: entry 'sums' does not load"}),
@@ -276,7 +276,7 @@ def phases():
 
 
 def exists(probe):
-    """Whether it is a test's function, a case of its file, a probe of probes.py or a phase of the kit."""
+    """Whether the name is a test's function, a case of its file, a probe of probes.py or a phase of the kit."""
     from probes import TABLE
     where, _, name = probe.partition(": ")
     if where == "probes":

@@ -1,5 +1,5 @@
-"""Tests the machine code of the probes of constants: each loop has the intended instructions, as often as intended, and
-hardly anything else.
+"""Tests the machine code of the probes of constants: each loop has the intended instructions, in the intended number, and
+few others.
 
 usage: sass_test.py ROOT [FOLDER]
 
@@ -24,7 +24,7 @@ from probes import SETS, rates, sweeps
 from probes.text import timed
 
 SKIPPED = 77
-LOOP_COST = 8  # further instructions that a loop may have: counter, branch, moves
+LOOP_COST = 8  # other instructions that a loop may have: counter, branch, moves
 
 
 def find_disassembler():
@@ -49,7 +49,7 @@ def disassemble(text):
 
 
 def read_code(listing):
-    """([(operation, operands)], {label: its place})"""
+    """Returns ([(operation, operands)], {label: its index})."""
     code, labels = [], {}
     for line in listing.splitlines():
         label = re.match(r"\s*(\.L_x_\d+):", line)
@@ -62,7 +62,7 @@ def read_code(listing):
 
 
 def loops(code, labels):
-    """The operations of each loop, from the target of a backward branch to the branch; the longest first."""
+    """Returns the operations of each loop, from the target of a backward branch to the branch, longest loop first."""
     found = []
     for end, (operation, operands) in enumerate(code):
         target = re.search(r"\.L_x_\d+", operands)
@@ -76,7 +76,7 @@ def loops(code, labels):
 ISSUED = {"prmt": "PRMT", "lop3": "LOP3", "imad": "IMAD$", "add": "IADD3|IMAD.IADD", "iadd": "IADD3|IMAD.IADD", "shf": "SHF", "ffma": "FFMA$",
           "dfma": "DFMA", "hfma2": "HFMA2", "dp4a": "IDP.4A", "dp4a chained": "IDP.4A", "ex2": "MUFU.EX2", "rcp": "MUFU.RCP$",
           "shfl": "SHFL", "cvt.f16x2": "F2FP", "i2f": "I2FP"}
-BESIDE = {"iadd": "LOP3", "rcp": "FADD"}  # a second instruction with each
+BESIDE = {"iadd": "LOP3", "rcp": "FADD"}  # each comes with a second instruction
 CHAINED = {"ffma": "FFMA$", "hfma2": "HFMA2", "imad": "IMAD$", "dp4a": "IDP.4A", "shfl": "SHFL", "ex2": "MUFU.EX2", "ld.shared": "LDS$"}
 TENSOR = {"f16 to f32": "HMMA.16816.F32$", "bf16 to f32": "HMMA.16816.F32.BF16", "f16 to f16": "HMMA.16816.F16", "s8 to s32": "IMMA.16832.S8.S8",
           "tf32 to f32": "HMMA.1688.F32.TF32"}
@@ -120,7 +120,7 @@ WANTED = {  # probe: operations of a case's loop; None: the kernel has no loop
     "waves": lambda **_: {"CS2R": 1},
     "split_join": lambda **_: {"LDG.E.128": 4, "FADD": 16},
     "atomics": lambda atomic, **_: {ATOMIC[atomic]: 16}}
-LOOSE = {"bandwidth", "chase", "split_join", "mma_rate e4m3 to f32", "shared_loads", "atomics"}  # addresses, sums and conversions beside
+LOOSE = {"bandwidth", "chase", "split_join", "mma_rate e4m3 to f32", "shared_loads", "atomics"}  # plus addresses, sums and conversions
 KERNELS = {"dependent_launches": lambda dependent, **_: {"LDG": 1, "STG": 1, "ACQBULK": dependent != "no", "PREEXIT": dependent != "no"}}
 
 SWEPT = {"ex2.approx": "MUFU.EX2", "lg2.approx": "MUFU.LG2", "rcp.approx": "MUFU.RCP$", "sqrt.approx": "MUFU.(RSQ|SQRT)$",
@@ -128,7 +128,7 @@ SWEPT = {"ex2.approx": "MUFU.EX2", "lg2.approx": "MUFU.LG2", "rcp.approx": "MUFU
          "cvt.rn.bf16x2.f32": "F2FP.BF16.F32", "cvt.rna.tf32.f32": "FSETP.GEU", "cvt.rn.f32.s32": "I2FP.F32.S32",
          "cvt.rn.f32.u32": "I2FP.F32.U32", "cvt.rni.s32.f32": "F2I.NTZ", "cvt.rzi.u32.f32": "F2I.U32.TRUNC.NTZ",
          "cvt.f32.f16": "HADD2.F32", "cvt.rn.f16x2.e4m3x2": "F2FP.F16.E4M3", "cvt.rn.satfinite.e4m3x2.f32": "F2FP.SATFINITE.E4M3", "cvt.rn.satfinite.e2m1x2.f32": "F2FP.SATFINITE.E2M1",
-         "cvt.rn.f16x2.e2m1x2": "F2FP.F16.E2M1"}  # by the beginning of the function's name
+         "cvt.rn.f16x2.e2m1x2": "F2FP.F16.E2M1"}  # by the prefix of the function's name
 
 
 def count(code, pattern):
@@ -136,7 +136,7 @@ def count(code, pattern):
 
 
 def complaint(probe, case):
-    """What is wrong with the machine code, or None."""
+    """Returns the mistake in the machine code, or None."""
     listing = disassemble(probe.text(**case))
     code, labels = read_code(listing)
     found = loops(code, labels)
@@ -158,7 +158,7 @@ def complaint(probe, case):
 
 
 def check_loop(loop, wanted, is_loose):
-    """None if the loop has the wanted operations, once or, if ptxas unrolled it, several times."""
+    """Returns None if the loop has the wanted operations, once or several times (ptxas may unroll it)."""
     got = {pattern: count(loop, pattern) for pattern in wanted}
     times = next((got[pattern] // number for pattern, number in wanted.items() if number), 1)
     others = len(loop) - sum(got.values())
@@ -167,7 +167,7 @@ def check_loop(loop, wanted, is_loose):
     return f"a loop has {got} and {others} others, expected {dict(wanted)}"
 
 
-FAULTS = {  # bodies that ptxas changes, and the operations that they seem to have
+FAULTS = {  # bodies that ptxas changes, and the operations in their source
     "rcp of rcp": ("rcp.approx.ftz.f32 d24, d24;\nrcp.approx.ftz.f32 d24, d24;", {"MUFU.RCP$": 2}),
     "shifts of a sum": ("shl.b32 r24, r24, 1;\nshl.b32 r24, r24, 1;", {"SHF|IMAD.SHL|LEA": 2}),
     "a result that nothing uses": ("fma.rn.f32 d30, d24, d8, d12;\nadd.f32 d24, d24, d9;", {"FFMA$": 1, "FADD": 1})}

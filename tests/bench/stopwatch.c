@@ -18,13 +18,13 @@ struct CUevent_st {
     double us;
 };
 
-/* The device's clock, and the calls that were made. */
+/* The device's clock, and the recorded calls. */
 static struct {
     double now_us, kernel_us;
-    bool is_capturing, is_stopped; /* stopped: the clock */
+    bool is_capturing, is_stopped; /* is_stopped: the clock stands still */
     uint64_t captured[MOST_RECORDED], ran[MOST_RECORDED];
     unsigned captured_count, ran_count, events, graphs, graph_launches;
-    int begin_result, instantiate_result, submit_result; /* the last in the middle of a capture */
+    int begin_result, instantiate_result, submit_result; /* submit_result: during a capture */
 } fake;
 
 static int stream_create(CUstream *stream, unsigned flags)
@@ -192,7 +192,7 @@ static int reset(void **state)
     return 0;
 }
 
-/* By launches it is 2 us each. */
+/* Plain launches take 2 us each. */
 static void test_short_kernel_in_graph(void **state)
 {
     static task t;
@@ -205,7 +205,7 @@ static void test_short_kernel_in_graph(void **state)
     assert_int_equal(fake.graph_launches, 1 + 1 + 5);
 }
 
-/* The graph uses every set of buffers, however short a batch could be. */
+/* The graph uses every set of buffers, even if a shorter batch would be long enough. */
 static void test_graph_rotates_all_sets(void **state)
 {
     static task t;

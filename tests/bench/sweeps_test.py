@@ -1,6 +1,6 @@
 """Tests the sweeps over all inputs of a function (tools/bench/probes/sweeps.py) on the emulated driver.
 
-usage: sweeps_test.py ROOT host DRIVER      the device's histograms equal those that the host computes from the same results
+usage: sweeps_test.py ROOT host DRIVER      the device's histograms equal the host's histograms of the same results
        sweeps_test.py ROOT bites DRIVER     finds instructions that are slightly wrong
        sweeps_test.py ROOT emulated DRIVER  the emulated driver's histograms equal emulated.json
        sweeps_test.py ROOT rebase DRIVER    writes emulated.json
@@ -73,7 +73,7 @@ def nearest(x, ties):
 
 
 def classify(function, bits, result):
-    """(bin, error in ulps, whether that is more than allowed) for an input and its result."""
+    """Returns (bin, error in ulps, whether the error is too large) for an input and its result."""
     about, name = FUNCTIONS[function], function.partition(".")[0]
     mask = (1 << {"f16": 16, "e4m3": 8, "e2m1": 4}.get(about.takes, 32)) - 1
     given, got = value(about.takes, bits >> about.shift & mask), value(about.gives, result)
@@ -95,7 +95,7 @@ def classify(function, bits, result):
     unit = math.ldexp(1.0, exponent - fraction)
     wanted = nearest(exact / unit, "away" if "rna" in function else "even") * unit if abs(exact) < math.inf else exact
     wanted = wanted if abs(wanted) < overflow else math.copysign(math.inf, wanted)
-    # lg2's ulp is that of 1 for results below 1
+    # for results below 1, lg2's ulp is that of 1
     ulp = math.ldexp(1.0, max(exponent, 0) - fraction) if name == "lg2" else unit
     error = abs(got - exact) / ulp if abs(exact) < math.inf else math.nan if got == exact else math.inf
     error = 0.0 if error != error else error
@@ -124,7 +124,7 @@ def results_of(gpu, function, sample):
 
 
 def host_histogram(function, inputs, results):
-    """{bin: (count, input, f32 of its error)}, like the device's."""
+    """Returns {bin: (count, input, f32 of its error)}, like the device."""
     bins, narrow = {}, lambda x: struct.unpack("<I", struct.pack("<f", x))[0]
     for bits, result in zip(inputs, results):
         name, error, is_beyond = classify(function, bits, result)
@@ -139,7 +139,7 @@ SPECIAL = [0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fffffff, 0xfffffff
 
 
 def host():
-    """Inputs spread over all bits, and inputs at and beside the limits of formats."""
+    """Returns inputs spread over all bits, and inputs at and next to the limits of formats."""
     gpu = Gpu(DRIVER, True)
     for function in FUNCTIONS:
         for sample in [sweeps.sample(function, COUNT)] + [(3, start, 1) for start in SPECIAL if FUNCTIONS[function].bits == 32]:
@@ -175,7 +175,7 @@ def bites():
 
 
 def table(gpu):
-    """{function: its row}, from the emulated driver."""
+    """Returns {function: its row} from the emulated driver."""
     rows = {}
     for function in FUNCTIONS:
         sample = sweeps.sample(function, EMULATED_COUNT)
@@ -199,7 +199,7 @@ def rebase():
 # ---- the bundle's kernels -------------------------------------------------------------------------------------------
 
 def copy_of_kit(room):
-    """The part of the kit that probes.py needs."""
+    """Makes the part of the kit that probes.py needs."""
     for path in [ROOT / "tools/python/kiln.py", *(ROOT / "tools/bench").glob("*.py")]:
         shutil.copy(path, room)
     shutil.copytree(ROOT / "tools/bench/probes", room / "probes", ignore=shutil.ignore_patterns("__pycache__"))
@@ -231,7 +231,7 @@ def bundle():
 
 
 def plant_faults():
-    """Plants launches that write nothing or something else, counters that are not reset, and too many promised thread blocks."""
+    """Finds planted faults: launches that write nothing or wrong values, counters that are not reset, too many promised blocks."""
     from probes import bundle as kit
     gpu = Gpu(DRIVER, True)
     modelled = [kit.modelled_blocks(gpu, v) for v in kit.VARIANTS.values()]
@@ -241,7 +241,7 @@ def plant_faults():
     multiply = kit.Product.multiply
 
     def later(fault):
-        """The fault from the second launch on: the others are compared with the first."""
+        """Plants the fault from the second launch on: later launches are compared with the first."""
         seen = []
 
         def launch(product):
@@ -252,7 +252,7 @@ def plant_faults():
     def other_input(product):
         multiply(product)
         gpu.launch(gpu.load(kit.check_text()), 1, kit.THREADS, [kit.ctypes.c_uint64(gpu.out), kit.ctypes.c_uint64(product.buffers["out"][0]),
-                   kit.ctypes.c_uint64(gpu.out), kit.ctypes.c_uint64(0), kit.ctypes.c_uint32(1)])  # poisons one word
+                   kit.ctypes.c_uint64(gpu.out), kit.ctypes.c_uint64(0), kit.ctypes.c_uint32(1)])  # changes one word
 
     def leave_counter(product):
         multiply(product)

@@ -1,4 +1,4 @@
-"""Tests kiln-bench's lines on the emulated device, where the times mean nothing.
+"""Tests kiln-bench's input and output lines on the emulated device. The times mean nothing there.
 
 usage: timing.py KILN-BENCH DRIVER
 """
@@ -65,7 +65,7 @@ def first_line():
 
 
 def sizes():
-    """Numbers, expressions and sizes that are not named; wrong and forbidden lines, by number."""
+    """Lines may have numbers, expressions and unnamed sizes. Errors give the number of a wrong or forbidden line."""
     strides = [f"{name}_row_stride={heads}*head_dim" for name, heads in
                (("q", "q_heads"), ("k", "kv_heads"), ("v", "kv_heads"), ("out", "q_heads"))]
     strides += [f"{name}_head_stride=head_dim" for name in ("q", "k", "v", "out")]
@@ -116,7 +116,7 @@ def row():
     status, first, rows = bench([f"{ROWS[rows]} n={n} k=256" for n in (4, 8192) for rows in (1, 4)] + [f"{SCALE} n=1024"])
     expect("exit status", status, 0)
     for r in rows:
-        check_times(r["id"], r, is_graph=r["graph"])  # as fast as this machine is
+        check_times(r["id"], r, is_graph=r["graph"])  # depends on this machine's speed
         expect(f"{r['id']}: keys", list(r), ["line", "id", "sizes", "bytes_read", "bytes_written", "elements", "set_bytes",
                                              "sets", "pick", "batch", "graph", "us", "load_ms", "seconds"])
         expect(f"{r['id']}: seconds", r["seconds"] * 1e3 > r["load_ms"] >= 0, True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the generator writes: bytes, warnings, sections, determinism, and what it leaves alone.
+"""Tests the generator's output: bytes, warnings, sections, determinism, and files that it must not touch.
 
 usage: check.py GENERATOR SOURCE_DIR VERB
 
-GENERATOR is kiln with the families of families.c. Verbs are the functions below that are registered as such; `rebase`
-rewrites the golden files, and then a person reads the differences.
+GENERATOR is kiln with the families of families.c. Verbs are the functions registered below. `rebase` rewrites the golden
+files; a person then reads the differences.
 """
 import ctypes
 import json
@@ -45,7 +45,7 @@ def expect(condition, message):
 
 
 def run(*command, status=0, **options):
-    """Its output; anything but the expected exit status ends the test."""
+    """Returns the command's output. An unexpected exit status ends the test."""
     options.setdefault("stderr", subprocess.STDOUT)
     done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, check=False, **options)
     if done.returncode != status:
@@ -55,7 +55,7 @@ def run(*command, status=0, **options):
 
 
 def show(config, variant, target):
-    """The text alone: of a target that is not the text's own a line on stderr tells."""
+    """Returns the PTX, without the line on stderr for a target other than the PTX's own."""
     return run(GENERATOR, "show", config, variant, "--target", target, stderr=subprocess.DEVNULL)
 
 
@@ -114,7 +114,7 @@ def depfile(scratch):
 
 @verb
 def manifest(scratch):
-    """Its hashes are xxhsum's where there is one."""
+    """The hashes equal those of xxhsum, if it is installed."""
     generate(scratch)
     data = json.loads((scratch / "sample.json").read_text())
     expect(len({v["key"] for v in data["variants"]}) == len(data["variants"]), "keys are not distinct")
@@ -132,7 +132,7 @@ def manifest(scratch):
 
 
 def stated(data):
-    """Each struct of the manifest: its size and its members' offsets."""
+    """Yields each struct of the manifest: its size and its members' offsets."""
     for family in data["families"]:
         of_params = {p["name"]: p["offset"] for p in family["params"] if "offset" in p}
         for function, params in (family, of_params), *((call, call["params"]) for call in family.get("calls", [])):
@@ -144,7 +144,7 @@ def stated(data):
 
 @verb
 def layout(scratch):
-    """The C asserts every size and offset of the manifest, for the machines that there are compilers of."""
+    """The C asserts every size and offset of the manifest, for each machine with an installed compiler."""
     generate(scratch)
     source, wrong = scratch / "sample.c", scratch / "wrong.c"
     text = source.read_text()
@@ -160,7 +160,7 @@ def layout(scratch):
         expect(output.count("error: static") == len(asserted), f"{compiler}: every struct has a wrong number:\n{output}")
 
 
-# ---- what compilers make of it ---------------------------------------------------------------------------------------
+# ---- compiling the output --------------------------------------------------------------------------------------------
 
 USE = """#include "sample.h"
 kiln_status use(kiln_loader *loader, CUstream stream);
@@ -188,7 +188,7 @@ def warnings(scratch):
 
 @verb
 def subsets(scratch):
-    """Whatever values a bundle has of a parameter, with the default or without: it compiles, and says what 0 stands for."""
+    """A bundle compiles with any values of a parameter, with or without the default, and its header says what 0 means."""
     include = (f"-I{SOURCE_DIR}/include", f"-I{scratch}")
     config = scratch / "subset.yaml"
     scratch.mkdir(exist_ok=True)
@@ -217,7 +217,7 @@ int main(int count, char **words)
 
 @verb
 def sections(scratch):
-    """A program that calls one variant's function carries that variant's texts and names and no others."""
+    """A program that calls one variant's function links only that variant's texts and names."""
     generate(scratch)
     variants = json.loads((scratch / "sample.json").read_text())["variants"]
     runtime = sorted((SOURCE_DIR / "runtime").glob("*.c"))
@@ -238,7 +238,7 @@ def sections(scratch):
 
 @verb
 def assembles(scratch):
-    """ptxas takes every image for the target that it was made for."""
+    """ptxas assembles every image for its own target."""
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     if not ptxas:
         print("SKIPPED: there is no ptxas")
@@ -252,8 +252,8 @@ def assembles(scratch):
 
 @verb
 def shards(scratch):
-    """In shards the bundle has the same kernels, in files that compile without a warning; no kernel of another family
-    changes a shard, whatever it does to slots and index."""
+    """A sharded bundle has the same kernels, in files that compile without a warning. Kernels of other families do not
+    change a shard, even if they change slots and the index."""
     generate(scratch / "whole")
     folder = scratch / "shards"
     config = scratch / "sample.yaml"
@@ -278,7 +278,7 @@ def shards(scratch):
 
 @verb
 def cubins(scratch):
-    """One for each target, of the PTX that the target takes, as ptxas makes it alone; the same bytes wherever it works."""
+    """Each target has a cubin, equal to ptxas' output for the PTX that the target runs. The working folder does not matter."""
     if not shutil.which("ptxas"):
         print("SKIPPED: there is no ptxas")
         sys.exit(SKIPPED)
@@ -313,7 +313,7 @@ if grep -q 'entry .*_wide' "$4"; then i=0; while [ $i -lt 40000 ]; do i=$((i + 1
 
 
 def false_ptxas(scratch):
-    """An environment with one."""
+    """Returns an environment with a fake ptxas."""
     folder = scratch / "toolkit"
     folder.mkdir()
     (folder / "ptxas").write_text(PTXAS)
@@ -323,7 +323,7 @@ def false_ptxas(scratch):
 
 @verb
 def only_cubins(scratch):
-    """Without PTX there is a cubin for each target, with the hash of its PTX; all else is as with PTX."""
+    """Without PTX, each target has a cubin with the hash of its PTX. Everything else equals the bundle with PTX."""
     environment = false_ptxas(scratch)
     config = scratch / "sample.yaml"
     config.write_text((HERE / "sample.yaml").read_text().replace("images: [ptx]", "images: [cubin]"))
@@ -354,7 +354,7 @@ def only_cubins(scratch):
 
 @verb
 def times(scratch):
-    """What ptxas takes: each PTX image, slowest first, and no byte of the bundle changes."""
+    """Prints ptxas' time for each PTX image, slowest first. The bundle's bytes do not change."""
     environment = false_ptxas(scratch)
     generate(scratch / "one")
     rows = generate(scratch / "two", options=("--times", "--quiet"), env=environment)
@@ -385,7 +385,7 @@ def times(scratch):
 
 @verb
 def compressed(scratch):
-    """The manifest, the budget, `kiln diff`, the warning, what a program carries, and that the bytes are always the same."""
+    """The manifest, the budget, `kiln diff`, the warning and the linked kernels are right. The bytes are always the same."""
     config = scratch / "packed.yaml"
     config.write_text((HERE / "sample.yaml").read_text().replace("bundle: sample\n", "bundle: sample\ncompress: zstd\n"))
     done = subprocess.run([GENERATOR, "generate", config, "--output", scratch], text=True, capture_output=True, check=False)
@@ -474,7 +474,7 @@ def compiler_independent(scratch):
         print("SKIPPED: there is no second compiler")
         sys.exit(SKIPPED)
     sources = [s for s in sorted((SOURCE_DIR / "generator").rglob("*.c")) if s.parent.name != "kernels" and s.name != "main.c"]
-    sources.append(GENERATOR.parents[2] / "generator/init/text.c")  # which the build makes
+    sources.append(GENERATOR.parents[2] / "generator/init/text.c")  # the build makes it
     run(other[0], "-std=gnu11", "-O1", "-ffp-contract=off", '-DKILN_EMULATOR_FROM_BIN="."', f"-I{SOURCE_DIR}/include",
         f"-I{SOURCE_DIR}/generator", *sources, HERE / "families.c", HERE.parent / "generator.c", "-lfyaml", "-o", scratch / "kiln")
     generate(scratch / "one")
@@ -483,7 +483,7 @@ def compiler_independent(scratch):
 
 
 def seconds(*command):
-    """What the processor needs of it."""
+    """Returns the command's processor time."""
     child = subprocess.Popen(command)
     _, status, usage = os.wait4(child.pid, 0)
     expect(status == 0, f"{command}: status {status}")
@@ -492,7 +492,7 @@ def seconds(*command):
 
 @verb
 def many(scratch):
-    """Time grows with the entries and parameters of external PTX, not with their square."""
+    """Time grows linearly with the entries and parameters of external PTX."""
     head = ".version 7.8\n.target sm_80\n.address_size 64\n.extern .shared .align 4 .b8 x_0[];\n"
     makers = {"entries": lambda n: "".join(f".extern .shared .align 4 .b8 s_{i}[];\n.visible .entry k_{i}(.param .u32 n)\n"
                                            f".reqntid 32\n{{\n mov.u32 %r1, s_{i};\n ret;\n}}\n" for i in range(n)),
@@ -508,7 +508,7 @@ def many(scratch):
         expect(times[1] < 8 * times[0] + 0.1, f"four times the {what} take {times[1]:.2f} s, not {times[0]:.2f} s")
 
 
-# ---- what is left alone ----------------------------------------------------------------------------------------------
+# ---- files that stay unchanged ---------------------------------------------------------------------------------------
 
 FILES = (*WRITTEN, "sample.d")
 
@@ -537,7 +537,7 @@ def unchanged(scratch):
 
 @verb
 def order(scratch):
-    """The manifest takes its place after all that it describes, and the stamp after it; two runs at once leave whole files."""
+    """The manifest is written after the files that it describes, and the stamp last. Two concurrent runs leave complete files."""
     IN_MOVED_TO, EVENT = 0x80, struct.Struct("iIII")
     system = ctypes.CDLL(None, use_errno=True)
     watch = system.inotify_init()
@@ -553,7 +553,7 @@ def order(scratch):
     config = scratch / "few.yaml"
     config.write_text((HERE / "sample.yaml").read_text().replace("width: [64, 128]", "width: 64"))
     whole = [generate(scratch / of.stem, of) and bytes_of(scratch / of.stem) for of in (HERE / "sample.yaml", config)]
-    alone = ("unshare", "-pf")  # each process is number 1 then, as in containers
+    alone = ("unshare", "-pf")  # each process then has pid 1, as in containers
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         alone = ()
     for _ in range(5):
@@ -571,7 +571,7 @@ def no_room():
 
 @verb
 def failing(scratch):
-    """A run that fails leaves what was there, whole, and nothing beside it."""
+    """A failed run leaves the old files unchanged, and no new ones."""
     folder = scratch / "out"
     generate(folder)
     before, names = bytes_of(folder, FILES), sorted(os.listdir(folder))
@@ -587,7 +587,7 @@ def failing(scratch):
         output = generate(folder, scratch / "bad.yaml", status=status)
         expect(says in output, f"{what}: the message does not say '{says}': {output}")
         expect(bytes_of(folder, FILES) == before and sorted(os.listdir(folder)) == names, f"{what}: files changed")
-    for where, kept in ((folder, names), (scratch / "new", None)):  # no room for what is made; a new folder is gone
+    for where, kept in ((folder, names), (scratch / "new", None)):  # a full disk: a new folder is removed
         output = run(GENERATOR, "generate", HERE / "sample.yaml", "--output", where, status=1, preexec_fn=no_room)
         expect("cannot write: File too large" in output, f"no room: the message is: {output}")
         expect((sorted(os.listdir(where)) if where.exists() else None) == kept, f"no room: {where.name} has changed")

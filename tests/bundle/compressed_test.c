@@ -1,4 +1,4 @@
-/* The sample with compressed images, bundle "packed", beside the golden sample: they are the same texts. */
+/* The images of "packed", the sample with compressed images, expand to the texts of the golden sample. */
 #include "../runtime/test.h"
 
 #include <kiln/zstd.h>

@@ -1,9 +1,9 @@
-/* Families that exist to exercise what the writers print: every kind of parameter, argument, rule and row. */
+/* Families that exercise the writers: every kind of parameter, argument, rule and row. */
 #include "../test_families.h"
 
 /* ---- axpy: no parameters, so the variant's function is the family's ---------------------------------------------- */
 
-/* On sm_90 it reads x, which is constant, before it waits for the preceding launch. */
+/* On sm_90 it reads x before it waits for the preceding launch, because x is constant. */
 static void emit_axpy(ptx_fn *f, const kiln_variant *v)
 {
     ptx_val n = ptx_param(f, PTX_U64, "n");
@@ -147,7 +147,7 @@ static const kiln_value blend_one_values[] = {{"rows", "max(copies, 1)"}, {"stri
 
 static const kiln_call blend_calls[] = {{"one", "a row by itself", blend_one_args, blend_one_values}, {0}};
 
-/* Newer targets have another body, so a variant has two images; wide ones do not run on sm_75 at all. */
+/* Newer targets have another body, so a variant has two images. Wide variants do not run on sm_75. */
 static void emit_blend(ptx_fn *f, const kiln_variant *v)
 {
     const ptx_type type = kiln_type(v, "type"), acc = kiln_type(v, "acc");
@@ -203,7 +203,7 @@ static const kiln_family blend = {
     .emit = emit_blend,
 };
 
-/* ---- parts: a pointer that only some variants have, of a size that a rule asks for -------------------------------- */
+/* ---- parts: a pointer that only some variants have, with a rule for its size -------------------------------------- */
 
 static const kiln_param parts_params[] = {{.name = "split_k",
                                            .type = KILN_PARAM_INT,
@@ -262,7 +262,7 @@ static const kiln_family parts = {
     .emit = emit_parts,
 };
 
-/* ---- broken: its kernel's parameter is not what the descriptor says ----------------------------------------------- */
+/* ---- broken: its kernel's parameter contradicts the descriptor ---------------------------------------------------- */
 
 static void emit_broken(ptx_fn *f, const kiln_variant *v)
 {
@@ -282,7 +282,7 @@ static const kiln_family broken = {
     .emit = emit_broken,
 };
 
-/* ---- untimed: says the time of a loop that its kernel does not have ------------------------------------------------ */
+/* ---- untimed: states the time of a loop that its kernel lacks ------------------------------------------------------ */
 
 static void emit_untimed(ptx_fn *f, const kiln_variant *v)
 {
@@ -301,7 +301,7 @@ static const kiln_family untimed = {
     .emit = emit_untimed,
 };
 
-/* ---- lacking: a rule names an argument that its variant does not have ---------------------------------------------- */
+/* ---- lacking: a rule names an argument that its variant lacks ------------------------------------------------------ */
 
 static const kiln_param lacking_params[] = {{.name = "matrices",
                                              .type = KILN_PARAM_INT,

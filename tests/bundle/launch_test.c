@@ -1,5 +1,5 @@
-/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does; and launches that
- * overlap, over the emulated one. */
+/* Launches the golden bundle on the runtime's scripted driver and checks the calls that reach the driver. Launches that overlap
+ * run on the emulated driver. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "sample.h"
 
-/* ---- a loader, and a launch that looks at the parameters while they are alive ------------------------------------- */
+/* ---- a loader, and a launch that records the parameters ----------------------------------------------------------- */
 
 static kiln_driver driver;
 static kiln_loader loader;
@@ -18,7 +18,7 @@ static int launches;
 
 static struct {
     unsigned grid[3], block[3], shared_bytes;
-    uint64_t words[8]; /* the parameters, as many bytes as sizes[] says */
+    uint64_t words[8]; /* the parameters, of sizes[] bytes each */
 } seen;
 static const size_t *sizes; /* ends with 0 */
 
@@ -74,7 +74,7 @@ static void expect_failure(kiln_status got, kiln_status wanted, const char *subj
     assert_int_equal(launches, 0);
 }
 
-/* The PTX that was loaded has this entry. */
+/* Expects that the loaded PTX has this entry. */
 static void expect_loaded(const char *entry)
 {
     char line[128];
@@ -117,7 +117,7 @@ static void launches_with_its_arguments(void **state)
 enum { LAUNCH_FAILED = 719 };
 static int overlapping, overlap_result;
 
-/* The layout of cuda.h's CUlaunchConfig, written again: this is the judge of that in the runtime. */
+/* The layout of cuda.h's CUlaunchConfig, repeated here to check the runtime's copy. */
 static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra)
 {
     struct {
@@ -141,7 +141,7 @@ static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function
     return overlap_result;
 }
 
-/* For the kernel that waits itself, if the selected image does. */
+/* The launch attribute is set for a kernel that waits for the preceding launch, if the selected image does. */
 static void overlaps_launches_where_asked(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void overlaps_launches_where_asked(void **state)
         assert_int_equal(seen.words[0], 1000);
         assert_int_equal(seen.words[3], 0x200);
         sizes = NULL;
-        assert_status(sample_blend(&loader, NULL, &blend), KILN_OK); /* which does not wait */
+        assert_status(sample_blend(&loader, NULL, &blend), KILN_OK); /* this image does not wait */
         assert_int_equal(launches, 2);
         assert_int_equal(overlapping, rows[i].overlaps);
     }
@@ -188,8 +188,8 @@ static void overlaps_launches_where_asked(void **state)
     assert_int_equal(error.driver_result, LAUNCH_FAILED);
 }
 
-/* Over the emulated driver, under all checks: y of one launch is what the next one adds to, which waits for it; where x, which
- * is constant, is what the preceding launch wrote, the next one has read it too early. */
+/* On the emulated driver, under all checks: a launch adds to y of the preceding launch and waits for it. If the preceding launch
+ * wrote x, which counts as constant, the next launch reads it too early. */
 static void overlapping_launches_are_in_order(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void overlapping_launches_are_in_order(void **state)
     assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
     assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK);
     assert_int_equal(emulated.ctx_synchronize(), LAUNCH_FAILED);
-    kiln_close(&loader); /* which a context that has failed may refuse */
+    kiln_close(&loader); /* a failed context may refuse it */
     memset(&loader, 0, sizeof loader);
 }
 
@@ -283,7 +283,7 @@ static void checks_rules_of_the_variant(void **state)
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
 }
 
-/* What is finite stays so where the variant has less room than the struct; an infinity is what it was. */
+/* A finite argument stays finite when it is narrowed to the variant's type; an infinity stays infinite. */
 static void refuses_what_narrowing_makes_infinite(void **state)
 {
     (void)state;
@@ -317,7 +317,7 @@ static void takes_zero_for_the_default(void **state)
     assert_int_equal(seen.shared_bytes, 256);
 }
 
-/* What the call is not given has its values; defaults are put in before they are worked out. */
+/* Arguments that the call leaves out get their values. Defaults are set before expressions that use them. */
 static void asks_for_less(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void dispatches_by_arguments_and_device(void **state)
     expect_loaded("blend_f16_f32_128_noclamp_wide");
     assert_int_equal(seen.grid[0], 400); /* 4 thread blocks per multiprocessor */
     assert_int_equal(seen.shared_bytes, 65536);
-    assert_int_equal(fake.attribute_value, 131072); /* opted in: the most that it may take */
+    assert_int_equal(fake.attribute_value, 131072); /* the opt-in limit of shared memory */
 
     args.rows = 1023;
     assert_status(sample_blend(&loader, NULL, &args), KILN_OK);
@@ -357,14 +357,14 @@ static void dispatches_by_arguments_and_device(void **state)
     assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_NO_IMAGE);
 }
 
-/* What this call takes counts, not what the variant may take. */
+/* The call's shared memory counts, not the variant's maximum. */
 static void dispatches_by_room(void **state)
 {
     (void)state;
     const struct {
         int max_shared_bytes;
         uint64_t stride;
-        unsigned shared_bytes; /* of the launch: 512 of the narrow variant, 16 * stride of the wide one */
+        unsigned shared_bytes; /* 512 for the narrow variant, 16 * stride for the wide one */
     } rows[] = {{232448, 4096, 65536},  {232448, 8192, 131072}, {131072, 8192, 131072}, {131056, 8192, 512},
                 {131056, 8176, 130816}, {101376, 6336, 101376}, {101376, 6352, 512},    {65536, 4096, 65536}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -381,7 +381,7 @@ static void dispatches_by_room(void **state)
     assert_int_equal(kiln_usable(&loader, &sample_blend_f16_f32_128_noclamp_wide_kernel), 1);
     sample_blend_args args = blend_args();
     args.stride = 8192;
-    kiln_error error; /* the one that the caller asks for says what is missing */
+    kiln_error error; /* the variant's own function says what is missing */
     assert_status(sample_blend_f16_f32_128_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT);
     kiln_last_error(&loader, &error);
     assert_int_equal(error.needed, 131072);
@@ -390,7 +390,7 @@ static void dispatches_by_room(void **state)
 
 /* ---- picking without launching ------------------------------------------------------------------------------------- */
 
-/* What is picked is what is launched; picking itself calls no driver. */
+/* The picked kernel is the launched kernel. Picking does not call the driver. */
 static void expect_picked(const sample_blend_args *args, const kiln_kernel *wanted)
 {
     const kiln_kernel *kernel = NULL;
@@ -423,7 +423,7 @@ static void tells_which_kernel_it_would_launch(void **state)
     for (size_t i = 0; i < count; i++)
         assert_int_equal(list[i].why_not == NULL,
                          list[i].kernel == &sample_blend_f16_f32_128_noclamp_narrow_kernel);
-    open_on(70); /* below all targets: nothing may be said to run, whatever dispatch takes for sure */
+    open_on(70); /* older than all targets: no candidate may count as runnable */
     assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
     for (size_t i = 0; i < count; i++)
         assert_non_null(list[i].why_not);
@@ -432,7 +432,7 @@ static void tells_which_kernel_it_would_launch(void **state)
     assert_null(none);
     open_on(75);
     const sample_parts_args parts = {.n = 1};
-    const kiln_kernel *kernel = &sample_parts_2_kernel; /* which it would launch, had it a workspace */
+    const kiln_kernel *kernel = &sample_parts_2_kernel; /* the pick if there were a workspace */
     const int calls = fake.calls;
     assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_ERROR_BAD_ARGUMENT);
     assert_null(kernel);
@@ -486,7 +486,7 @@ static void another_kernel_can_be_forced(void **state)
     expect_loaded(forced->entry);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------------------------------------------------- */
 
 static void names_what_there_is(void **state)
 {
@@ -505,7 +505,7 @@ static void names_what_there_is(void **state)
         {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 64, 0, "clamp differs; "},
         {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 128, 1, "width differs; "},
         {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F64, 128, 0, "acc differs; "},
-        {0, 0, 96, 1, "width differs; "}, /* of two the first */
+        {0, 0, 96, 1, "width differs; "}, /* the first of two mistakes */
     };
     for (size_t i = 0; i < sizeof nearest / sizeof *nearest; i++) {
         kiln_error error;
@@ -518,7 +518,7 @@ static void names_what_there_is(void **state)
         assert_memory_equal(error.detail, nearest[i].differs, strlen(nearest[i].differs));
     }
     args = blend_args();
-    args.width = 128; /* a variant's own function takes selectors that name it, and zeros */
+    args.width = 128; /* a variant's own function accepts its own selectors, and zeros */
     expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
                    "blend", "this variant has type f32, acc f32, width 64, clamp false");
     args.width = 64;
@@ -553,7 +553,7 @@ static void checks_pointers_that_only_some_variants_have(void **state)
     assert_memory_equal(&seen.words[4], &args.factor, 8);
 }
 
-/* Narrow ones take norm at any number, wide ones at every fourth alone. */
+/* Narrow variants need norm aligned to one element, wide ones to four. */
 static void checks_alignments_that_depend_on_the_variant(void **state)
 {
     (void)state;
@@ -569,7 +569,7 @@ static void checks_alignments_that_depend_on_the_variant(void **state)
     assert_status(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_OK);
 }
 
-/* Though every variant of this bundle has the pointer, the rule is what helps. */
+/* Every variant of this bundle has the pointer, but the rule gives the more helpful message. */
 static void says_how_large_a_workspace_is_missing(void **state)
 {
     (void)state;
@@ -583,7 +583,7 @@ static void says_how_large_a_workspace_is_missing(void **state)
     assert_status(sample_parts(&loader, NULL, &args), KILN_OK);
 }
 
-/* Before there are any pointers; what the rules of all variants refuse is refused here too. */
+/* Works without pointers, and refuses what the rules of all variants refuse. */
 static void tells_how_large_a_workspace_is(void **state)
 {
     (void)state;
@@ -596,7 +596,7 @@ static void tells_how_large_a_workspace_is(void **state)
     assert_int_equal(bytes, 4 * 2016);
     assert_int_equal(counters, 4 * 504);
     assert_int_equal(launches, 0);
-    open_on(70); /* below all targets, as the launch would say */
+    open_on(70); /* older than all targets: the launch's error */
     assert_status(sample_parts_workspace(&loader, &args, &bytes, &counters), KILN_ERROR_NO_IMAGE);
     open_on(75);
     expect_failure(sample_parts_workspace(&loader, &args, NULL, &counters), KILN_ERROR_NULL_POINTER, "parts",
@@ -640,7 +640,7 @@ static void finds_every_kernel(void **state)
     assert_int_equal(fake.loads, SAMPLE_KERNELS);
 }
 
-/* "type" -> f16 -> 1: what a program needs that has no header of the bundle. */
+/* "type" -> f16 -> 1: for programs without the bundle's header. */
 static void tells_families_and_the_numbers_of_words(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A pack of a later layout, of which this one's runtime can rely on nothing but the version's place: after it and after
- * the pointer to it there is nothing to read. */
+/* A pack of a later layout. The runtime may only rely on the version's offset, so no memory follows the version or the
+ * pointer to it. */
 #include <kiln/bundle.h>
 
 static const uint32_t bundle[] = {KILN_LAYOUT_VERSION + 1};

@@ -1,4 +1,4 @@
-/* Several bundles in one program, some of them in shared objects that are opened when it runs. */
+/* Several bundles in one program, some of them in shared objects that it opens at run time. */
 #include "fake_driver.h"
 #include "test.h"
 
@@ -11,7 +11,7 @@
 
 static const char *const packs[] = {
     PACK,             /* uses the program's runtime */
-    PACK_WITH_RUNTIME /* has one of its own: no matter, since all state is the loader's */
+    PACK_WITH_RUNTIME /* has its own runtime, which works because all state is in the loader */
 };
 enum { PACKS = sizeof packs / sizeof packs[0] };
 
@@ -79,7 +79,7 @@ static void a_packs_kernels_are_found_and_launched(void **state)
         assert_ptr_equal(fake.loaded_image, kernel->module->images[1].data);
         launch_by_pointer(&pack, kiln_find_name(index, "axpy"), &axpy);
 
-        /* Its errors come to the same place. */
+        /* Errors of the pack reach the program's loader. */
         sample_blend_args odd = blend;
         odd.stride = 12;
         kiln_error error;
@@ -95,7 +95,7 @@ static void a_packs_kernels_are_found_and_launched(void **state)
     }
 }
 
-/* Two that are linked and two that are opened; three of the four have the same name and kernels. */
+/* Two linked bundles and two opened ones; three of the four have the same name and kernels. */
 static void bundles_stand_side_by_side(void **state)
 {
     (void)state;
@@ -115,9 +115,9 @@ static void bundles_stand_side_by_side(void **state)
         assert_ptr_equal(fake.launch.function, mini_axpy_f32_kernel.entry);
         for (int p = 0; p < PACKS; p++)
             launch_by_pointer(&opened[p], kiln_find_name(indices[p], "axpy"), &axpy);
-        assert_int_equal(fake.loads, 2 + PACKS); /* each its own module, once */
+        assert_int_equal(fake.loads, 2 + PACKS); /* each loads its own module once */
     }
-    /* One bundle's kernel on another's loader. */
+    /* A kernel on another bundle's loader is refused. */
     static const uint64_t grid[3] = {1, 1, 1};
     assert_status(kiln_launch(&linked.loader, kiln_find_name(indices[0], "axpy"), NULL, grid, 0, NULL),
                   KILN_ERROR_BAD_ARGUMENT);

@@ -1,8 +1,8 @@
 /* kiln.h's promise for real-time threads: after kiln_preload a call takes no lock, allocates nothing, loads nothing and
- * makes no system call, but one call of the driver when it launches. Over the golden bundle and a driver that counts.
+ * makes no system call, and calls the driver once per launch. Uses the golden bundle and a driver that counts calls.
  *
- * The locks are held from beginning to end, by no thread: a thread that takes one would never return. options.wait releases them,
- * so that the checks can be seen to fail. System calls end the process that makes them (seccomp). */
+ * All locks are held throughout, so a call that takes a lock would never return. options.wait releases them, so that a test can
+ * see the checks fail. A system call ends its process (seccomp). */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 
 enum { THREADS = 8, ROUNDS = 1000 };
 
-/* ---- what is watched ------------------------------------------------------------------------------------------------ */
+/* ---- watched resources ---------------------------------------------------------------------------------------------- */
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -36,7 +36,7 @@ enum { THREADS = 8, ROUNDS = 1000 };
 static _Thread_local bool is_watched;
 static int allocations, waits, launches, overlapping, described;
 
-/* Under a sanitizer the allocator and the system calls are the sanitizer's: only locks and driver calls are looked at. */
+/* A sanitizer has its own allocator and system calls, so under one only locks and driver calls are checked. */
 #ifndef IS_SANITIZED
 #define WATCHED(type, name, parameters, call)                                                                \
     extern type __libc_##name parameters;                                                                    \
@@ -115,11 +115,11 @@ static void preload(void)
     hold_locks();
 }
 
-/* ---- what is called ------------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------------------------------ */
 
 enum { LAUNCHES = 6, OVERLAPPING = 3 }; /* of call_all */
 
-/* Each kind of function that kiln.h names; the first failure, or KILN_OK. */
+/* Calls each kind of function that kiln.h names. Returns the first failure, or KILN_OK. */
 static kiln_status call_all(void)
 {
     static const uint64_t grid[3] = {1, 1, 1};
@@ -192,7 +192,7 @@ static void preloaded_calls_only_launch(void **state)
     assert_int_equal(launches, THREADS * ROUNDS * LAUNCHES);
     assert_int_equal(overlapping, THREADS * ROUNDS * OVERLAPPING);
     assert_int_equal(described, 2 * (launches + overlapping));
-    assert_memory_equal(&fake, &before, sizeof fake); /* no other call of the driver */
+    assert_memory_equal(&fake, &before, sizeof fake); /* no other driver call */
     assert_int_equal(waits, 0);
     assert_int_equal(loader.load_lock, 1); /* as it was left */
     assert_int_equal(loader.error_lock, 1);
@@ -238,7 +238,7 @@ static void allocations_are_noticed(void **state)
     assert_int_equal(allocations, 2);
 }
 
-/* Calls everything in a process that may only read, write and end. Its exit status, or -1 after a signal. */
+/* Calls everything in a process that may only read, write and exit. Returns its exit status, or -1 after a signal. */
 enum { CALLED = 0, FAILED = 1, NO_SECCOMP = 77, KILLED = -1 };
 static int call_without_system_calls(void)
 {

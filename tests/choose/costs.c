@@ -1,5 +1,5 @@
-/* What a choice costs: for each item with shapes the time of the chosen variants over the best legal variant at each shape and
- * device, beside the variants of another configuration that have the same contract. A table in Markdown.
+/* Prints the cost of a choice as a Markdown table: for each item with shapes, the time of the chosen variants over the best legal
+ * variant at each shape and device, and the same for another configuration's variants of that contract.
  *
  * usage: choose_costs CONFIG OTHER */
 #include <math.h>
@@ -16,7 +16,7 @@
 static const kiln_family *const families[] = {KILN_FAMILIES, NULL};
 
 typedef struct cost {
-    size_t variants, unserved; /* points that no variant can be launched at */
+    size_t variants, unserved; /* points at which no variant can be launched */
     uint64_t bytes;
     double worst, mean; /* time over the best, at the points that are served */
 } cost;
@@ -33,7 +33,7 @@ static bool has_values(const plan *p, const variant *v)
     return false;
 }
 
-/* Over the candidates that the plan has. */
+/* Computes the cost over the plan's candidates. */
 static cost cost_of(candidates *c, const plan *p)
 {
     cost of = {.worst = 1};

@@ -1,5 +1,5 @@
-/* What `kiln choose` takes for items of the product's families: random legal calls are each served by a chosen variant, and small
- * choices are those that a comparison of all sets finds. */
+/* Tests `kiln choose` on items of the product's families: a chosen variant serves each random legal call, and small choices equal
+ * those of a search through all sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +33,12 @@ static uint64_t draw(uint64_t below)
 /* ---- items -------------------------------------------------------------------------------------------------------- */
 
 #define EVERY "sm_75, sm_80, sm_87, sm_90, sm_100, sm_120"
-#define NEWER "sm_80, sm_90, sm_120" /* on sm_75 no variant has the contract */
+#define NEWER "sm_80, sm_90, sm_120" /* no variant on sm_75 has the contract */
 
-/* Each has one contract. */
+/* Each item has one contract. */
 static const struct {
     const char *targets, *text;
-    bool is_refused; /* it serves its shapes alone, so that some legal calls are refused */
+    bool is_refused; /* it only serves its shapes, so some legal calls are refused */
 } items[] = {
     {EVERY, "family: nf4_gemm, a: f16, shapes: [{m: [1, 7, 64, 2048], n: [4096, 14336], k: 4096}]", false},
     {EVERY, "family: nf4_gemm, a: bf16, workspace: none, shapes: [{m: [1, 7, 64, 2048], n: 4096, k: 4096}]",
@@ -117,7 +117,7 @@ static caller caller_of(arena *a, const plan *p, candidates *c)
     return of;
 }
 
-/* Near the edges of tiles, multiples, odd numbers, small ones and very large ones. */
+/* Returns numbers near the edges of tiles, multiples, odd numbers, small and very large numbers. */
 static uint64_t draw_size(const kiln_arg *arg)
 {
     static const uint32_t units[] = {8, 16, 32, 64, 128, 256, 512, 1024};
@@ -144,7 +144,7 @@ static uint64_t draw_arg(const caller *of, size_t i)
     return draw(16) ? draw_size(arg) : draw(2);
 }
 
-/* The first rule without tuning parameters that the call breaks; the count of rules: none. */
+/* Returns the first rule without tuning parameters that the call breaks, or the number of rules if it breaks none. */
 static size_t find_broken(const caller *of, const call *asked)
 {
     const terms *t = &of->c->items[0].terms;
@@ -154,8 +154,8 @@ static size_t find_broken(const caller *of, const call *asked)
     return i;
 }
 
-/* Makes the last legal call another one: draws some of its arguments anew, or all, and again those that a broken rule names.
- * False: it is not legal. */
+/* Changes the last legal call: redraws some or all of its arguments, then those that a broken rule names. Returns false if the
+ * result is not legal. */
 static bool draw_call(const caller *of, uint64_t *args, const call *asked)
 {
     const size_t rules = of->c->items[0].terms.rule_count;
@@ -185,7 +185,7 @@ static bool can_launch(const caller *of, size_t i, const call *asked)
            call_has_room(asked, &one->terms, one->code.static_shared_bytes);
 }
 
-/* The first chosen variant that can launch it, or of the others; the count of candidates: none. */
+/* Returns the first chosen variant that can launch the call, else the first other one, or the number of candidates. */
 static size_t find_server(const caller *of, bool is_chosen, const call *asked)
 {
     size_t i = 0;
@@ -203,7 +203,7 @@ static void print_refused(const caller *of, const call *asked, size_t server)
     putchar('\n');
 }
 
-/* Whether the item's random calls are served, or where it says so not all of them. */
+/* Checks that the item's random calls are all served, or, if the item says so, that some are not. */
 static bool test_calls(size_t number)
 {
     arena *a = arena_new();
@@ -254,7 +254,7 @@ typedef struct subset {
     uint64_t cost, bytes;
 } subset;
 
-/* The best subset that is within the ratio everywhere and meets every need; its set is 0 where there is none. */
+/* Returns the best subset that is within the ratio everywhere and meets every need; the set 0 if there is none. */
 static subset judge_subset(candidates *c, uint32_t set)
 {
     subset s = {.set = set}, none = {0};

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The lock of a configuration has the same bytes whatever the order of its items, shapes, devices, targets, keys and listed
-values, and a bundle made from it whatever the number of jobs. Limits of bytes and drivers are kept by other sets.
+"""A configuration's lock does not depend on the order of items, shapes, devices, targets, keys and listed values. A bundle made
+from it does not depend on the number of jobs. Limits on bytes and drivers lead to other choices that respect them.
 
 usage: orders.py KILN
 """
@@ -31,7 +31,7 @@ draw = random.Random(1)
 
 
 def shuffled(value):
-    """The same, said in another order."""
+    """Returns the same configuration in another order."""
     if isinstance(value, list):
         value = [shuffled(v) for v in value]
         draw.shuffle(value)
@@ -41,7 +41,7 @@ def shuffled(value):
 
 
 def config(items, targets, devices, rest=""):
-    """As YAML, of which JSON without quotes around its words is a part."""
+    """Writes the value as YAML: JSON without quotes around words."""
     kernels = [{**item, "devices": devices} if "shapes" in item else item for item in items]
     return (f"bundle: app\ntargets: [{', '.join(targets)}]\nkernels:\n"
             + "".join(f"  - {json.dumps(item)}\n" for item in kernels).replace('"', "") + rest)
@@ -85,8 +85,8 @@ def image_bytes(kiln, folder):
 
 
 def check_bytes(kiln, folder):
-    """A limit that the free choice exceeds is kept; one below the smallest choice is refused, with the smallest choice's bytes,
-    which then are enough."""
+    """The choice respects a limit that the free choice exceeds. A limit below the smallest choice is an error that gives the
+    smallest choice's bytes; that limit then works."""
     choose(kiln, folder, config(ITEMS, TARGETS, DEVICES))
     free = image_bytes(kiln, folder)
     for whole, limited in (("bundle", sum(free.values())), ("nf4_gemm", free["nf4_gemm"])):

@@ -1,4 +1,4 @@
-/* pick() against all subsets of small tables. */
+/* Compares pick() with a search through all subsets of small tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,11 +31,11 @@ typedef struct small_table {
     uint64_t times[CANDIDATES * POINTS];
     bool meets[CANDIDATES * NEEDS];
     uint64_t bytes[CANDIDATES];
-    size_t asked; /* calls for bytes */
+    size_t asked; /* calls that set a limit of bytes */
 } small_table;
 
 typedef struct subset {
-    uint32_t set; /* a bit per candidate */
+    uint32_t set; /* one bit per candidate */
     uint32_t count, worst;
     uint64_t cost, bytes;
     bool is_covered;
@@ -81,7 +81,7 @@ static subset judge(const small_table *t, uint32_t set)
     return s;
 }
 
-/* Whether x is to be preferred, where the lowest candidates decide at last: bit 0 comes first. */
+/* Whether x is better. The lowest candidates break ties: bit 0 comes first. */
 static bool is_better(const small_table *t, const subset *x, const subset *y)
 {
     const bool bytes_first = t->table.is_least_bytes;
@@ -109,7 +109,7 @@ static subset best_subset(const small_table *t, uint32_t ratio)
     return best;
 }
 
-/* The least ratio that this many reach, and the fewest that serve at any ratio. */
+/* Finds the least ratio of sets of this size, and the smallest set that serves at any ratio. */
 static void find_limits(const small_table *t, uint32_t *ratio, uint32_t *fewest)
 {
     *ratio = *fewest = UINT32_MAX;
@@ -124,7 +124,7 @@ static void find_limits(const small_table *t, uint32_t *ratio, uint32_t *fewest)
 
 /* ---- tables ------------------------------------------------------------------------------------------------------- */
 
-/* Few different times and bytes, so that sets are often equal. */
+/* Draws few different times and bytes, so that sets often tie. */
 static void make_table(small_table *t)
 {
     const size_t candidates = 1 + draw(CANDIDATES), points = 1 + draw(POINTS), needs = draw(NEEDS + 1);
@@ -147,7 +147,7 @@ static void make_table(small_table *t)
         for (size_t i = 0; i < candidates; i++)
             t->times[i * points + p] =
                 draw(rare) == 0 ? PICK_NEVER : (uint64_t)scale * (kinds + draw(kinds * 4));
-        if (is_twice) /* the first and the last are alike */
+        if (is_twice) /* the first and the last candidate are equal */
             t->times[p] = t->times[(candidates - 1) * points + p];
         t->times[draw((uint32_t)candidates) * points + p] = (uint64_t)scale * (kinds + draw(kinds));
     }
@@ -242,7 +242,7 @@ static void test_slow(void **state)
 
 /* ---- logarithms --------------------------------------------------------------------------------------------------- */
 
-/* Rounded down; where the logarithm is within 1e-6 of a unit either neighbour will do. */
+/* Logarithms are rounded down. Within 1e-6 of a unit either neighbour is right. */
 static void check_log2(uint64_t time, uint64_t best)
 {
     const long double exact = log2l((long double)time / (long double)best) * 65536;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the processor time that twenty items take from nothing and from the lock. Timing fails nothing, since machines differ:
-the aims are 10 s and 1.5 s on one processor of a laptop.
+"""Prints the processor time of twenty items, without a lock and with one. Times never fail the test, because machines differ.
+The aims are 10 s and 1.5 s on one processor of a laptop.
 
 usage: times.py KILN
 """

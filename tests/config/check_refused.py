@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Variants that no device could run are refused when the kernels are generated.
+"""Tests that the generator refuses variants that no device could run.
 
 usage: check_refused.py KILN FAMILY REFUSED
 

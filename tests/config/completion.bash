@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What tools/completion/kiln.bash offers. usage: completion.bash SCRIPT KILN FOLDER, in which accepted.txt is unpacked
+# Tests the completions of tools/completion/kiln.bash. usage: completion.bash SCRIPT KILN FOLDER (unpacked accepted.txt)
 set -u
 # shellcheck disable=SC1090
 source "$1"
 kiln=$2
 passed=0 failed=0
 
-# offers EXPECTED WORD...: the last word is completed.
+# offers EXPECTED WORD...: completes the last word.
 offers() {
     local expected=$1
     shift

@@ -13,7 +13,7 @@
 
 #include "support/arena.h"
 
-/* In a child whose standard error is a pipe. */
+/* Runs in a child process whose standard error is a pipe. */
 static pid_t start(void (*do_it)(const void *), const void *argument, int pipe_ends[2])
 {
     assert_int_equal(pipe(pipe_ends), 0);

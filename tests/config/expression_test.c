@@ -20,7 +20,7 @@ typedef struct question {
     const char *family, *text;
 } question;
 
-/* A variant of a family with these values, separated by spaces. */
+/* Returns a variant of a family with these values, separated by spaces. */
 static variant *variant_of(arena *a, const char *family, const char *values)
 {
     variant *v = arena_alloc(a, sizeof *v);
@@ -211,7 +211,7 @@ static void test_values(void **state)
         if (expression_value(e, v) != rows[i].expected)
             fail_msg("%s: expected %llu, found %llu", rows[i].text, (unsigned long long)rows[i].expected,
                      (unsigned long long)expression_value(e, v));
-        uint64_t bound = 0; /* binding folds to the same */
+        uint64_t bound = 0; /* binding folds to the same value */
         assert_true(expression_is_constant(expression_bind(a, e, v), &bound));
         assert_int_equal(bound, rows[i].expected);
     }
@@ -271,7 +271,7 @@ static void test_uses(void **state)
         .name = "p", .kind = KILN_ARG_IN, .type = "u8", .shape = dimensions, .summary = "s"                  \
     }
 
-/* An array has elements where its shape says so; what `empty` says was tested before. */
+/* The shape decides whether an array has elements. Conditions in `empty` were tested before. */
 static void test_has_elements(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_has_elements(void **state)
         {"n == 0 || m == 0", "n, m", "1"},
         {"n * m == 0", "n, m", "1"},
         {"ceil_div(n, 256) == 0", "n, m / 2", "m >= 2"},
-        {"n < 1", "n", "n != 0"}, /* not the same in words: tested twice, which is right */
+        {"n < 1", "n", "n != 0"}, /* equal, but written differently: tested twice, which is right */
         {NULL, "ceil_div(n, select(group == any, m, group))", "n != 0"},
         {NULL, "n / 256 * 144", "n >= 256"},
         {NULL, "n + m", "n != 0 || m != 0"},
@@ -448,7 +448,7 @@ static void test_print_c(void **state)
     arena_free(a);
 }
 
-/* As doubles, where nothing wraps around: no less than the value, and nothing that truncates. */
+/* Doubles do not wrap around: the result is at least the value, and nothing truncates. */
 static void test_print_c_double(void **state)
 {
     (void)state;
@@ -514,7 +514,7 @@ static void test_most(void **state)
     arena_free(a);
 }
 
-/* Comparisons that no value of a u32 changes; compilers warn of them. */
+/* Comparisons that are always true or false for a u32; compilers warn about them. */
 static void test_settled_comparisons(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Families for tests: each shows something that descriptors can say. Their kernels are empty, and only those that take
- * nothing but n can be written. */
+/* Families for tests. Each shows a feature of descriptors. Their kernels are empty, and only kernels whose sole parameter
+ * is n can be written. */
 #include "../test_families.h"
 
 static void emit_nothing(ptx_fn *f, const kiln_variant *v)
@@ -198,7 +198,7 @@ static const kiln_family twin = {
     .emit = emit_n,
 };
 
-/* ---- wide: more combinations than anyone wants -------------------------------------------------------------------- */
+/* ---- wide: too many combinations ---------------------------------------------------------------------------------- */
 
 #define DIGIT(letter)                                                                                        \
     {                                                                                                        \
@@ -239,7 +239,7 @@ static const kiln_family wide = {
     .emit = emit_n,
 };
 
-/* ---- tall: what one value asks of the others, and of a device ----------------------------------------------------- */
+/* ---- tall: a value with requirements for other values and for the device ------------------------------------------ */
 
 static const kiln_param tall_params[] = {
     {.name = "shape",

@@ -1,4 +1,4 @@
-/* Descriptors with one mistake each, which the check at startup must name. */
+/* Descriptors with one mistake each. The check at startup must name it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -342,10 +342,10 @@ static void test_alignments(void **state)
     assert_int_equal(alignment_of("(tile + 1) * 4", NULL, "1", 1), 8);
     assert_int_equal(alignment_of("(tile + 1) * 4", NULL, "7", 7), 32);
     assert_int_equal(alignment_of("tile + 1", "f16", "1", 1), 2);
-    assert_int_equal(alignment_of("tile + 1", "f32", "1", 1), 4); /* an element's size is more */
+    assert_int_equal(alignment_of("tile + 1", "f32", "1", 1), 4); /* an element is larger */
 }
 
-/* ---- what is right ---------------------------------------------------------------------------------------------- */
+/* ---- valid descriptors ------------------------------------------------------------------------------------------ */
 
 static void test_good(void **state)
 {

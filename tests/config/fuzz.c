@@ -1,4 +1,4 @@
-/* The readers of configurations and of lock files on any bytes: no crash, no leak, and a plan or lock exactly when there was no
+/* Fuzzes the readers of configurations and lock files: no crash, no leak, and a plan or lock exactly if there was no
  * diagnostic. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 const char *__lsan_default_suppressions(void);
 
-/* libfyaml 0.7.12 loses its own memory after scalars of very many pieces (a '' x 9); kiln reads one file per process. */
+/* libfyaml 0.7.12 leaks memory after scalars with very many pieces (a '' x 9); kiln reads one file per process. */
 const char *__lsan_default_suppressions(void)
 {
     return "leak:fy_atom_iter_grow_chunk\n";

@@ -1,4 +1,4 @@
-/* The reader of external PTX on any bytes: no crash, no leak, and entries exactly when there was no diagnostic. */
+/* Fuzzes the reader of external PTX: no crash, no leak, and entries exactly if there was no diagnostic. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the generator on configurations and compares what it says, byte by byte.
+"""Runs the generator on configurations and compares its messages byte by byte.
 
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
-errors.txt    cases (tests/cases.py): NAME.yaml, a configuration, and NAME.txt, the diagnostics that it gives. NAME is a row
-              of generator/support/messages.h, or a row, '-' and what is special about it. NAME.lock.yaml is its lock file, ptx/
-              has what configurations embed, tuned/ the times that they take.
-commands.txt  commands ("$ kiln ..."), each followed by what it prints and by its exit status.
-rebase        writes both files anew and prints what changes; a new NAME.yaml is given its NAME.txt.
+errors.txt    cases (tests/cases.py): NAME.yaml is a configuration, NAME.txt its diagnostics. NAME is a row of
+              generator/support/messages.h, or a row, '-' and a description. NAME.lock.yaml is its lock file, ptx/ has the PTX
+              that configurations embed, tuned/ the times that they use.
+commands.txt  commands ("$ kiln ..."), each followed by its output and its exit status.
+rebase        rewrites both files and prints the changes; a new NAME.yaml gets its NAME.txt.
 """
 import difflib
 import os
@@ -32,7 +32,7 @@ LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
 
 
 def messages():
-    """{name: pattern} of the table, its strings joined, each %... standing for any text."""
+    """Returns {name: pattern} of the table, with its strings joined; each %... matches any text."""
     text = MESSAGES.read_text()
     table = text[text.index("#define MESSAGES"):text.index("#define M(")]
     rows = {}
@@ -43,8 +43,8 @@ def messages():
 
 
 def errors():
-    """From errors.txt: the files that are read, and the texts expected, by NAME. A NAME.txt alone is a NAME.yaml that is
-    not there."""
+    """Returns the input files and the expected texts of errors.txt, by NAME. A NAME.txt without a NAME.yaml is for a missing
+    file."""
     files = cases.read(ERRORS)[1]
     expected = {pathlib.PurePath(file).stem: data.decode() for file, data in files.items() if file.endswith(".txt")}
     return {file: data for file, data in files.items() if not file.endswith(".txt")}, expected
@@ -55,7 +55,7 @@ def is_config(file):
 
 
 def run_error(kiln, folder, name):
-    """What it says, and what it wrote, which is nothing. Where a toolkit is asked for there is a false one, else none."""
+    """Returns the generator's messages; it must write no files. If a case needs a toolkit, PATH has a fake one, else none."""
     toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit",
                 "over_driver_cubins": "toolkit", "cubins_unused": "toolkit"}
     environment = {"PATH": str(HERE / toolkits[name]) if name in toolkits else folder, **LEAK_OPTIONS}
@@ -68,20 +68,20 @@ def run_error(kiln, folder, name):
         scratch.mkdir()
         done = subprocess.run([kiln, "generate", name + ".yaml", "--output", output], cwd=folder, capture_output=True,
                               env={"TMPDIR": str(scratch), **environment})
-        scratch.rmdir()  # nothing is left in it
+        scratch.rmdir()  # it stays empty
         written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(output).iterdir()))
     return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
 
 
 def run_errors(kiln, names):
-    """{name: its diagnostics}."""
+    """Returns {name: diagnostics}."""
     with tempfile.TemporaryDirectory() as folder:
         cases.fill(folder, errors()[0])
         return {name: run_error(kiln, folder, name) for name in names}
 
 
 def run_commands(kiln, locale):
-    """commands.txt with what each command prints now, run in a copy of the accepted configurations."""
+    """Returns commands.txt with the current output of each command, run in a copy of the accepted configurations."""
     result = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -115,7 +115,7 @@ def test_errors(kiln):
 
 
 def test_every_message(_kiln):
-    """Each row has an example that shows it, each example has a row and each configuration its text."""
+    """Each row has an example, each example has a row, and each configuration has its text."""
     failed, rows = 0, messages()
     files, texts = errors()
     for name, pattern in rows.items():
@@ -138,7 +138,7 @@ def test_every_message(_kiln):
 
 
 def test_commands(kiln):
-    """In each locale that this machine has."""
+    """The messages are the same in each installed locale."""
     expected = COMMANDS.read_text()
     installed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=True).stdout.lower().replace("-", "").split()
     here = [l for l in LOCALES if l.lower().replace("-", "") in installed]
@@ -146,7 +146,7 @@ def test_commands(kiln):
 
 
 def test_output_fails(kiln):
-    """A full disk is an error, not silence. A closed pipe ends the program as it ends others, unless its signal is ignored."""
+    """A full disk is an error. A closed pipe ends the program by a signal as usual, unless the signal is ignored."""
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         cases.unpack(ACCEPTED, folder)
@@ -164,7 +164,7 @@ def test_output_fails(kiln):
 
 
 def test_readme(kiln):
-    """The mistaken configuration of generator/README.md, and the diagnostics that it shows."""
+    """The wrong configuration in generator/README.md gives the diagnostics shown there."""
     section = PAGE.read_text().partition("\n## Diagnostics\n")[2]
     config = re.search(r"^```yaml\n(.*?)^```", section, re.M | re.S)[1]
     command, expected = re.search(r"^    \$ kiln (.+)\n((?:    .+\n)+)", section, re.M).groups()
@@ -177,7 +177,7 @@ def test_readme(kiln):
 
 
 def rebuild(kiln):
-    """What goes wrong with the page's comparison with a rebuild, of the first page's configuration."""
+    """The page's comparison with a rebuild works for the first page's configuration, and reports differences."""
     first = (HERE.parent.parent / "README.md").read_text()
     config = textwrap.dedent(re.search(r"^```yaml\n(.*?)^```", first, re.M | re.S)[1])
     command = re.search(r"^    (kiln generate .* && cmp .*)$", PAGE.read_text(), re.M)[1]
@@ -190,7 +190,7 @@ def rebuild(kiln):
 
 
 def rebase(kiln):
-    """Writes what is printed now, and prints the differences, which are for a person to read."""
+    """Writes the current output, and prints the differences for a person to read."""
     before = {path: path.read_text().splitlines(True) for path in (ERRORS, COMMANDS)}
     comment, files = cases.read(ERRORS)
     names = [file.rpartition(".")[0] for file in files if is_config(file) or file.endswith(".txt")]

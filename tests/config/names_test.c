@@ -1,5 +1,5 @@
-/* What variants are called, in which order they come, what emit may ask them; targets. Identities and keys are pinned:
- * deployed programs look variants up by them. */
+/* Names and order of variants, the accessors that emit may call, and targets. Identities and keys never change, because
+ * deployed programs look up variants by them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void test_order_of_targets(void **state)
     arena_free(a);
 }
 
-/* Exactly as many as are allowed. */
+/* Exactly the allowed number. */
 static void test_most_variants(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_plain_names(void **state)
         {"_ZN2ns4modeIL4Mode1EEEvPi", "mode"},
         {"_ZN2ns2fnIN1SIA3_iE2InEEEvT_", "fn"},
         {"_ZSt4swapIiEvRT_S1_", "swap"},
-        /* what nvcc 13.0 makes: substitutions, closures, members and functions as arguments, anonymous namespaces */
+        /* from nvcc 13.0: substitutions, closures, members and functions as arguments, anonymous namespaces */
         {"_Z8internalPi", "internal"},
         {"_Z6halvesP6__halfS0_P7__half2", "halves"},
         {"c_name", "c_name"},
@@ -282,7 +282,7 @@ static void test_plain_names(void **state)
         /* expressions: the configuration has to name it */
         {"_Z5countIiEvPT_DTcl3sumfp_EE", "count"},
         {"_ZN2ns5countIXplT_Li1EEEEvPi", "_ZN2ns5countIXplT_Li1EEEEvPi"},
-        /* not what a compiler makes */
+        /* not a compiler's name */
         {"_Z", "_Z"},
         {"_Z9saxpy", "_Z9saxpy"},
         {"_Z99999999999999999999saxpy", "_Z99999999999999999999saxpy"},

@@ -1,8 +1,8 @@
-/* Makes a C program that compares expressions printed as C with what the generator's evaluation gives for them.
+/* Writes a C program that compares expressions printed as C with the generator's evaluation.
  *
- * Every name is declared twice: as a parameter, so that the generator can evaluate, and as an argument, so that it is
- * printed as C. Expressions are made by a generator of pseudo-random numbers with a fixed seed; divisors and
- * subtractions are made so that they are legal. What floats are asked is held to values by hand. */
+ * Each name is declared twice: as a parameter, so that the generator can evaluate it, and as an argument, so that it is
+ * printed as C. Expressions are random with a fixed seed; divisors and subtractions are always legal. Expressions over
+ * floats are compared with values computed by hand. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static const char *make(arena *a, int depth)
 #pragma GCC diagnostic pop
 }
 
-/* The values of one expression for every assignment, as a row. */
+/* Writes a row: the values of one expression for every assignment. */
 static void print_values(arena *a, const char *source)
 {
     const expression *e = expression_parse(a, &as_params, source);
@@ -83,7 +83,7 @@ static void print_values(arena *a, const char *source)
     }
 }
 
-/* A divisor that is 0 where a family is wrong: 0 comes of it, and no signal. */
+/* In a wrong family a divisor may be 0: the result is 0, without a signal. */
 static void print_divisions_by_zero(arena *a)
 {
     static const char *const rows[] = {"w / q", "w % q", "7 / q", "w / (q * 3)", "ceil_div(w, q)"};
@@ -95,7 +95,7 @@ static void print_divisions_by_zero(arena *a)
     }
 }
 
-/* A function that counts what is wrong: each question, of each number. */
+/* Writes a function that counts wrong answers, for each question and each number. */
 static void print_questions(arena *a)
 {
     static const char *const numbers[] = {"1", "-0.0", "-1", "NAN", "INFINITY", "-INFINITY"};

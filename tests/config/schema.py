@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`kiln schema` takes every configuration that kiln takes, knows every key, and refuses plain mistakes.
+"""`kiln schema` accepts every configuration that kiln accepts, knows every key, and rejects simple mistakes.
 
 usage: schema.py KILN KILN_CONFIG_TEST
 
-The second is kiln with the families of tests/config. Needs the Python packages jsonschema and yaml; else 77 (skipped).
+KILN_CONFIG_TEST is kiln with the families of tests/config. Without the Python packages jsonschema and yaml, exits with 77.
 """
 import json
 import pathlib
@@ -23,7 +23,7 @@ except ImportError as missing:
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
-# Configurations of families that a test makes for itself.
+# Configurations of families that exist only in a test.
 OTHERS = {TESTS / "bundle/sample.yaml", TESTS / "consumer/own_family/kernels.yaml"}
 
 REFUSED = """
@@ -74,7 +74,7 @@ def schema_of(kiln):
 
 
 def keys_in(schema):
-    """Every property that some object may have."""
+    """Returns every property that some object may have."""
     if isinstance(schema, list):
         return set().union(*map(keys_in, schema))
     if not isinstance(schema, dict):
@@ -84,7 +84,7 @@ def keys_in(schema):
 
 
 def missing_keys(schema):
-    """Keys that the readers of configurations name and the schema does not."""
+    """Finds keys that the readers of configurations name but the schema lacks."""
     named = set()
     for file in ("config.c", "config_ptx.c", "shaped.c", "shapes.c"):
         for words in re.findall(r'(?:_keys\[\] = |reader_check_keys\(r, \w+, )"([a-z_ ]+)"', (ROOT / "generator/plan" / file).read_text()):

@@ -1,5 +1,5 @@
-/* Families whose shared memory depends on the call say it twice: their shape gives the most and the least in C, and a text
- * gives what one call asks for. For every variant of tests/full.yaml the text stays between the two, and reaches both. */
+/* Families whose shared memory depends on the call state it twice: C code gives the maximum and the minimum, and an expression
+ * gives the bytes of one call. For every variant of tests/full.yaml the expression stays within both, and reaches both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,14 +15,14 @@
 
 #include "plan/config.h"
 
-/* A variant whose integer arguments, those that every variant has, are parameters too, so that a call's numbers are values of
- * the variant. */
+/* A variant whose integer arguments are also parameters, so that the expressions can be evaluated for a call. Only arguments of
+ * every variant count. */
 typedef struct call {
     variant variant;
     kiln_family family;
     kiln_param params[KILN_MAX_PARAMS + 1];
-    size_t first, count;          /* of the arguments among the parameters */
-    size_t args[KILN_MAX_PARAMS]; /* which argument of the family each is */
+    size_t first, count;          /* range of the arguments in params */
+    size_t args[KILN_MAX_PARAMS]; /* index in the family's arguments */
 } call;
 
 static void call_of(call *c, const variant *v)
@@ -46,7 +46,7 @@ static const expression *parse(arena *a, const call *c, const char *written)
     return expression_parse(a, &c->family, written);
 }
 
-/* The rules over integers alone; others ask for alignment and say of a float what it may be. */
+/* Parses the rules over integers; skips rules about alignment and floats. */
 static size_t parse_rules(arena *a, const call *c, const expression **rules)
 {
     size_t count = 0;
@@ -101,7 +101,7 @@ static void check(arena *a, const variant *v)
                 break;
         }
     }
-    assert_int_equal(counted, 1); /* more than one argument has to be tried together */
+    assert_int_equal(counted, 1); /* several arguments must vary together */
     if (least != v->shape.least_shared_bytes || most != v->shape.shared_bytes)
         fail_msg("%s: calls ask for %llu to %llu bytes; the shape says %u to %u", v->id,
                  (unsigned long long)least, (unsigned long long)most, (unsigned)v->shape.least_shared_bytes,

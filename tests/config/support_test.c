@@ -1,4 +1,4 @@
-/* The arena, text, JSON, words, the spool and files. */
+/* Tests the arena, text, JSON, words, the spool and files. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,12 +44,12 @@ static void test_arena(void **state)
     assert_string_equal(arena_format(a, "%s-%d-%u-%x-%c", "s", -1, 2u, 255u, 'z'), "s--1-2-ff-z");
     arena_clear(a);
     for (size_t bytes = 200000; bytes > 0;
-         bytes /= 2) { /* zeroed again, and large and small find their chunks */
+         bytes /= 2) { /* zeroed again; large and small allocations reuse chunks */
         unsigned char *memory = arena_alloc(a, bytes);
         for (size_t i = 0; i < bytes; i++)
             assert_int_equal(memory[i], 0);
     }
-    for (int round = 0; round < 3; round++) { /* two texts at once, that outgrow their chunks */
+    for (int round = 0; round < 3; round++) { /* two texts at once that outgrow their chunks */
         arena_clear(a);
         text all = text_new(a), odd = text_new(a);
         for (int i = 0; i < 50000; i++) {
@@ -271,7 +271,7 @@ static void close_sandbox(sandbox *s)
     spool_close(s->spool);
     fclose(s->said);
     free(s->said_text);
-    assert_int_equal(rmdir(s->folder), 0); /* nothing is left behind */
+    assert_int_equal(rmdir(s->folder), 0); /* no temporary file remains */
     arena_free(s->piece);
     arena_free(s->arena);
 }
@@ -341,7 +341,7 @@ static void test_files(void **state)
     close_sandbox(&s);
 }
 
-/* What was read of a spool, and when that is enough. */
+/* The bytes read from a spool, and the number after which to stop. */
 typedef struct reading {
     size_t bytes, enough;
     uint32_t sum;
@@ -391,7 +391,7 @@ static void test_spool(void **state)
     close_sandbox(&s);
 }
 
-/* Where one file cannot be written, the others stay what they were. */
+/* If one file cannot be written, the others stay unchanged. */
 static void test_files_fail(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Projects that use kiln_add_bundle: they build, they rebuild what changed and nothing else, mistakes have messages.
+"""Tests projects that use kiln_add_bundle: they build, rebuild only what changed, and report mistakes.
 
 usage: check.py CMAKE SOURCE_DIR DRIVER KILN VERB
 
-Each project has kiln as a subfolder, and its program runs on DRIVER, the emulated one. Some build its generator too, the others
-take KILN.
+Each project has kiln as a subfolder, and its program runs on DRIVER, the emulated driver. Some projects build the generator,
+the others use the executable KILN.
 """
 import json
 import pathlib
@@ -28,7 +28,7 @@ def build(project, target="app"):
     return run(CMAKE, "--build", project / "build", "--target", target, "-j2")
 
 
-# What the README's first steps say of CMake, for its other bundles.
+# The CMake code of the README's first steps, with the names of its other bundles.
 FIRST_STEPS = """```cmake
 add_subdirectory(kiln)
 kiln_add_bundle(adapter CONFIG kernels.yaml)
@@ -40,7 +40,7 @@ GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compil
 
 def minimal(scratch, tool, generator, *options):
     need(tool)
-    project = scratch / "a project"  # a space, as strangers have them
+    project = scratch / "a project"  # users' paths contain spaces
     shutil.copytree(HERE / "minimal", project)
     configure(project, "-G", generator, *options)
     config = project / "kernels.yaml"
@@ -82,9 +82,9 @@ kernels:
 
 
 def locks(scratch, tool, generator):
-    """A lock file beside the configuration comes, changes and goes; one of its own makes another target of the same bundle."""
+    """A lock file is added, changed and removed. A second target of the same bundle has its own lock file."""
     need(tool)
-    project = scratch / "[a] project"  # what globs give a meaning
+    project = scratch / "[a] project"  # characters that are special in globs
     project.mkdir()
     config, lock = project / "kernels.yaml", project / "kernels.lock.yaml"
     config.write_text(SHAPES)
@@ -107,7 +107,7 @@ def locks(scratch, tool, generator):
     expect(json.loads((project / "build/minimal.json").read_text())["lock"]["bytes"] == lock.stat().st_size, "the manifest names the lock")
     lock.unlink()
     expect("warning: no " in builds("a lock that goes", True), "a warning again")
-    if tool != "make":  # CMake's makefiles keep an input that is gone, and run the generator at every build
+    if tool != "make":  # CMake's makefiles keep a deleted input, and run the generator at every build
         builds("a build without the lock", False)
 
     run(KILN, "choose", config, "-q", "--candidates", "5", "-o", project / "wide.lock.yaml")
@@ -132,7 +132,7 @@ def locks_make(scratch):
 
 
 def write_readme_project(scratch, steps):
-    """The files that the README's steps make, and the program's target, which any project has."""
+    """Writes the files of the README's steps, and adds the program's target."""
     example = {"yaml": "", "cmake": "cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES C)\n", "c": ""}
     for language, code in re.findall(r"^ *```(yaml|cmake|c)\n(.*?)^ *```", steps, re.M | re.S):
         example[language] += textwrap.dedent(code)
@@ -144,12 +144,12 @@ def write_readme_project(scratch, steps):
 
 
 def same_lines(block, text):
-    """Whether the block's lines stand in the text one after another, at whatever depth."""
+    """Whether the text contains the block's lines in sequence, at any indentation."""
     return "\n".join(line.strip() for line in block.strip().splitlines()) in "\n".join(line.strip() for line in text.splitlines())
 
 
 def readme(scratch):
-    """The first page's project, as it stands there: in C and C++ it prints what the page says, and its bundle verifies."""
+    """The first page's project, unchanged: in C and C++ it prints what the page says, and its bundle verifies."""
     page = (SOURCE_DIR / "README.md").read_text()
     folder = HERE / "first_page"
     blocks = {}
@@ -188,7 +188,7 @@ def readme(scratch):
 
 
 def readme_products(scratch):
-    """The products with a workspace of runtime/README.md: they are right under all checks, on the variants that share sums."""
+    """The longer example of runtime/README.md: its products are right under all checks, with variants that use a workspace."""
     section = (SOURCE_DIR / "runtime/README.md").read_text().partition("\n## A longer example, with a workspace\n")[2]
     write_readme_project(scratch, FIRST_STEPS + section.partition("\n## ")[0])
     configure(scratch, "-G", "Ninja", *WITH_KILN)
@@ -204,7 +204,7 @@ def readme_products(scratch):
 
 
 def init_c(scratch):
-    """What `kiln init` writes, with kiln's sources elsewhere and a generator that is there."""
+    """The project that `kiln init` writes, built with kiln's sources in another folder and an existing generator."""
     project = scratch / "a project"
     run(KILN, "init", project, "--targets", "sm_80")
     configure(project, "-G", "Ninja", "-DKILN_TOOLS=OFF", *WITH_KILN)
@@ -215,7 +215,7 @@ def init_c(scratch):
 
 
 def init_cxx(scratch):
-    """The same in C++ alone, with kiln as a folder beside it and its tools, by the commands that `kiln init` prints."""
+    """The same in C++ only: kiln and its tools in a folder beside it, built with the commands that `kiln init` prints."""
     project = scratch / "project"
     output = run(KILN, "init", project, "--cxx", "--targets", "sm_80")
     (project / "kiln").symlink_to(SOURCE_DIR)
@@ -318,7 +318,7 @@ def cuda_subfolder(scratch):
 
 
 def toolchains(scratch):
-    """A machine, or a C library, on which the runtime cannot work is named when kiln is configured."""
+    """Configuring kiln names a machine or a C library that the runtime does not support."""
     no_libc = 'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\nset(CMAKE_EXE_LINKER_FLAGS_INIT "-nostdlib")\n'
     narrow = 'set(CMAKE_C_FLAGS_INIT "-U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4")\n'
     cannot = "cannot make programs with kiln's runtime, which needs C11 and dlopen on a 64-bit little-endian machine:"
@@ -334,7 +334,7 @@ def toolchains(scratch):
 
 
 def nvtx(scratch):
-    """A range per launch inside the program's own, as a library sees them that NVTX loads where a profiler would be."""
+    """Each launch has an NVTX range inside the program's range. NVTX loads a library in place of a profiler, which prints them."""
     need("nvcc", "cc")
     toolkit = pathlib.Path(shutil.which("nvcc")).resolve().parent.parent
     headers = [folder for folder in (toolkit / "include", *toolkit.glob("targets/*/include")) if (folder / "nvtx3/nvToolsExt.h").exists()]
@@ -355,7 +355,7 @@ def nvtx(scratch):
 
 
 def missing_package(scratch):
-    """What is not installed is named with the command that installs it."""
+    """An error names each missing component, and the command that installs it."""
     output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
                  "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", fails=True)
     says = "kiln needs xxhash.h, which is not installed. Debian and Ubuntu: apt-get install libxxhash-dev"

@@ -1,4 +1,4 @@
-"""What the checks of consumer projects share: commands that must succeed, expectations, a verb in a scratch folder."""
+"""Shared by the checks of consumer projects: runs commands that must succeed, checks expectations, gives each verb a scratch folder."""
 import pathlib
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47,
 # 0 and 0.03, 0.5 and 0.53.
 RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
-# What the program of `kiln init` prints: rounding of the weights, and the error of the product, both computed on the host.
+# Output of `kiln init`'s program: the rounding of the weights and the error of the product, both computed on the host.
 INIT_RESULT = """weights: 262144, of which 4 bits each and 4096 scales remain; none moved by more than 0.1517
 C[4][512]: first element 11.5625, largest error 0.017, 0.15 of the bound
 right

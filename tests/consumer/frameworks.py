@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Projects that call a bundle from another framework, and packages of kiln itself, with the kiln that installed.py installed.
+"""Tests projects that call a bundle from another framework, and packages of kiln. They use the kiln that installed.py installs.
 
 usage: frameworks.py CMAKE BUILD_DIR PREFIX VERB
 """
@@ -16,7 +16,7 @@ from installed import CMAKE, GENERATOR, PREFIX, SOURCE_DIR, build, configure, dr
 
 
 def need_header(header, variable, default="/usr"):
-    """Skips where neither the folder that the variable names nor the default one has the header."""
+    """Skips the test if the header is neither in the folder that the variable names nor in the default folder."""
     roots = os.environ.get(variable, default), "/usr"
     if not any(list(pathlib.Path(root, "include").glob(pattern)) for root in roots for pattern in (header, f"*-linux-gnu/{header}")):
         skip(f"there is no {header}: {variable}=FOLDER names the folder that has include/{header}")
@@ -51,7 +51,7 @@ def need_modules(*modules):
 
 
 def onnxruntime_op(scratch):
-    """The operator runs in ONNX Runtime's CPU provider, and is compared with NumPy."""
+    """The operator runs in ONNX Runtime's CPU provider and agrees with NumPy."""
     need("c++")
     need_header("onnxruntime_c_api.h", "ONNXRUNTIME_ROOT")
     need_modules("numpy", "onnx", "onnxruntime")
@@ -68,7 +68,7 @@ def onnxruntime_op(scratch):
 
 
 def pytorch_op(scratch):
-    """The operator and its gradient run on tensors of the CPU, and are compared with PyTorch's own product in float64."""
+    """The operator and its gradient run on CPU tensors and agree with PyTorch's product in float64."""
     need("c++")
     need_modules("torch")
     folder = project(scratch, "pytorch_op")
@@ -85,9 +85,9 @@ def pytorch_op(scratch):
 
 
 def colcon(scratch):
-    """A ROS 2 workspace: a package with a bundle, and one that gets its library from it."""
+    """A ROS 2 workspace: one package makes a bundle, another one uses its library."""
     need("colcon")
-    path = f"/usr/bin:{os.environ['PATH']}"  # ament is in Debian's Python
+    path = f"/usr/bin:{os.environ['PATH']}"  # Debian's Python has ament
     if "--cmake-args" not in run("colcon", "build", "--help"):
         skip("colcon lacks its extension for CMake (Debian: python3-colcon-cmake, python3-colcon-ros)")
     if not pathlib.Path("/usr/share/ament_cmake").exists():
@@ -102,11 +102,11 @@ def colcon(scratch):
     expect(output == RESULT, f"the program says: {output}")
     with tarfile.open(source_archive(scratch)) as kiln:
         kiln.extractall(workspace / "src")
-    run("env", f"PATH={path}", "colcon", "build", "--packages-skip-regex", ".*", cwd=workspace)  # kiln's source depends on no package
+    run("env", f"PATH={path}", "colcon", "build", "--packages-skip-regex", ".*", cwd=workspace)  # kiln has no dependencies
 
 
 def source_archive(folder):
-    """kiln-VERSION.tar.gz, as the target `packages` makes it."""
+    """Returns the path of kiln-VERSION.tar.gz, which the target `packages` makes."""
     sys.path.insert(0, str(SOURCE_DIR / "tools/cmake"))
     import packages as release
     version = run(GENERATOR, "--version").split()[1]
@@ -116,7 +116,7 @@ def source_archive(folder):
 
 
 def conan(scratch):
-    """Conan makes a package of the source archive, without a remote, and its test package runs."""
+    """Conan packages the source archive without a remote, and its test package runs."""
     need("conan", "c++")
     recipe = scratch / "recipe"
     shutil.copytree(SOURCE_DIR / "tools/cmake/conan", recipe)  # Conan builds the test package beside it
@@ -133,14 +133,14 @@ def conan(scratch):
 
 
 def vcpkg(scratch):
-    """vcpkg builds its port of the source archive, and a project finds what it installed."""
-    need("vcpkg", "patchelf")  # vcpkg would fetch patchelf
+    """vcpkg builds its port from the source archive, and a project finds the installed kiln."""
+    need("vcpkg", "patchelf")  # vcpkg would download patchelf
     if not os.environ.get("VCPKG_ROOT"):
         skip("VCPKG_ROOT names no folder of vcpkg")
     ports = scratch / "ports"
     shutil.copytree(SOURCE_DIR / "tools/cmake/vcpkg", ports)
     shutil.copy(source_archive(scratch), ports / "kiln")
-    (ports / "xxhash").mkdir()  # the system's, so that vcpkg fetches nothing
+    (ports / "xxhash").mkdir()  # the system's tools, so that vcpkg downloads nothing
     (ports / "xxhash/vcpkg.json").write_text('{ "name": "xxhash", "version": "0" }')
     (ports / "xxhash/portfile.cmake").write_text("set(VCPKG_POLICY_EMPTY_PACKAGE enabled)\n")
     folders = [f"--x-{name}-root={scratch / name}" for name in ("buildtrees", "packages", "install")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kiln in a parent project's build: the parent's settings, several kilns, multi-configuration generators.
+"""Tests kiln inside a parent project's build: the parent's settings, several kilns, multi-configuration generators.
 
 usage: guest.py CMAKE BUILD_DIR PREFIX VERB
 """
@@ -38,7 +38,7 @@ def exported(library):
 
 
 def calls_from_python(folder):
-    """Whether Python can load and call the bundle from the folder with the library, the manifest and kiln.py."""
+    """Whether Python can load and call the bundle from the folder that has the library, the manifest and kiln.py."""
     code = f"import kiln\nwith kiln.load('{folder}/minimal.json', driver={str(driver())!r}) as k:\n    print(k.zeros(4) is not None)\n"
     return run(sys.executable, "-B", "-c", code, env=os.environ | {"PYTHONPATH": str(folder)}) == "True\n"
 
@@ -51,16 +51,16 @@ TOOLS = "CLANG_TIDY", "CPPCHECK", "CPPLINT", "ICSTAT", "INCLUDE_WHAT_YOU_USE", "
 
 
 class Made:
-    """The commands and outputs of a configured build folder."""
+    """Returns the commands and outputs of a configured build folder."""
 
     def __init__(self, folder):
         self.folder, self.build = folder, folder / "build"
         self.commands = run("ninja", "-C", self.build, "-t", "commands", "all").splitlines()
-        outputs = run("ninja", "-C", self.build, "-t", "targets", "all").replace("../", f"{folder}/")  # CMake 3.22 has relative paths
+        outputs = run("ninja", "-C", self.build, "-t", "targets", "all").replace("../", f"{folder}/")  # CMake 3.22 writes relative paths
         self.outputs = set(re.findall(r"^(.+): (?!phony)", outputs, re.M))
 
     def having(self, text):
-        """The targets whose compile commands all contain the text."""
+        """Returns the targets whose compile commands all contain the text."""
         found = {}
         for command in self.commands:
             place = re.search(r" -o (?:CMakeFiles/(app|minimal)[.]dir|kiln/(runtime|generator|tools))/\S+ -c ", command)
@@ -71,7 +71,7 @@ class Made:
 
 
 def shown(made):
-    """The symbols that the bundle's shared objects export, wherever the pack is."""
+    """Returns the symbols that the bundle's shared objects export, in any folder."""
     (pack,) = made.folder.rglob("minimal_pack.so")
     expect(exported(pack) == {"minimal_index"}, f"the pack exports {exported(pack)}")
     python = exported(made.build / "minimal_python.so")
@@ -79,13 +79,13 @@ def shown(made):
 
 
 def in_folders(made):
-    """The outputs in the parent's folder. The emulated driver is not among them: a program would take it for the GPU's."""
+    """The parent's folder has these outputs, but not the emulated driver: a program would load it in place of the GPU's."""
     there = {output.removeprefix(f"{made.folder}/out/") for output in made.outputs if output.startswith(f"{made.folder}/out/")}
     expect(there == {"app", "libminimal.a", "minimal_pack.so"}, f"outputs in the parent's folder: {there}")
 
 
 def names(made, library="libminimal.a"):
-    """The names of files that other programs open."""
+    """Files that other programs open keep their names."""
     opened = {"kiln/lib/libkiln_runtime.a", "kiln/lib/emulator/libcuda.so.1", "kiln/bin/kiln", "minimal_pack.so", "minimal_python.so"}
     libraries = sorted(output for output in made.outputs if re.search(r"[.](a|so|so[.]1)$", output))
     expect(opened | {library} <= made.outputs, f"names: {libraries}")
@@ -112,13 +112,13 @@ def of_this_machine(made):
 
 
 def not_fatal(made):
-    """Warnings of the linker are errors for the parent alone, if for anybody."""
+    """A parent's setting that makes linker warnings errors affects only the parent."""
     fatal = [command for command in made.commands if "--fatal-warnings" in command and " -o app " not in command]
     expect(not fatal, f"warnings are errors: {fatal}")
 
 
 def unlinked(made):
-    """Programs of kiln do not need the parent's library, which may itself need a bundle."""
+    """kiln's programs do not link the parent's library, which may itself need a bundle."""
     linked = [command for command in made.commands if "libparents.a" in command and " -o kiln/" in command]
     expect(not linked, f"linked with the parent's library: {linked}")
 
@@ -137,7 +137,7 @@ def out(suffix):
 
 SHORT_ENUMS = flags("-fshort-enums")
 NEW_CMAKE = [int(n) for n in re.search(r"(\d+)[.](\d+)", run(CMAKE, "--version")).groups()] >= [3, 24]
-# The README's variables; the parent's settings; {text in compile commands: the targets that have it}; a further check.
+# The README's variables; the parent's settings; {text in compile commands: targets that have it}; an additional check.
 ROWS = (
     ("UNITY_BUILD", sets("ON", "CMAKE_UNITY_BUILD"), {"/Unity/": {"app"}}, None),
     ("INTERPROCEDURAL_OPTIMIZATION", sets("ON", "CMAKE_INTERPROCEDURAL_OPTIMIZATION"), {" -flto": EVERYBODY}, None),
@@ -170,7 +170,7 @@ ROWS = (
 
 
 def parent_variables(scratch):
-    """kiln as a subfolder under each setting: the targets that it reaches. The bundle still works and has the same bytes."""
+    """With kiln as a subfolder, each setting affects the listed targets. The bundle still works and has the same bytes."""
     page = (SOURCE_DIR / "tools/cmake/README.md").read_text().partition("\n## What your project sets\n")[2].partition("\n## ")[0]
     documented = [row.replace("`", "") for row in re.findall(r"^\| (`.*?) \|", page, re.M)]
     expect(documented == [row[0] for row in ROWS], f"the README's table has {documented}")
@@ -198,7 +198,7 @@ def parent_variables(scratch):
 
 
 def short_enums(scratch):
-    """A project with -fshort-enums and an installed kiln without: enumerations have one size, and the program runs."""
+    """The project has -fshort-enums, the installed kiln does not: enumerations have the same size, and the program runs."""
     folder = guest(scratch, settings=SHORT_ENUMS)
     build(folder, "app")
     runs(folder)
@@ -255,7 +255,7 @@ def exported_from_build(scratch):
 
 
 def emulated_generator(scratch):
-    """A cross build runs a generator that it builds by CMAKE_CROSSCOMPILING_EMULATOR."""
+    """A cross build builds the generator and runs it with CMAKE_CROSSCOMPILING_EMULATOR."""
     folder = guest(scratch, f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DKILN_GENERATOR=ON", "-DCMAKE_SYSTEM_NAME=Linux",
                    "-DCMAKE_CROSSCOMPILING_EMULATOR=/usr/bin/env;EMULATED=1")
     command = run("ninja", "-C", folder / "build", "-t", "commands", "minimal.c")
@@ -266,13 +266,13 @@ def emulated_generator(scratch):
 
 
 def two_kilns(scratch):
-    """A subfolder and a package that finds kiln, in either order, and two subfolders share one kiln. Two that differ fail."""
+    """A subfolder and find_package, in either order, and two subfolders share one kiln. Two different kilns are an error."""
     library, folder = project(scratch, "reexport/library", "kernels.yaml"), project(scratch, "reexport/app", "app.c")
     configure(library)
     build(library)
     run(CMAKE, "--install", library / "build", "--prefix", scratch / "shipped")
     copies = []
-    for copy in ("a copy", "newer", "of another layout"):  # only the files that tell its version
+    for copy in ("a copy", "newer", "of another layout"):  # only the files that state its version
         copies.append(scratch / copy)
         shutil.copytree(SOURCE_DIR / "include", copies[-1] / "include")
         shutil.copytree(SOURCE_DIR / "tools/cmake", copies[-1] / "tools/cmake")
@@ -301,7 +301,7 @@ def two_kilns(scratch):
         configured(text + app + own.replace(" VERIFY", ""))
         build(folder, "app")
         runs(folder)
-    configured(found + kiln + shipped + app + own)  # the first one has the tools
+    configured(found + kiln + shipped + app + own)  # the first configuration has the tools
     output = configured(kiln + "find_package(kiln REQUIRED COMPONENTS generator tools)\n",
                         f"component tools: this build uses the kiln in {SOURCE_DIR}: configure that one with -DKILN_TOOLS=ON")
     expect("component generator" not in output, f"a generator is named: {output}")
@@ -320,7 +320,7 @@ def two_kilns(scratch):
 
 
 def multi_config(scratch):
-    """Each configuration has Python's library, the manifest and kiln.py in one folder, even if the parent sets one's folder."""
+    """Each configuration has Python's library, the manifest and kiln.py in one folder, even if the parent sets a folder for one of them."""
     folder = guest(scratch, generator="Ninja Multi-Config", settings=sets("${CMAKE_SOURCE_DIR}/out", "CMAKE_LIBRARY_OUTPUT_DIRECTORY_DEBUG"))
     for name in ("Debug", "Release"):
         run(CMAKE, "--build", folder / "build", "--config", name)
@@ -340,7 +340,7 @@ def deleted(scratch, tool, generator):
     folder = guest(scratch, generator=generator)
     build(folder)
     for name in BUNDLE:
-        time.sleep(0.02)  # file times are coarse
+        time.sleep(0.02)  # file times have a coarse resolution
         text = (folder / "build" / name).read_bytes()
         (folder / "build" / name).unlink()
         output = build(folder)
@@ -381,7 +381,7 @@ kiln_add_bundle(kernels CONFIG kernels.yaml PTX sources)
 
 
 def cuda_folders(scratch):
-    """The PTX is the same in two folders, also its names from the path, with and without -lineinfo and -rdc."""
+    """The PTX is the same in two folders, including names derived from the path, with and without -lineinfo and -rdc."""
     need("nvcc")
     bytes_of = []
     for place in ("one", "another place"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Projects that find an installed kiln, each built in a folder of its own.
+"""Tests projects that find an installed kiln. Each is built in its own folder.
 
 usage: installed.py CMAKE BUILD_DIR PREFIX VERB
 
-The verb `install` installs what BUILD_DIR built, and moves it to PREFIX; the others are the projects.
+The verb `install` installs BUILD_DIR's kiln and moves it to PREFIX. Each other verb is a project.
 """
 import json
 import os
@@ -29,7 +29,7 @@ def driver():
 
 
 def install(scratch):
-    """Into one folder and from there to another: nothing that is installed knows where it is."""
+    """Installs kiln into one folder and moves it to another: no installed file contains its own path."""
     shutil.rmtree(PREFIX, ignore_errors=True)
     run(CMAKE, "--install", BUILD_DIR, "--prefix", scratch / "prefix")
     shutil.move(scratch / "prefix", PREFIX)
@@ -49,7 +49,7 @@ def install(scratch):
 
 
 def components(scratch):
-    """Each that is installed is found; one that is not is an error with what to do, unless it is optional."""
+    """Each installed component is found. A missing one is an error that says what to do, unless it is optional."""
     prefix, folder = scratch / "prefix", scratch / "app"
     shutil.copytree(PREFIX, prefix)
     folder.mkdir()
@@ -83,7 +83,7 @@ def components(scratch):
 
 
 def project(scratch, name, *of_minimal):
-    """A copy of a project, with files of ../minimal that it does without."""
+    """Copies a project, and adds the files of ../minimal that it lacks."""
     folder = scratch / "a project" / name
     shutil.copytree(HERE / name, folder)
     for file in of_minimal:
@@ -106,7 +106,7 @@ def runs(folder, expected=RESULT):
 
 
 def explains(folder, *arguments):
-    """The program says why it cannot run: without a driver, and with the library that the CUDA toolkit has to link with."""
+    """The program explains why it cannot run: without a driver, and with the CUDA toolkit's stub library."""
     symbols = re.findall(r'X\(\w+, "(\w+)"', (PREFIX / "include/kiln/driver.h").read_text())
     source, stub = folder / "stub.c", folder / "libstub.so"
     source.write_text("".join(f"int {symbol}(void) {{ return 34; }}\n" for symbol in symbols))
@@ -118,7 +118,7 @@ def explains(folder, *arguments):
 
 
 def guide(folder):
-    """Its blocks by language, each in order; code is a part of one of the project's files."""
+    """Returns the page's code blocks by language, in order. Each block must be part of one of the project's files."""
     blocks = {}
     for language, code in re.findall(r"^```(\w+)\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S):
         blocks.setdefault(language, []).append(code)
@@ -136,12 +136,12 @@ def shell(folder, commands, fails=False, **environment):
 
 
 def log(folder):
-    """Its lines: start, end, time of the output, output, command. CMake has them rewritten, in another order."""
+    """Returns the log's lines: start, end, time of the output, output, command. CMake makes ninja rewrite them in another order."""
     return set((folder / "build/.ninja_log").read_text().splitlines()[1:])
 
 
 def objects_built(folder, before):
-    """File names of the objects that were compiled since, by ninja's own log."""
+    """Returns the names of the objects compiled since then, from ninja's log."""
     outputs = {line.split("\t")[3] for line in log(folder) - before}
     return sorted(pathlib.Path(o).name.removesuffix(".o") for o in outputs if o.endswith(".o"))
 
@@ -150,7 +150,7 @@ RAN = "my generator ran"
 
 
 def write_generator(folder):
-    """A generator of one's own: kiln, with an input more, which its depfile names."""
+    """A custom generator: kiln with one more input, which its depfile names."""
     depfile = str(folder / "build/minimal.d").replace(" ", "\\ ")
     extra = str(folder / "extra.txt").replace(" ", "\\\\ ")
     generator = folder / "my generator"
@@ -165,7 +165,7 @@ sed -i '$s|$| {extra}|' {depfile}
 
 
 def find_package(scratch):
-    """TARGETS, SHARDS, GENERATOR and VERIFY; and what is built again after which change."""
+    """TARGETS, SHARDS, GENERATOR and VERIFY, and what is rebuilt after each change."""
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"
     generator = write_generator(folder)
@@ -206,7 +206,7 @@ def find_package(scratch):
 
 
 def init(scratch):
-    """Projects that `kiln init` writes, by the commands that it prints: in C, in C++ alone, for a model; they verify their bundle."""
+    """Projects that `kiln init` writes build with the commands that it prints, and verify their bundle: in C, in C++ only, for a model."""
     sys.path.insert(0, str(SOURCE_DIR / "tests/init"))
     import models
     model = models.make(scratch, "qwen2")[0]
@@ -223,14 +223,14 @@ def init(scratch):
 
 
 def makefiles(scratch):
-    """The same with make: depfile and options, and no endless rebuild."""
+    """The same with make: the depfile and options work, and a second build does nothing."""
     need("make")
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"
     configure(folder, f"-DGENERATOR={write_generator(folder)}", generator="Unix Makefiles")
     for change, expected in ((lambda: None, True), (lambda: None, False), (config.touch, True), (lambda: None, False),
                              ((folder / "extra.txt").touch, True), (lambda: None, False)):
-        time.sleep(0.02)  # clocks of files are coarse
+        time.sleep(0.02)  # file times have a coarse resolution
         change()
         output = build(folder, "app")
         expect((RAN in output) == expected, f"{change}: the generator {'did not run' if expected else 'ran'}:\n{output}")
@@ -255,7 +255,7 @@ def pkg_config(scratch):
 
 
 def language_model(scratch):
-    """Built by itself; what it writes is tested in ../lm."""
+    """The language model builds on its own. ../lm tests its output."""
     folder = project(scratch, "language_model")
     configure(folder)
     build(folder)
@@ -272,7 +272,7 @@ def cxx(scratch):
 
 
 def reexport(scratch):
-    """The package is installed, moved and used by a project that has no generator."""
+    """The user's package is installed, moved, and used by a project without a generator."""
     library, app = project(scratch, "reexport/library", "kernels.yaml"), project(scratch, "reexport/app", "app.c")
     configure(library)
     build(library)
@@ -305,12 +305,12 @@ OWN_MISTAKES = (
 
 
 def same_code(a, b):
-    """Without comments and layout."""
+    """Returns the text without comments and layout."""
     return "".join(re.sub(r"/\*.*?\*/", "", a, flags=re.S).split()) == "".join(re.sub(r"/\*.*?\*/", "", b, flags=re.S).split())
 
 
 def tune_own_family(folder):
-    """The family that has something to choose from is measured, and the file changes what dispatch goes by."""
+    """kiln-tune measures the family with several variants, and its file changes the dispatch."""
     (folder / "shapes.yaml").write_text("- {family: halve, shape: {n: [96, 3000]}}\n")
     expect(run(folder / "build/mine_tune", "--template").endswith("- family: halve\n  shape: {n: 1}\n- family: product\n  shape: {m: 1, n: 1, k: 1}\n"
                                                                   "# nf4_quantize: no variants to choose from\n"), "a template")
@@ -329,7 +329,7 @@ def tune_own_family(folder):
 
 
 def count_product(folder):
-    """The product of tiles does no work twice and has no bank conflicts."""
+    """The tiled product does no redundant work and has no bank conflicts."""
     m, n, k, tile = 256, 256, 512, 64
     for variant in "product/type=f16,stages=2", "product/type=bf16,stages=4":
         counts = json.loads(run(PREFIX / "bin/kiln-profile", folder / "build/mine.json", "--variant", variant, "--target", "sm_90",
@@ -343,7 +343,7 @@ def count_product(folder):
 
 
 def own_family(scratch):
-    """A generator with one more family; verified by a reference of its own, and its mistakes told."""
+    """A generator with one more family: its own reference verifies it, and mistakes are reported."""
     folder = project(scratch, "own_family")
     configure(folder)
     build(folder)
@@ -435,7 +435,7 @@ right
 
 
 def external_ptx(scratch):
-    """PTX from nvcc, clang and Triton: launched, verified, built again when a file changes, and its mistakes told."""
+    """PTX from nvcc, clang and Triton is launched, verified and rebuilt when a file changes. Mistakes are reported."""
     folder = project(scratch, "external_ptx")
     configure(folder)
     build(folder)
@@ -477,7 +477,7 @@ def external_ptx(scratch):
 
 
 def cuda_sources(scratch, compiler, *options):
-    """CUDA sources: the guide's commands, and what a change compiles again; no path of this machine."""
+    """CUDA sources: the guide's commands work, a change recompiles only what depends on it, and no output has a path of this machine."""
     folder = project(scratch, "cuda_sources")
     configure(folder, f"-DCOMPILER={compiler}", *options)
     blocks = guide(folder)
@@ -516,7 +516,7 @@ def cuda_sources_clang(scratch):
 
 
 def cuda_runtime(scratch):
-    """A program of the CUDA runtime compiles and links against a bundle; where there is a GPU it runs."""
+    """A program of the CUDA runtime compiles and links with a bundle, and runs if there is a GPU."""
     need("nvcc")
     folder = project(scratch, "cuda_runtime", "kernels.yaml")
     configure(folder)
@@ -536,7 +536,7 @@ def two_bundles(scratch):
 
 
 def pack(scratch):
-    """A bundle in a shared object: it shows its index alone, and one of another layout is refused."""
+    """A bundle in a shared object exports only its index. A bundle of another layout is refused."""
     folder = project(scratch, "pack")
     configure(folder)
     build(folder)
@@ -559,7 +559,7 @@ def pack(scratch):
 
 
 def python(scratch):
-    """The steps of tools/python/README.md, over the driver that the linker finds and over one that is named."""
+    """The steps of tools/python/README.md, with the driver that the linker finds and with a named driver."""
     text = (SOURCE_DIR / "tools/python/README.md").read_text()
     call, code = (textwrap.dedent(re.search(rf"^ *```{kind}\n(.*?)^ *```", text, re.M | re.S)[1]) for kind in ("cmake", "python"))
     (scratch / "kernels.yaml").write_text("bundle: appkernels\ntargets: [sm_80]\nkernels:\n  - family: nf4_quantize\n"
@@ -585,7 +585,7 @@ def python(scratch):
 
 
 def compressed(scratch):
-    """The program of ../minimal over compressed images: by CMake, by pkg-config, as a pack, verified and with mutants."""
+    """../minimal's program with compressed images: by CMake, by pkg-config, as a pack, verified, and with mutants."""
     folder = project(scratch, "find_package", *MINIMAL)
     lists = folder / "CMakeLists.txt"
     text = re.sub(r"find_package\(.*", "find_package(kiln REQUIRED COMPONENTS zstd)", lists.read_text())
@@ -629,7 +629,7 @@ if [ "$1" = --version ]; then echo "release 13.0, V13.0.88"; exit; fi
 
 
 def cubins(scratch):
-    """A bundle of cubins alone, by a ptxas that is a script: what it is made of is verified, and the tools say what they lack."""
+    """A bundle with only cubins, from a script in place of ptxas: their PTX is verified, and tools name what they lack."""
     folder = project(scratch, "find_package", *MINIMAL)
     config, lists, app = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "app.c"
     config.write_text(config.read_text().replace("images: [ptx]\n", "images:\n  - cubin  # alone, not ptx\n"))
@@ -663,7 +663,7 @@ def cubins(scratch):
         output = run(*verify, "--own-images", fails=True, env=environment_of)
         expect("nothing was verified: the bundle ships no image for" in output, f"own images: {output}")
 
-    # Another ptxas on the PATH makes the cubins again, and that of the build alone does not count.
+    # Another ptxas on the PATH rebuilds the cubins. A ptxas that is only on the build's PATH is ignored.
     other = scratch / "another toolkit"
     other.mkdir()
     (other / "ptxas").write_text(PTXAS.replace("13.0, V13.0.88", "12.6, V12.6.1"))
@@ -706,8 +706,8 @@ def cubins(scratch):
 
 
 def committed(scratch):
-    """Files that are committed build like generated ones, a test compares them with the configuration, and one of another
-    layout is refused; a missing decoder is an error that gives the scratch bytes."""
+    """Committed files build like generated ones. A test compares them with the configuration, and files of another layout are
+    refused. A missing decoder is an error that gives the scratch bytes."""
     folder = project(scratch, "find_package", *MINIMAL)
     config, lists, made = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "made"
     text = lists.read_text()
@@ -758,7 +758,7 @@ def committed(scratch):
 
 
 def no_generator(scratch):
-    """The program of ../minimal with the default bundle's names."""
+    """Returns ../minimal's program with the default bundle's names."""
     folder = project(scratch, "no_generator")
     text = (HERE / "minimal/app.c").read_text()
     (folder / "app.c").write_text(text.replace("minimal", "kiln_default").replace("MINIMAL", "KILN_DEFAULT"))
@@ -776,11 +776,11 @@ WHAT_TO_DO = "needs a kiln that runs on this machine: build one there, and set K
 
 
 def cross(scratch):
-    """To aarch64, run by qemu-user. Without a generator for this machine the configuration says what to do."""
+    """Builds for aarch64, and runs with qemu-user. Without a generator for this machine, configuring says what to do."""
     need("aarch64-linux-gnu-gcc", "qemu-aarch64")
     folder = project(scratch, "cross", "kernels.yaml")
     for flags in ("CFLAGS", "LDFLAGS"):
-        os.environ.pop(flags, None)  # they are the build's, and this is another compiler
+        os.environ.pop(flags, None)  # these flags are for the build's compiler; this is another one
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "the message says what to do")
     output = " ".join(configure(folder, *options, "-DKILN_HOST_EXECUTABLE=/bin/true", fails=True).split())
@@ -790,7 +790,7 @@ def cross(scratch):
     output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build/app")
     expect(output == CROSS_RESULT, f"the program says: {output}")
 
-    # A package for the other machine, which by default has no generator, found by a project for that machine.
+    # A project for the other machine finds a package for that machine, which by default has no generator.
     run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "kiln", "-G", "Ninja", options[1])
     packages = (scratch / "kiln/CPackConfig.cmake").read_text()
     expect('set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE "arm64")' in packages, "Debian's name of the machine that packages are for")
@@ -805,7 +805,7 @@ def cross(scratch):
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
 
-    # A project for this machine that finds the other machine's package.
+    # A project for this machine finds the other machine's package.
     shutil.rmtree(library / "build")
     output = configure(library, options[0], fails=True)
     expect("whose runtime is for aarch64:" in " ".join(output.split()), f"the wrong machine is named: {output}")
@@ -818,13 +818,13 @@ def cross(scratch):
         expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
 
 
-# CUDA of each JetPack, a driver that imitates it (the emulated one knows 13.1 at most), and the board.
+# The CUDA version of each JetPack, an emulated driver for it (CUDA 13.1 at most), and the board.
 JETPACKS = (("11.4", 11040, "sm_87"), ("12.2", 12020, "sm_87"), ("12.6", 12060, "sm_87"), ("13.0", 13000, "sm_110"),
             ("13.2", 13010, "sm_87"), ("13.2", 13010, "sm_110"))
 
 
 def jetpacks(folder, app):
-    """The bundle is accepted for each JetPack, and its images load there; an older driver is explained."""
+    """The bundle's images load on each JetPack. An older driver is an error that says why."""
     config = folder / "kernels.yaml"
     for cuda, version, device in JETPACKS:
         other = folder / f"jetpack_{cuda}.yaml"
@@ -847,12 +847,12 @@ def jetpacks(folder, app):
 
 
 def orin(scratch):
-    """The guide's commands, for this machine and for arm64, whose programs qemu runs."""
+    """The guide's commands for this machine, and for arm64 with qemu."""
     need("aarch64-linux-gnu-gcc", "qemu-aarch64", "ninja")
     if not os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
         skip("there is no libfyaml for arm64")
     for flags in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
-        os.environ.pop(flags, None)  # they are the build's, and this is another compiler
+        os.environ.pop(flags, None)  # these flags are for the build's compiler; this is another one
     folder, board = project(scratch, "orin"), scratch / "board prefix"
     paths = {"KILN": str(SOURCE_DIR), "HOST": str(PREFIX), "BOARD": str(board)}
     blocks = guide(folder)
@@ -872,7 +872,7 @@ def orin(scratch):
                  env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_THREADS": "1"})
     expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
     output = shell(folder, deploy, **paths)
-    needed = set(re.findall(r"\[(\S+)\]", output)) - {"ld-linux-aarch64.so.1"}  # which some linkers list
+    needed = set(re.findall(r"\[(\S+)\]", output)) - {"ld-linux-aarch64.so.1"}  # some linkers list it
     expect(needed == {"libc.so.6", "libm.so.6"}, f"what the program needs: {output}")
     size, glibc = (folder / "orin-layer").stat().st_size, output.split()[-1]
     page = (folder / "README.md").read_text()
@@ -897,7 +897,7 @@ def orin(scratch):
 
 
 def by_hand(scratch):
-    """The cross project, built for this machine; and the message of a build without a generator."""
+    """The cross project builds for this machine. A build without a generator has a message."""
     folder = project(scratch, "cross", "kernels.yaml")
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", "-DKILN_GENERATOR=OFF")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "the message says what to do")

@@ -1,4 +1,4 @@
-/* What a profiler is to NVTX: a library that NVTX_INJECTION64_PATH names. It prints each range to stderr, indented. */
+/* Takes a profiler's place: NVTX loads the library that NVTX_INJECTION64_PATH names. It prints each range to stderr, indented. */
 #include <stdio.h>
 
 #include <nvtx3/nvToolsExt.h>
@@ -17,7 +17,7 @@ static int pop(void)
     return depth;
 }
 
-/* Called by NVTX at its first call; 1: it may be used. */
+/* NVTX calls this at its first call. Returns 1 for success. */
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t export_table);
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t export_table)
 {

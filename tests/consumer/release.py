@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The packages of a release: what is in them, the same bytes from another folder, and tests that pass from the source archive.
+"""Tests the packages of a release: their files, identical bytes from another folder, and tests in the source archive.
 
 usage: release.py CMAKE BUILD_DIR FOLDER VERB
 
-The verb `packages` makes them twice in FOLDER: from this source folder, and from the source archive as another person would.
-`archive` runs quick tests of what was unpacked. Neither build is optimised: that takes minutes and changes nothing here.
+The verb `packages` makes the packages twice in FOLDER: from this source folder, and from the source archive in another
+environment. `archive` runs quick tests in the unpacked archive. Neither build is optimised, which saves minutes.
 """
 import os
 import pathlib
@@ -26,13 +26,13 @@ QUICK = r"^(config|house|readme|sbom)\."
 
 
 def elsewhere(*command):
-    """Runs it as another person would: without git's folder, in another time zone and locale, with another umask."""
+    """Runs a command in another environment: without git's folder, with another time zone, locale and umask."""
     other = {**os.environ, "GIT_DIR": "/nowhere", "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8"}
     return run("sh", "-c", 'umask 077; exec "$@"', "sh", *command, env=other)
 
 
 def contents(made, scratch):
-    """The binary archive has all that is installed, each Debian package its part, and the programs run from where they lie."""
+    """The binary archive has all installed files, each Debian package has its part, and the programs run in place."""
     shutil.unpack_archive(next(made.glob(f"{NAME}-*.tar.gz")), scratch / "archive")
     root = next((scratch / "archive").iterdir())
     files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}

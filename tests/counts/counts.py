@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What every kernel executes and moves, exactly, as the emulated driver counts it, against what is committed: a file per
-family, a row per image, at a size of whole tiles and at one that is larger than a tile by a little.
+"""Compares the emulated driver's exact counts of every kernel, executed and moved, with the committed ones: a file per family,
+a row per image, at a size of whole tiles and at a size slightly larger than a tile.
 
 usage: counts.py check  KILN PROFILE CONFIG... [--family NAME]...
        counts.py rebase KILN PROFILE CONFIG... [--family NAME]...
-  check   fails where a variant of CONFIG counts otherwise than its row, or has none
-  rebase  writes the files anew for the variants of all CONFIGs, so name all there are; prints what became dearer and cheaper
+  check   fails if a variant of CONFIG lacks a row or its counts differ
+  rebase  rewrites the files for the variants of all CONFIGs, so name all of them; prints what became more and less expensive
 
-A change of a kernel that is meant rebases in the same commit, so that its price is read with it.
+An intended change of a kernel rebases in the same commit, so that a reviewer sees its price.
 """
 import argparse
 import concurrent.futures
@@ -39,7 +39,7 @@ def dequantize(_):
 
 
 def gguf_rows(_):
-    """Rows of two tiles; of one and a little more, at every offset from 16 bytes."""
+    """Rows of two tiles, and of slightly more than one tile, at every offset modulo 16 bytes."""
     return ["n=16,k=4096,tensor_rows=100", "n=23,k=2304,tensor_rows=100"]
 
 
@@ -58,7 +58,7 @@ def transposed(params):
 
 
 def gguf(params):
-    """K so that h has room on the device that has the least."""
+    """Chooses K so that h fits into the shared memory of the smallest device."""
     rows, batch = int(params["rows"]), int(params["batch"])
     room = 101376 if rows == 4 else 65536
     stage = 9216 * rows
@@ -70,7 +70,7 @@ def gguf(params):
 
 
 def linear(params):
-    """K so that the vectors have room on the device that has the least."""
+    """Chooses K so that the vectors fit into the shared memory of the smallest device."""
     count = int(params.get("matrices", 1))
     scales = ["w_scale", "w_scale_2", "w_scale_3"][:count] + ["gate_scale"] * params["epilogue"].endswith("glu")
     beside = "".join(f",{name}=0.5" for name in scales if params.get("scale") == "tensor")
@@ -100,7 +100,7 @@ def q8_quantize(params):
 
 
 def attention(params):
-    """Pages have 16 rows; a mask has one row for all; keys in as many parts as are asked for are in three."""
+    """Pages have 16 rows, a mask has one row for all queries, and keys split on request are in three parts."""
     dim, split_k, layout = int(params["head_dim"]), int(params["split_k"]), params.get("layout", "dense")
     dim_v = int(params.get("head_dim_v", 0)) or dim
     for q_heads, kv_heads, q, k in ((2, 1, 128, 256), (2, 1, 5, 333)):
@@ -125,7 +125,7 @@ def attention(params):
 
 
 def rope(params):
-    """Q, K and V as parts of a row, to pages of 16; heads that leave lanes idle."""
+    """Q, K and V are parts of a row and go to pages of 16; head sizes leave some lanes idle."""
     dim = int(params["head_dim"])
     for n, q_heads, heads in ((16, 16, 8), (5, 7, 3)):
         strides = "".join(f",{of}_row_stride={dim * (q_heads + 2 * heads)},{of}_head_stride={dim}" for of in "qkv")
@@ -142,7 +142,7 @@ SIZES = {
 }
 
 
-FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention", "q8_quantize": "linear"}  # families whose rows are in another's file
+FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention", "q8_quantize": "linear"}  # families whose rows are in another family's file
 
 
 def sizes_of(variant):
@@ -159,7 +159,7 @@ def count(profile, manifest, variant, target, size):
 
 
 def count_all(options, config, folder):
-    """{(family, variant, target): counts} of a configuration's images."""
+    """Returns {(family, variant, target): counts} of a configuration's images."""
     subprocess.run([options.kiln, "generate", config, "--output", folder], check=True)
     (manifest,) = pathlib.Path(folder).glob("*.json")
     variants = json.loads(manifest.read_text(encoding="utf-8"))["variants"]
@@ -188,7 +188,7 @@ def committed():
 # ---- verbs ----------------------------------------------------------------------------------------------------------
 
 def print_changes(before, after):
-    """A line for each count that changed, the dearest first."""
+    """Returns a line for each changed count, the largest increase first."""
     changes = [(new / old if old else float("inf"), key, COLUMNS[i], "whole" if i < 3 else "ragged", old, new)
                for key, counts in after.items() if key in before
                for i, (old, new) in enumerate(zip(before[key], counts)) if old != new]

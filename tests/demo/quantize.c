@@ -1,10 +1,10 @@
-/* The demonstration: a real model's weights to NF4 and back on the device, beside the same in plain C on the host.
+/* The demonstration: converts a real model's weights to NF4 and back on the device, and compares with plain C on the host.
  *
  *     kiln-demo WEIGHTS.f32 [--driver PATH] [--emulator PATH]
  *
- * It uses what any application has: the generated header and the runtime. The device is a real GPU where libcuda.so.1
- * has one, else the emulated driver. Exit status: 0 when device and host agree bit for bit, 1 when not, 2 for bad usage,
- * 77 when there is no driver to run on.
+ * Like any application it uses the generated header and the runtime. The device is a real GPU if libcuda.so.1 has one,
+ * else the emulated driver. Exit status: 0 if device and host agree bit for bit, 1 if not, 2 for bad usage, 77 without a
+ * driver.
  */
 #include <math.h>
 #include <stdint.h>
@@ -97,7 +97,7 @@ static void need_kiln(kiln_status status)
     exit(1);
 }
 
-/* Opens a driver that has a device; says which, or why not. */
+/* Opens a driver that has a device. Prints its name, or why there is none. */
 static int open_driver(const char *path)
 {
     const char *shown = path ? path : "libcuda.so.1", *missing = NULL;
@@ -144,7 +144,7 @@ static CUdeviceptr allocate(size_t bytes)
     return address;
 }
 
-/* Milliseconds of one call and the wait for it. */
+/* Returns the milliseconds of one call and the wait for it. */
 static double timed_quantize(const kiln_default_nf4_quantize_args *args)
 {
     double start = now();
@@ -225,7 +225,7 @@ static void report_error(const char *who, const float *weights, const float *bac
     printf("%-9s relative RMSE %.6f, largest error %.6f\n", who, sqrt(error / power), most);
 }
 
-/* How many elements of `bytes` differ. */
+/* Returns the number of elements, of `bytes` each, that differ. */
 static size_t count_different(const void *a, const void *b, size_t count, size_t bytes)
 {
     size_t different = 0;

@@ -1,7 +1,7 @@
-/* Layouts of shared memory: lanes that load or store at once are in different banks. And fragments: the registers of A.
+/* Layouts of shared memory: lanes that load or store together access different banks. And fragments: the registers of A.
  *
- * A warp's access of 4 bytes per lane is one wavefront if no two lanes need different words of one of the 32 banks; of 8 bytes, two
- * half warps are one each; of 16, four quarters.
+ * A warp's access of 4 bytes per lane is one wavefront if no two lanes need different words of one of the 32 banks. With 8 bytes
+ * per lane each half warp is one wavefront, with 16 bytes each quarter.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ enum { LANES = 32, BANKS = 32, WORD = 4 };
 
 typedef uint32_t addresses[LANES];
 
-/* The most wavefronts that a part of the warp takes. */
+/* Returns the most wavefronts of any part of the warp. */
 static uint32_t wavefronts(const addresses at, uint32_t bytes)
 {
     const uint32_t lanes = LANES * WORD / bytes, words = bytes / WORD;
@@ -63,7 +63,7 @@ static uint32_t byte_at(const layout *l, uint32_t row, uint32_t byte)
     return layout_byte(l, row, byte / l->unit_bytes) + byte % l->unit_bytes;
 }
 
-/* A run is 16 elements, of which lane (g, t) loads four; in wide ones eight of each two runs, in woven ones of the whole step. */
+/* Lane (g, t) loads four of the 16 elements of a run; in wide layouts eight of two runs, in woven layouts of the whole step. */
 static void loads_x(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void copies_x(void **state)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
-/* Lane (g, t) loads word t of codes from some byte of row g on, and 16 bytes of numbers of row g + 8t, in at most two wavefronts.
- * Rows begin at the same byte of a sector. */
+/* Lane (g, t) loads word t of the codes in row g, from any byte on, and 16 bytes of scales in row g + 8t, in at most two
+ * wavefronts. Rows begin at the same byte of a sector. */
 static void loads_stage(uint32_t bytes)
 {
     const layout l = row_ring_stage(bytes).rows;
@@ -164,7 +164,7 @@ static void loads_matrices(void **state)
     }
 }
 
-/* For tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
+/* tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
 static void loads_and_copies_tiles(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static layout layouts[] = {
     {.row_bytes = 512, .unit_bytes = 64},
     {.row_bytes = 32, .unit_bytes = 16, .strip_bytes = 2064, .turn_count = 1, .turns = {{2, 0}}},
     {.row_bytes = 128, .unit_bytes = 16, .turn_count = 2, .turns = {{3, 1}, {0, 2}}},
-    {0}, /* of x_ring */
+    {0}, /* x_ring's layouts */
     {0},
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };

@@ -1,5 +1,5 @@
-/* kiln/author/tile.h on the emulated device: products of small whole numbers, which are exact, for stages, depths, thread blocks and
- * tiles of every kind, at sizes that cut tiles.
+/* Tests kiln/author/tile.h on the emulated device: exact products of small integers, for every kind of stages, depths, thread
+ * blocks and tiles, at sizes that are not multiples of a tile.
  *
  *     device_tiles_test DRIVER
  */
@@ -12,7 +12,7 @@
 #include "../../generator/ptx/builder.h"
 
 typedef struct test_case {
-    uint32_t stages, depth, warps, row_tiles, column_tiles; /* warps are one below the other */
+    uint32_t stages, depth, warps, row_tiles, column_tiles; /* warps are stacked along the rows */
     uint32_t m, n, k;
 } test_case;
 
@@ -40,7 +40,7 @@ static void need(int result, const char *what)
     exit(1);
 }
 
-/* A whole number from -4 to 4. */
+/* Returns an integer from -4 to 4. */
 static int number_at(uint32_t i)
 {
     return (int)((i * 2654435761u >> 20) % 9) - 4;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""From shapes to times and back: `kiln choose --candidates` keeps what is to be measured, the program of kiln_add_tune times it
-at the shapes of the configuration, and `kiln choose` takes the fastest by these times, and by times that are written by hand.
+"""From shapes to times and back: `kiln choose --candidates` keeps the candidates, the program of kiln_add_tune times them at the
+configuration's shapes, and `kiln choose` takes the fastest by these times, and by hand-written times.
 
-usage: check_loop.py KILN DRIVER TUNE LOCK        (TUNE is of the bundle that LOCK, with candidates, made of loop.yaml)
+usage: check_loop.py KILN DRIVER TUNE LOCK        (TUNE has the bundle of loop.yaml; LOCK has its candidates)
 """
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 
 KILN, DRIVER, TUNE, LOCK = sys.argv[1:]
 CONFIG = pathlib.Path(__file__).with_name("loop.yaml").read_text()
-ROWS = [1, 2, 3, 4, 5, 8, 9]  # of {from: 1, to: 9}: ends, powers of two, and t and t + 1 of a tile of t
+ROWS = [1, 2, 3, 4, 5, 8, 9]  # the points of {from: 1, to: 9}: ends, powers of two, and t and t + 1 for a tile of t
 TYPES = "f16", "bf16"
 
 
@@ -32,7 +32,7 @@ def run(folder, *command, status=0):
 
 
 def variants_of(folder, lock):
-    """The ids of a lock file's variants."""
+    """Returns the ids of a lock file's variants."""
     listed = run(folder, KILN, "list", "loop.yaml", "--lock", lock).stdout
     return [line.split()[1] for line in listed.splitlines()]
 
@@ -49,7 +49,7 @@ def times_of(path):
 
 
 def write_times(path, times):
-    """A tuned file of an H100."""
+    """Returns a tuned file for an H100."""
     lines = ["compute_capability: 9.0", "multiprocessors: 132", "times:"]
     for rows in ROWS:
         lines += ["  - family: linear", f"    shape: {{m: {rows}, n: 64, k: 512}}", "    nanoseconds:"]
@@ -58,7 +58,7 @@ def write_times(path, times):
 
 
 def explained(folder, kind, rows):
-    """The variant that `kiln explain` has first, and whether its time was measured."""
+    """Returns the first variant of `kiln explain`, and whether its time was measured."""
     heading, first, *_ = run(folder, KILN, "explain", "loop.yaml", "linear", "-d", "h100", f"x={kind}", f"m={rows}", "n=64", "k=512",
                              "workspace_size=0", "--long").stdout.splitlines()
     return re.search(r"linear/\S+", first)[0], "measured" in heading
@@ -70,7 +70,7 @@ ITEMS = ["  - {family: nf4_gemm, a: [f32, f16], shapes: [{m: [16, 8], n: 64, k: 
 
 
 def shapes_of(folder, items):
-    """What the manifest lists: (family, values of contract parameters beside the defaults, sizes, usual values)."""
+    """Returns the manifest's list: (family, contract parameters other than the defaults, sizes, usual values)."""
     config = folder / "shapes_of.yaml"
     config.write_text("bundle: shapes_of\ntargets: [sm_80]\nkernels:\n" + "".join(items))
     run(folder, KILN, "choose", config, "-q")
@@ -80,7 +80,7 @@ def shapes_of(folder, items):
 
 
 def check_manifest(folder):
-    """Each shape once, whatever the order of items."""
+    """Each shape is listed once, for any order of items."""
     listed = shapes_of(folder, ITEMS)
     expect("another order of items", shapes_of(folder, ITEMS[::-1]), listed)
     expect("shapes in the manifest", [shape for shape in listed if shape[0] == "nf4_gemm"],
@@ -97,7 +97,7 @@ def main():
         config.write_text(CONFIG)
         check_manifest(folder)
 
-        # The choice, and the choice with candidates beside it, which is the lock of the program.
+        # The choice, and the choice with candidates, which is the program's lock.
         run(folder, KILN, "choose", "loop.yaml")
         chosen = variants_of(folder, lock)
         run(folder, KILN, "choose", "loop.yaml", "--candidates", 6, "-o", "wide.lock.yaml")
@@ -110,19 +110,19 @@ def main():
         said = run(folder, KILN, "generate", "loop.yaml", "--lock", "wide.lock.yaml", "-q")
         expect("messages about the lock with candidates", said.stderr, "")
 
-        # Measured at the shapes of the configuration, of which each item's contract is asked for.
+        # Measured at the configuration's shapes, for each item's contract.
         tune = TUNE, "--driver", DRIVER, "--repeat", 1, "-o"
         run(folder, *tune, "h100.yaml")
         times = times_of(folder / "h100.yaml")
         expect("what is measured", set(times), {(rows, name) for rows in ROWS for name in wide})
 
-        # A file with the same range has the same shapes; another shape is one of all contracts.
+        # A file with the same range has the same shapes; another shape applies to all contracts.
         filters = "--filter", wide[0]
         (folder / "shapes.yaml").write_text("- {family: linear, shape: {m: {from: 1, to: 9}, n: 64, k: 512}}\n")
         run(folder, *tune, "range.yaml", "shapes.yaml", *filters)
         expect("shapes of a file", set(times_of(folder / "range.yaml")), {(rows, wide[0]) for rows in ROWS})
 
-        # Chosen by what was measured: within the ratio at each of the shapes.
+        # Chosen by measured times: within the ratio at each shape.
         config.write_text(CONFIG + "tuned: [h100.yaml]\n")
         said = run(folder, KILN, "generate", "loop.yaml", "-q").stderr
         expect("a lock from before the times", "loop.lock.yaml:3:8: warning: " in said, True)
@@ -137,7 +137,7 @@ def main():
                re.fullmatch(r"h100.yaml:\S+ warning: these times come from the emulated driver .*\n",
                             run(folder, KILN, "generate", "loop.yaml", "-q").stderr) is not None, True)
 
-        # By hand: of each type one variant that was not chosen is the fastest by far up to 4 rows, and another one beyond.
+        # Hand-written times: for each type, one variant that was not chosen is by far the fastest up to 4 rows, and another above.
         few, many = ({next(name for name in names if f",x={kind}," in name and name not in chosen) for kind in TYPES}
                      for names in (wide, wide[::-1]))
         expect("two of each type", len(few | many), 2 * len(TYPES))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The default bundle's dispatch as compiled C, on an emulated device, against `kiln explain`: the same candidates, the same
-estimates, the same reasons; and that calls which rows of exact values once sent to the CUDA cores go to the tensor cores.
+"""Compares the default bundle's compiled dispatch, on an emulated device, with `kiln explain`: candidates, estimates and reasons.
+Also checks that calls which rows of exact values once sent to the CUDA cores go to the tensor cores.
 
 usage: check_picks.py PROGRAM DRIVER KILN CONFIG DEVICE TARGET
 """
@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 
-# What explain says of images and of shared memory, which a call does not tell apart.
+# explain's texts about images and shared memory; a call has the same text for both
 ROOM = re.compile(r"runs on sm_.*|\d+ KB of shared memory, of \d+")
 
 
 def calls(program, driver, target):
-    """[(family, arguments, {variant: estimate or reason})]."""
+    """Returns [(family, arguments, {variant: estimate or reason})]."""
     out = subprocess.run([program, driver], capture_output=True, text=True, check=False,
                          env={**os.environ, "KILN_EMU_DEVICE": target})
     found, sizes = [], []
@@ -65,7 +65,7 @@ TOLD = [
 
 
 def tell(kiln, config, device):
-    """The lines of TOLD that are not."""
+    """Yields a message for each text of TOLD that `kiln explain` does not print."""
     for given, told in TOLD:
         out = explain(kiln, config, device, *given.split())
         if not re.search(told, out.stdout + out.stderr):
@@ -73,8 +73,8 @@ def tell(kiln, config, device):
 
 
 def complete(kiln, config, device, families):
-    """What is wrong with the command that explain offers where everything is missing: it must work unchanged."""
-    for family in families:  # the default type of attention is none of the bundle's
+    """Returns mistakes in the command that explain suggests for a call without sizes: it must work unchanged."""
+    for family in families:  # the bundle lacks attention's default type
         out = explain(kiln, config, device, family, *["type=bf16"] * (family == "attention"))
         said = re.fullmatch(rf"kiln: error: {family}: .+ (?:is|are) missing, as in\n(.+)\n", out.stderr)
         again = said and subprocess.run(shlex.split(said[1]), capture_output=True, text=True, check=False)

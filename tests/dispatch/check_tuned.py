@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tuned files: what a bundle that has them picks, near a measured shape, far from it and on other devices; and the program of
-kiln_add_tune on an emulated device, whose times mean nothing, up to the pick that its file makes.
+"""Tests tuned files: a bundle's picks near a measured shape, far from it and on other devices. Also runs the program of
+kiln_add_tune on an emulated device, where times mean nothing, and checks the picks by its file.
 
 usage: check_tuned.py picks|program KILN DRIVER TUNE RUNTIME INCLUDE CC [FLAG...]
 """
@@ -30,13 +30,13 @@ VARIANTS = {
 
 
 def variant(name):
-    """rows=1, split=4, scales=any."""
+    """For example rows=1, split=4, scales=any."""
     key, _, value = name.partition("=")
     return VARIANTS[key].format(value)
 
 
 def tuned_file(capability, multiprocessors, *shapes):
-    """A tuned file from (sizes, {variant: nanoseconds})."""
+    """Returns a tuned file from (sizes, {variant: nanoseconds})."""
     lines = [f"compute_capability: {capability}", f"multiprocessors: {multiprocessors}", "times:"]
     for sizes, times in shapes:
         family = variant(next(iter(times))).partition("/")[0]
@@ -45,7 +45,7 @@ def tuned_file(capability, multiprocessors, *shapes):
     return "\n".join(lines) + "\n"
 
 
-# The estimates have rows=4 or 2, split=1 and scales=normal first at all of these shapes: the measured times invert that.
+# The estimates prefer rows=4 or 2, split=1 and scales=normal at all of these shapes; the measured times invert that.
 FILES = {
     "h100.yaml": tuned_file("9.0", 132, ("n: 8192, k: 4096", {"rows=2": 5000, "rows=1": 1000}),
                             ("n: 32768, k: 4096", {"rows=1": 2000, "rows=2": 1000, "rows=4": 3000})),
@@ -54,13 +54,13 @@ FILES = {
     "h100_pcie.yaml": tuned_file("9.0", 114, ("n: 4096, k: 4096", {"rows=2": 1})),
     "a100.yaml": tuned_file("8.0", 108, ("n: 4096", {"rows=1": 7})),
 }
-FAR = None  # estimates alone compete
+FAR = None  # only estimates compete
 H100 = [
     ("rmsnorm_q4k_gemv m=1 n=8192 k=4096", "rows=1"),
     ("rmsnorm_q4k_gemv m=1 n=4096 k=8192", "rows=1"),   # half and twice are near
     ("rmsnorm_q4k_gemv m=1 n=4095 k=4096", FAR),
     ("rmsnorm_q4k_gemv m=1 n=8192 k=8448", FAR),
-    ("rmsnorm_q4k_gemv m=1 n=16384 k=4096", "rows=1"),   # as near to both: the first
+    ("rmsnorm_q4k_gemv m=1 n=16384 k=4096", "rows=1"),   # equally near to both: the first
     ("rmsnorm_q4k_gemv m=1 n=16385 k=4096", "rows=2"),
     ("rmsnorm_q4k_gemv m=1 n=65536 k=2048", "rows=2"),
     ("rmsnorm_q4k_gemv m=1 n=65537 k=4096", FAR),
@@ -73,7 +73,7 @@ H100 = [
 ]
 A100 = [
     ("rmsnorm_q4k_gemv m=1 n=4096 k=4096", "rows=1"),
-    ("rmsnorm_q4k_gemv m=1 n=8000 k=1024", "rows=1"),   # k is not named: it may be anything
+    ("rmsnorm_q4k_gemv m=1 n=8000 k=1024", "rows=1"),   # k is not named: any value matches
     ("rmsnorm_q4k_gemv m=1 n=10000 k=4096", FAR),
     ("nf4_gemm m=8 n=4096 k=4096 workspace_size=9999999", FAR),
 ]
@@ -92,7 +92,7 @@ def run(*command, status=0, **more):
 
 
 def make(folder, files):
-    """The bundle with these tuned files, and the program that asks it."""
+    """Builds the bundle with these tuned files, and the program that calls it."""
     (folder / "tuned.yaml").write_text(CONFIG + (f"tuned: [{', '.join(files)}]\n" if files else ""))
     made = run(KILN, "generate", "tuned.yaml", cwd=folder)
     run(*CC, "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-O1", f"-I{INCLUDE}", f"-I{folder}", folder / "tuned.c",
@@ -101,7 +101,7 @@ def make(folder, files):
 
 
 def called(folder, calls, target):
-    """For each call what is picked, and {variant: (kind, number)}."""
+    """Returns for each call the pick, and {variant: (kind, number)}."""
     out = run(folder / "calls", DRIVER, input="".join(call + "\n" for call in calls),
               env={**os.environ, "KILN_EMU_DEVICE": target}).stdout
     found = []
@@ -115,7 +115,7 @@ def called(folder, calls, target):
 
 
 def explained(folder, call, target):
-    """Likewise of `kiln explain`."""
+    """Returns the same from `kiln explain`."""
     family, *sizes = call.split()
     sizes = [size for size in sizes if family != "rmsnorm_q4k_gemv" or not size.startswith("m=")]
     heading, *lines = run(KILN, "explain", "tuned.yaml", family, "-t", target, "--long", *sizes, cwd=folder).stdout.splitlines()
@@ -167,7 +167,7 @@ def tune(folder, output, *options, status=0):
 
 
 def times_of(path):
-    """{(shape, variant): nanoseconds} in the order of the file."""
+    """Returns {(shape, variant): nanoseconds} in the order of the file."""
     shape, times = None, {}
     for line in path.read_text().splitlines():
         if line.startswith("    shape: "):
@@ -188,7 +188,7 @@ def program():
         expect("shapes", {shape for shape, _ in whole}, {"{n: 32, k: 512}", "{n: 200, k: 512}", "{m: 3, n: 64, k: 256}"})
         expect("times are numbers", all(time > 0 for time in whole.values()), True)
 
-        # Interrupted as soon as it says what it runs on; then it goes on, and what it had stays.
+        # An interrupt right after it prints the device; a second run goes on, and keeps the first run's times.
         running = subprocess.Popen([TUNE, "shapes.yaml", "-o", "parts.yaml", "--driver", DRIVER, "--repeat", "1", "--filter", FILTERS[0]],
                                    cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         running.stdout.readline()
@@ -206,7 +206,7 @@ def program():
         expect("a run with nothing to do", tune(folder, "parts.yaml", "--filter", FILTERS[0]).splitlines()[-1].partition(",")[0], "0 measured")
         expect("what is left beside", sorted(path.name for path in folder.iterdir()), ["parts.yaml", "shapes.yaml", "whole.yaml"])
 
-        # A launch that does not end takes its variant out, and no other.
+        # A launch that does not end excludes only its variant.
         (folder / "shapes.yaml").write_text("- {family: rmsnorm_q4k_gemv, shape: {n: 32, k: 512}}\n")
         done = run(TUNE, "shapes.yaml", "-o", "fails.yaml", "--driver", DRIVER, "--repeat", "1", "--filter", "activation=q8,batch=4",
                    cwd=folder, status=1, env={**os.environ, "KILN_EMU_JUMPS": "3"})
@@ -214,7 +214,7 @@ def program():
         expect("why", "rows=1,chunk=65536 at {n: 32, k: 512}: CUDA_ERROR_LAUNCH_TIMEOUT (702): the launch did not end\n" in done.stderr, True)
         expect("the count", "\n1 measured, 0 measured before, 0 ruled out by rules or the device, 1 failed; " in done.stdout, True)
 
-        # What is no regular file stays, and a link's target is written, not the link.
+        # It does not replace special files, and writes a link's target, not the link.
         os.mkfifo(folder / "pipe")
         for name, end in ("to_null", "/dev/null"), ("to_pipe", "pipe"), ("to_nowhere", "nowhere"):
             (folder / name).symlink_to(end)
@@ -230,7 +230,7 @@ def program():
         expect("a link", ((folder / "link.yaml").is_symlink(), len(times_of(folder / "there/real.yaml")) > 1,
                           [path.name for path in (folder / "there").iterdir()]), (True, True, ["real.yaml"]))
 
-        # A file of another device, and files that are wrong, are unchanged.
+        # Files of another device and wrong files stay unchanged.
         other = folder / "other.yaml"
         other.write_text(FILES["a100.yaml"])
         tune(folder, "other.yaml", status=1)
@@ -248,7 +248,7 @@ def program():
 7:24: error: expected a key of a shape, found 'shap'; there are family shape nanoseconds
 """)
 
-        # Its file in a bundle that has fewer variants: the pick is the one of least time.
+        # Its file in a bundle with fewer variants: the pick is the fastest.
         told = make(folder, ["parts.yaml"])
         expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times come from the emulated driver .*\n"
                                             r"parts\.yaml:\d+:7: warning: \d+ times ignored, of variants that the bundle lacks; "

@@ -1,5 +1,5 @@
-/* What the default bundle's families would launch, and why, at the shapes that stand below: a line for each candidate, as
- * `kiln explain` has it, for check_picks.py to compare. And that NAME_FAMILY_pick takes the least of them.
+/* Prints the default bundle's candidates for the calls below: a line for each, like `kiln explain`, for check_picks.py to
+ * compare. Checks that NAME_FAMILY_pick takes the candidate with the least estimate.
  *
  *     dispatch_picks DRIVER
  */
@@ -25,7 +25,7 @@ static void show(const char *call, kiln_status status, const kiln_kernel *picked
     judge(status == KILN_OK && count > 0 && best && picked == best->kernel, call, status);
 }
 
-/* One call of a family: its text as kiln explain takes it, then the same arguments in C. */
+/* One call of a family: the text for kiln explain, then the same arguments in C. */
 #define SHOW(family, call, ...)                                                                              \
     do {                                                                                                     \
         const kiln_default_##family##_args args = {__VA_ARGS__};                                             \

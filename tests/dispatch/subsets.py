@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What dispatch picks, against the best by a measure that shares nothing with its estimate: what the emulated driver counts of
-a thread block of each variant, and the registers that ptxas gives it, in a model of a multiprocessor.
+"""Compares dispatch's picks with the best variant by an independent measure: a model of a multiprocessor, with the emulated
+driver's counts of a thread block of each variant, and its registers from ptxas.
 
 usage: subsets.py KILN PROFILE [--shapes N] [--subsets N] [--seed N] [--show N]
 
-Of each choice in dispatch.yaml random subsets are drawn. `kiln explain` orders the choice at each shape on each device; what it
-would pick of a subset is the first of the subset in that order. Its measured time over that of the subset's best has bounds:
-BOUNDS. Told, but not held to a bound, are the worst pick and by how much one more variant makes a pick slower.
+The test draws random subsets of each choice in dispatch.yaml. `kiln explain` orders the choice at each shape on each device; the
+pick of a subset is its first variant in that order. BOUNDS limits the pick's modelled time over the subset's best time. The test
+also prints, without a bound, the worst pick and by how much one more variant makes a pick slower.
 
-The measure is a model too, not a device: figures rank variants, and say nothing about time.
+The measure is a model, not a device: its figures rank variants and do not predict times.
 """
 import argparse
 import collections
@@ -47,19 +47,19 @@ DEVICES = [
 ]
 L2_BYTES, MEMORY_CYCLES, BARRIER_CYCLES = 64, 650, 30
 ISSUE_CYCLES = 2.6   # of one warp alone, per instruction: ptxas' stall counts over this project's loops are 2.2 to 3.1
-LOADS_AHEAD = {False: 8, True: 24}  # requests of a warp that wait together; with copies in the background, cp.async
-LAUNCH_CYCLES = 2500 # what an empty kernel takes on the device
-JOIN_CYCLES = 2200   # what thread blocks that share a sum wait for: a store, an atomic, a load
+LOADS_AHEAD = {False: 8, True: 24}  # a warp's requests in flight; with cp.async
+LAUNCH_CYCLES = 2500 # duration of an empty kernel
+JOIN_CYCLES = 2200   # waits of thread blocks that share a sum: a store, an atomic, a load
 
 
-# ---- geometry: what a variant launches, by its own parameters ----
+# ---- geometry: a variant's launch, from its parameters ----
 
 def ceil_div(a, b):
     return -(-a // b)
 
 
 class Work(collections.namedtuple("Work", "blocks times active", defaults=(1,))):
-    """Thread blocks, how often each does what is counted, and how evenly its warps share its loop: active_warps."""
+    """Thread blocks, the repetitions of the counted work in each, and how evenly its warps share the loop: active_warps."""
 
 
 def product(p, a, resident, device):
@@ -72,7 +72,7 @@ def product(p, a, resident, device):
 
 
 def active_warps(p, length, trip):
-    """What an average warp has to do of what the busiest has: trips are dealt out to warps."""
+    """Returns an average warp's work relative to the busiest warp's: trips are distributed over warps."""
     trips = ceil_div(length, p.get("split_k", 1) * trip)
     return trips / (p["k_warps"] * ceil_div(trips, p["k_warps"]))
 
@@ -82,7 +82,7 @@ def product_trip(p):
 
 
 def transposed(p, a, *_):
-    """Warps of strategy mma share columns of the result, of simt what is summed over."""
+    """Warps of strategy mma share columns of the result; warps of simt share the summation."""
     return Work(ceil_div(a["k"], 512) * ceil_div(a["m"], p["tile_m"]) * p["split_k"], 1,
                 1 if p["strategy"] == "mma" else active_warps(p, a["n"], TRANSPOSED_TRIP["simt"]))
 
@@ -113,7 +113,7 @@ def attention(p, a, *_):
     return Work(ceil_div(queries, p["tile_q"]) * p["split_k"] * heads * a["batch"], 1)
 
 
-# ---- families: geometry, shapes, and of each the small size at which a thread block does the same ----
+# ---- families: geometry, shapes, and for each shape a small size with the same work per thread block ----
 
 def strides(a, dim):
     for name, heads, rows in (("q", "q_heads", "q_length"), ("k", "kv_heads", "k_length"),
@@ -225,7 +225,7 @@ COUNTED = ("issue", "integer", "float", "special", "wavefronts", "tensor", "sect
 
 
 def count_block(profile, manifest, identity, target, size, path):
-    """Counts of the launch's average thread block, and its resources; without ptxas on the path no registers."""
+    """Returns the counts of the launch's average thread block, and its resources; without ptxas, no registers."""
     out = subprocess.run([profile, manifest, "--variant", identity, "--target", target, "--args", args_text(size), "--json"],
                          capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     if out.returncode:
@@ -256,13 +256,13 @@ class Variant:
         image = "sm_100f" if self.target == "sm_100f" else "sm_80"
         ptx = subprocess.run([options.kiln, "show", CONFIG, identity, "--target", image], capture_output=True, text=True, check=True)
         self.is_async, self.counted, self.registers = "cp.async" in ptx.stdout, {}, None
-        # products of tf32 take twice as long as those of 16 bits, of 8 bits half
+        # tf32 products take twice as long as 16-bit ones, 8-bit products half
         self.tensor_share = 2 if ".tf32" in ptx.stdout else 0.5 if ".s8" in ptx.stdout else 1
         promised = re.search(r"\.minnctapersm (\d+)", ptx.stdout)
         self.promised = int(promised.group(1)) if promised else 99
 
     def outside(self, a):
-        """What a thread block does outside its main loop: what one trip of one warp takes less what a second adds."""
+        """Returns a thread block's work outside its main loop: the work of one trip minus what a second trip adds."""
         if not self.family.trip:
             return {}
         size, trip = self.family.trip(self.p)
@@ -279,7 +279,7 @@ class Variant:
         return self.counted[key]
 
     def resident(self, shape, device, blocks):
-        """Thread blocks that have room on a multiprocessor: of those that registers leave, or that the launch counts on."""
+        """Returns the thread blocks that fit on a multiprocessor, by its registers or the launch's promise."""
         return max(1, min(blocks, device.threads // shape["threads"], device.shared // (shape["shared"] + 1024)))
 
 
@@ -299,7 +299,7 @@ def time_of(variant, a, device):
     caches = most * of["sectors"] * 32 / L2_BYTES
     memory = variant.family.bytes(variant.p, a) / device.memory
     parts = variant.p.get("split_k", 1)
-    joins = JOIN_CYCLES + of["joined"] * parts * 32 / L2_BYTES if parts > 1 else 0  # by the last thread block alone
+    joins = JOIN_CYCLES + of["joined"] * parts * 32 / L2_BYTES if parts > 1 else 0  # only by the last thread block
     return sum(x ** 4 for x in (pipes, waits, caches, memory)) ** 0.25 + joins + LAUNCH_CYCLES
 
 
@@ -314,7 +314,7 @@ def all_variants(options, folder):
 # ---- picks ----
 
 def explain(options, family, contract, a, device):
-    """The variants that could be launched, best first."""
+    """Returns the variants that could be launched, best first."""
     values = [f"{name}={value}" for name, value in {**contract, **a}.items()]
     out = subprocess.run([options.kiln, "explain", CONFIG, family, "--device", device.name, "--long", *values],
                          capture_output=True, text=True, check=False)
@@ -324,7 +324,7 @@ def explain(options, family, contract, a, device):
 
 
 def choices(variants):
-    """(family, contract) -> its variants."""
+    """Returns (family, contract) -> its variants."""
     found = collections.defaultdict(list)
     for identity in variants:
         family = identity.partition("/")[0]

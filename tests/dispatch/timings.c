@@ -1,6 +1,6 @@
-/* What choosing a variant costs, in nanoseconds: a family's call less the same variant's own, neither of which launches. The
- * least of many rounds. Printed, never judged: machines differ, and so do their other guests. The aims are those of a release
- * build on a quiet machine.
+/* Prints the cost of choosing a variant in nanoseconds: a family's call minus the variant's own call, neither of which launches.
+ * The minimum of many rounds. Any time passes, because machines and their load differ. The aims are for a release build on an
+ * idle machine.
  *
  *     dispatch_timings DRIVER [CALLS]
  */
@@ -16,11 +16,11 @@ enum { ROUNDS = 30, SHAPES = 64, MOST = 64 };
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* other processes' turns do not count */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* excludes other processes' time */
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* The least time of a call, over `calls` calls of run(i). */
+/* Returns the least time of a call, over `calls` calls of run(i). */
 static double least(void (*run)(unsigned), unsigned calls)
 {
     double ns = 1e18;
@@ -34,7 +34,7 @@ static double least(void (*run)(unsigned), unsigned calls)
     return ns;
 }
 
-/* nf4_gemm of a bundle, f16, at shapes of all sizes, half of them with a workspace. */
+/* Times a bundle's nf4_gemm in f16, at shapes of all sizes, half of them with a workspace. */
 #define SUBJECT(bundle, BUNDLE)                                                                              \
     static bundle##_nf4_gemm_args bundle##_shapes[SHAPES];                                                   \
     static const kiln_kernel *bundle##_picked[SHAPES];                                                       \

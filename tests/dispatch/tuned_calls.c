@@ -1,5 +1,5 @@
-/* What a bundle with tuned files launches: for each line of standard input, "FAMILY SIZE ...", the variant that is picked, then a
- * line for each candidate. check_tuned.py writes the bundle, and reads what this prints.
+/* Prints the picks of a bundle with tuned files: for each line of standard input, "FAMILY SIZE ...", the picked variant, then a
+ * line for each candidate. check_tuned.py writes the bundle and reads this output.
  *
  *     tuned_calls DRIVER
  */

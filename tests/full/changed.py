@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The variants that a commit verifies: those of the bundles below whose PTX or reference differs from the record of the last
-full run, verified.txt, and a fixed sample. The record has a row of each variant: its key, and a hash of the
-PTX of its images and of the files of kiln-verify that compute what its family should give.
+"""Verifies the variants of a commit: those of the bundles below whose PTX or reference differs from verified.txt, the record of
+the last full run, and a fixed sample. The record has a row for each variant: its key, and a hash of its images' PTX and of
+kiln-verify's reference files for its family.
 
-usage: changed.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes CONFIG, those variants, and builds their programs
-       changed.py verify VERIFY EMULATOR                         runs them where an image is new, every check on
-       changed.py record REPOSITORY KILN RESULT SECONDS          writes verified.txt anew: after a full run that passed
+usage: changed.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes the variants to CONFIG, and builds their programs
+       changed.py verify VERIFY EMULATOR                         runs them under all checks, where an image is new
+       changed.py record REPOSITORY KILN RESULT SECONDS          rewrites verified.txt after a full run that passed
 """
 import hashlib
 import json
@@ -19,9 +19,9 @@ import tempfile
 RECORD = pathlib.Path(__file__).resolve().parent / "verified.txt"
 CONFIGS = "tests/full.yaml", "tests/sample.yaml", "generated/default.yaml"
 SHARE = 149  # one variant in 149 is in the fixed sample
-MOST = 48    # changed variants that are verified at most: those with the least hashes
+MOST = 48    # most changed variants to verify: those with the least hashes
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
-         "activation")  # what callers name, of families with parameter split_k
+         "activation")  # parameters that callers name, in families with split_k
 TARGETS = "sm_75 sm_80 sm_90 sm_100 sm_120".split()
 
 
@@ -29,10 +29,10 @@ def values(variant):
     return dict(pair.split("=") for pair in variant.partition("/")[2].split(","))
 
 
-# ---- what a variant's result rests on ----
+# ---- hashes of PTX and references ----
 
 def reference_files(folder, family):
-    """The files in `folder` that name the family, and those that they include; not the list of all families."""
+    """Returns the files in `folder` that name the family, and the files that they include; not the list of all families."""
     every = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.[ch]")) if path.stem != "families"}
     found, left = set(), [name for name, text in every.items() if f'"{family}"' in text]
     while left:
@@ -44,7 +44,7 @@ def reference_files(folder, family):
 
 
 def hashes(repository, kiln):
-    """{variant: (key, targets, hash)} of all configurations."""
+    """Returns {variant: (key, targets, hash)} of all configurations."""
     rows, references = {}, {}
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
@@ -65,19 +65,19 @@ def read_record():
     return dict(line.split() for line in lines if not line.startswith("#"))
 
 
-# ---- a configuration of them ----
+# ---- their configuration ----
 
 def unsplit(rows, variant):
-    """The first variants for the same calls that share no sum between thread blocks: a family's function takes them where
-    the workspace is too small for the others, so a bundle of parts needs one too."""
+    """Returns the first variant for the same calls without split_k. A family's function falls back to it if the workspace is too
+    small, so a bundle with split_k needs one too."""
     def calls(other):
         return other.partition("/")[0], [values(other).get(name) for name in CALLS]
     return [v for v in rows if calls(v) == calls(variant) and values(v).get("split_k", "1") == "1"][:1]
 
 
 def with_others(rows, wanted):
-    """Beside `wanted`: for each that splits k one that does not, and of families that leave a target without a variant the
-    first that runs on all."""
+    """Returns `wanted` and its companions: for each variant with split_k one without, and for each family without a variant on
+    some target the first variant that runs on all."""
     every = list(wanted)
     for variant in wanted:
         if values(variant).get("split_k", "1") != "1":
@@ -90,7 +90,7 @@ def with_others(rows, wanted):
 
 
 def choose(rows, record):
-    """The changed variants, as many as are verified, and the fixed sample."""
+    """Returns the changed variants, up to MOST, and the fixed sample."""
     changed = sorted((digest, v) for v, (key, _, digest) in rows.items() if record.get(key) != digest)
     sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
     print(f"{len(changed)} of {len(rows)} variants differ from verified.txt; {len(sample)} are of the fixed sample")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/full.yaml names every value of every parameter of every family, and every base target.
+"""Checks that tests/full.yaml names every value of every parameter of every family, and every base target.
 
 usage: complete.py KILN CONFIG
 """
@@ -11,7 +11,7 @@ BASE_TARGETS = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 
 
 
 def values_of(param):
-    """All values; of a range of integers its ends and its default."""
+    """Returns all values; for a range of integers, its ends and its default."""
     if param["type"] == "bool":
         return ["true", "false"]
     if "values" in param:
@@ -38,7 +38,7 @@ def main():
         for param in family["params"]:
             for value in values_of(param):
                 wanted += 1
-                # an id may leave out a parameter that has its default
+                # an id may leave out a parameter with its default value
                 if all(params.get(param["name"], str(param["default"])) != value for params in found[family["name"]]):
                     missing.append(f"{family['name']}: {param['name']}={value}")
     print("\n".join(f"MISSING {m}" for m in missing) or f"{wanted} values of {len(families)} families are all there")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What every family's contract says: how far results may be from exact ones; and of memory that launches share, how large
-it is where the caller gives a number for another one.
+"""Checks every family's contract: it states the accuracy of results, the shape of tile_counters, and their number for a given
+workspace.
 
 usage: contract.py KILN
 """

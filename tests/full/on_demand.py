@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A build of everything leaves tests/full.yaml, which is 52 MB of C, and programs over it alone; and they can be built.
+"""Checks that the target `all` does not build tests/full.yaml, which is 52 MB of C, or its programs, and that ninja can build them.
 
 usage: on_demand.py BUILD_DIR NINJA
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def inputs(build, ninja, target):
-    """Names of the files that a target is made of, also in between."""
+    """Returns the names of all files that a target depends on, directly or not."""
     told = subprocess.run([ninja, "-C", build, "-t", "inputs", target], check=True, capture_output=True, text=True).stdout
     return {pathlib.Path(line).name for line in told.splitlines()}
 

@@ -1,12 +1,12 @@
-/* Whether kiln_usable tells for every kernel of a bundle what the device makes of a launch of it.
+/* Checks that kiln_usable predicts, for every kernel of a bundle, whether the device accepts a launch.
  *
  *     full_usable PACK INDEX MANIFEST DRIVER       with KILN_EMU_DEVICE, the list of devices
  *
- * A kernel that has an image for the device is usable if and only if the device has the shared memory for the legal call
- * that takes the least. What it has is for the emulated driver to say, which refuses a launch like a GPU's, or takes it:
- * KILN_EMU_BLOCKS leaves out all thread blocks, so that nothing is computed. Kernels that never take more than every
- * device has are launched on the last device alone; on the others they have to be usable. Of devices with the same room
- * the first is launched on, and the others have to say the same.
+ * A kernel with an image for the device is usable exactly if the device has the shared memory for the legal call that needs
+ * the least. The emulated driver decides: like a GPU's driver, it accepts or refuses the launch. KILN_EMU_BLOCKS leaves out
+ * all thread blocks, so nothing is computed. Kernels that fit on every device are only launched on the last device; on the
+ * others they must be usable. Of several devices with the same shared memory only the first gets launches, and the others
+ * must agree with it.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <dlfcn.h>
@@ -32,11 +32,11 @@ enum {
 static device d;
 static size_t wrong;
 
-/* Each variant's scalars in the legal call with the least shared memory. */
+/* Each variant's scalars in the legal call that needs the least shared memory. */
 static uint64_t least[MOST_VARIANTS][MAX_ARGS];
 static bool has_least[MOST_VARIANTS];
 
-/* What devices with this much shared memory took of the variants that ask for more than every device has. */
+/* Results of devices with this much shared memory, for variants that do not fit on every device. */
 typedef struct verdict {
     uint32_t max_shared_bytes;
     bool is_known[MOST_VARIANTS], is_taken[MOST_VARIANTS];
@@ -70,7 +70,7 @@ static void plan_sizes(size_plan *plan, problem *p)
         size_plan_fill(plan, 1);
 }
 
-/* Planned for a device with room for anything, so that no size is left out. */
+/* Planned for a device with enough shared memory for every size, so that none is left out. */
 static void find_least(const manifest_variant *v, uint64_t scalars[MAX_ARGS], bool *found)
 {
     kiln_device roomy = d.loader.device;
@@ -113,7 +113,7 @@ static kiln_status launch(const manifest_variant *v, const uint64_t scalars[MAX_
     return kernel->launch(&d.loader, NULL, arguments.bytes);
 }
 
-/* The runtime refuses what the device has no room for before the driver does, which would not say why. */
+/* The runtime must refuse a kernel that does not fit before the driver does, because the driver would not say why. */
 static bool is_for_room(const kiln_error *error)
 {
     return error->status == KILN_ERROR_BAD_ARGUMENT &&
@@ -135,7 +135,7 @@ static bool is_launched(const manifest_variant *v, const uint64_t scalars[MAX_AR
     return false;
 }
 
-/* Whether the device takes variant i, which has an image for it. */
+/* Whether the device accepts variant i, which has an image for it. */
 static bool is_taken(const manifest_variant *v, size_t i, const kiln_kernel *kernel, bool is_last,
                      CUdeviceptr buffer)
 {

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 DEVICES = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
-TARGETS = "sm_75,sm_80,sm_120f"  # on one of these every variant runs, and each device takes the image of one
+TARGETS = "sm_75,sm_80,sm_120f"  # every variant runs on one of these targets, and each device uses an image for one of them
 
 
 def main():

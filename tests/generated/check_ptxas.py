@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ptxas.py tells a spill, a row that differs or is not there, rows of another ptxas, and an image that ptxas refuses; by a
-ptxas that is a script. Without one it says that it was skipped.
+"""Tests ptxas.py with a script in place of ptxas: it reports spills, different and missing rows, rows of another ptxas, and images
+that ptxas rejects. Without ptxas it reports that it was skipped.
 
 usage: check_ptxas.py KILN
 """
@@ -23,7 +23,7 @@ TARGET, VARIANT = "sm_75", "nf4_scale/type=f32,group=64"
 CONFIG = "bundle: one\ntargets: [sm_75]\nkernels:\n  - {family: nf4_scale, type: [f32, f16]}\n"
 HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
 SAME = "{variant}\t{target}\t40\t8\t640"
-CASES = [  # bytes stored, loaded, exit status; version and row; exit status of ptxas.py; words
+CASES = [  # bytes stored and loaded, exit status; version and row; exit status of ptxas.py; words of its output
     (0, 0, 0, "V13.0.88", SAME, 0, "1 assemblies: 0 failed; at most 40 registers"),
     (0, 0, 0, "V13.0.88", SAME, 0, "ok {target} 40 1024 0 8 640 {variant}"),
     (0, 0, 0, "V13.0.88", "{variant}\t{target}\t39\t8\t640", 1, "are (40, 8, 640), the row has (39, 8, 640)"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the generator takes of memory does not grow with what it writes.
+"""Checks that the generator's memory does not grow with its output.
 
 usage: peak.py KILN CONFIG MOST_MB
 """

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What ptxas makes of every variant of a configuration, for each listed target that it runs on: registers, shared bytes (static,
-and those that a launch asks for), bytes of its stack and of its machine code. All are assembled, and none spills.
+"""Assembles every variant of a configuration with ptxas, for each listed target: registers, shared bytes (static, and dynamic
+per launch), stack bytes and code bytes. No variant may spill.
 
 usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT] [--ends]
        ptxas.py rebase KILN CONFIG --rows FILE
-  check   prints a table; fails at a spill, and where registers, stack or code differ from the row in FILE. The rows are of one
-          ptxas: any other is asked for spills alone
-  rebase  writes the rows anew
-  --ends  each image for its own target and for the newest alone
-exits 77 where no ptxas is on the PATH.
+  check   prints a table; fails at a spill, and if registers, stack or code differ from the row in FILE. The rows are for one
+          version of ptxas; with any other, only spills are checked
+  rebase  rewrites the rows
+  --ends  assembles each image only for its own target and for the newest
+Exits 77 if no ptxas is on the PATH.
 """
 import argparse
 import concurrent.futures
@@ -30,11 +30,11 @@ HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
 class Assembly(NamedTuple):
     variant: str
     target: str
-    held: tuple    # what a row holds: registers, bytes of the stack, bytes of machine code
-    static: int    # bytes of shared memory, like the next
-    dynamic: int   # the most that a launch asks for
+    held: tuple    # the columns of a row: registers, stack bytes, code bytes
+    static: int    # bytes of static shared memory
+    dynamic: int   # most dynamic shared memory of a launch
     spills: tuple  # bytes stored, loaded
-    complaint: str # of what ptxas does not take
+    complaint: str # ptxas' errors
 
 
 def number(pattern, text):
@@ -43,7 +43,7 @@ def number(pattern, text):
 
 
 def code_bytes(cubin):
-    """The size of .text.ENTRY; of an ELF file of 64 bits."""
+    """Returns the size of .text.ENTRY in a 64-bit ELF file."""
     start, = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
     sections = [struct.unpack_from("<IIQQQQ", cubin, start + i * size) for i in range(count)]
@@ -75,7 +75,7 @@ def version():
 
 
 def read_rows(path):
-    """{(variant, target): held}, or None where the rows are another ptxas's."""
+    """Returns {(variant, target): held}, or None if the rows are for another ptxas."""
     heading, *lines = path.read_text(encoding="utf-8").splitlines()
     if heading != HEADING + version():
         print(f"SKIPPED: rows of ptxas {heading.split()[-1]}, this is {version()}: only spills are looked for")
@@ -90,7 +90,7 @@ def write_rows(path, assemblies):
 
 
 def fault(assembly, rows):
-    """What is wrong with it, or nothing."""
+    """Returns the mistake as text, or an empty text."""
     if assembly.complaint:
         return assembly.complaint
     if any(assembly.spills):
@@ -102,7 +102,7 @@ def fault(assembly, rows):
 # ---- verbs ----------------------------------------------------------------------------------------------------------
 
 def plan(options, folder):
-    """(key, variant, target, its dynamic shared bytes) of each assembly."""
+    """Returns (key, variant, target, dynamic shared bytes) for each assembly."""
     subprocess.run([options.kiln, "generate", options.config, "--output", folder], check=True)
     manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
     dynamic = {v["id"]: v["launch"]["max_shared_bytes"] for v in manifest["variants"]}

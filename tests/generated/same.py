@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Two generators make the same PTX of the same variants, except for names: what a change that must not touch
-kernels is judged by.
+"""Checks that two generators make the same PTX for the same variants, except for names. Use it for a change that must not
+affect kernels.
 
 usage: same.py OLD NEW [--config FILE] [--old-config FILE] [--renamed OLD=NEW]... [--targets T,...]
   OLD, NEW      programs, each kiln of a build
   --config      default: tests/full.yaml
-  --old-config  the same configuration in the words that OLD takes
+  --old-config  the same configuration as OLD spells it
   --renamed     an argument of kernels and its new name
-Variants are matched by their ids, or, if OLD names them otherwise, by their order. Exits 1 at a difference, and prints the
-first line that differs of each image.
+Variants are matched by id, or by order if OLD has other ids. Exits 1 at a difference, and prints the first different line
+of each image.
 """
 import argparse
 import json
@@ -46,7 +46,7 @@ def pairs(old, new):
 
 
 def difference(options, old, new, image):
-    """None, or the first line that differs."""
+    """Returns the first different line, or None."""
     target = image["target"]
     before = text(options.old, options.old_config or options.config, old, target, options.renamed)
     after = text(options.new, options.config, new, target)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The generator's output for a configuration is byte for byte what is committed beside it.
+"""Compares the generator's output for a configuration byte for byte with the committed files beside it.
 
 usage: same_bytes.py CASE KILN CONFIG [--work DIR] [--full CONFIG [--targets T,...]]
   folder       from another working folder, under another relative name of the configuration
-  locale       in every installed locale that is not C (de_DE.UTF-8 where it is there), and in C
+  locale       in C and in every other installed locale (de_DE.UTF-8 if installed)
   environment  with an empty environment, and with a large one
   jobs         with 1, 2 and 7 threads
-  compilers    by a generator that clang built here and now; without --targets, or without clang, by one that gcc built
-  aarch64      by generators that these built for aarch64, where a char has no sign, run by qemu (exits 77 without)
-The last two build in --work, and have a second configuration, --full, for these --targets. Nothing is committed beside
-it: they compare with what KILN makes of it.
+  compilers    by a generator that clang builds now; without --targets, or without clang, by one that gcc builds
+  aarch64      by generators that they build for aarch64, where char is unsigned, run by qemu (exits 77 without it)
+The last two build in --work, and also take a second configuration, --full, for these --targets. It has no committed files:
+they compare with KILN's output.
 """
 import argparse
 import os
@@ -82,15 +82,15 @@ def jobs(options):
 
 # The settings that each compiler needs.
 NATIVE = {"gcc": [], "clang": []}
-QUICK = ["-DCMAKE_C_FLAGS_RELEASE=-O1"]  # what -O3 saves the generator, the compiler takes
+QUICK = ["-DCMAKE_C_FLAGS_RELEASE=-O1"]  # -O3 would take the compiler longer than it saves the generator
 CROSS = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DKILN_GENERATOR=ON",
-         "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # qemu then needs no libraries of that machine
+         "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # qemu then needs no libraries of the other machine
 AARCH64_GCC = "aarch64-linux-gnu-gcc"
 AARCH64 = {AARCH64_GCC: CROSS, "clang": [*CROSS, "-DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu"]}
 
 
 def compilers(options):
-    in_full = not options.targets  # else one compiler: the other one's, as a rule, built KILN
+    in_full = not options.targets  # else one compiler is enough: the other one usually built KILN
     return by_builds(options, NATIVE if in_full or not shutil.which("clang") else {"clang": QUICK})
 
 
@@ -99,12 +99,12 @@ def aarch64(options):
     if missing:
         print("SKIPPED: there is no", ", no ".join(missing))
         sys.exit(SKIPPED)
-    in_full = not options.targets  # else one compiler: qemu takes its time
+    in_full = not options.targets  # else one compiler is enough: qemu is slow
     return by_builds(options, AARCH64 if in_full else {AARCH64_GCC: [*CROSS, *QUICK]}, "qemu-aarch64")
 
 
 def missing_for_aarch64():
-    """What is not here, each with the Debian package that has it; which libraries there are, the compiler knows."""
+    """Returns what is missing, each with its Debian package. The compiler finds out which libraries are installed."""
     for program, package in ((AARCH64_GCC, "gcc-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")):
         if not shutil.which(program):
             yield f"{program} ({package})"

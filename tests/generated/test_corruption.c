@@ -1,4 +1,4 @@
-/* Flipped bits in the images of the default bundle: all of them are found, before a driver sees the image. */
+/* Flips bits in the images of the default bundle: kiln finds them all before a driver sees the image. */
 #include "fake_driver.h"
 #include "test.h"
 
@@ -10,7 +10,7 @@
 static kiln_loader loader;
 static kiln_slot slots[KILN_DEFAULT_SLOTS];
 
-/* A writable copy of an image. */
+/* Makes a writable copy of an image. */
 static kiln_image copy_of(const kiln_image *image)
 {
     kiln_image copy = *image;
@@ -92,7 +92,7 @@ static kiln_status load(const kiln_kernel *kernel, const kiln_image *image)
     return status;
 }
 
-/* Spread over all images alike; each goes through a loader that checks, and the image as it was passes. */
+/* Spreads the flips evenly over all images. A loader that checks must refuse each one, and accept the original image. */
 static void random_flips_over_all_images_are_found(void **state)
 {
     (void)state;

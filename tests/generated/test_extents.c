@@ -1,4 +1,4 @@
-/* Arrays of 2^63 bytes and more, which rules of single sizes let through: their addresses would wrap around. */
+/* Arrays of 2^63 bytes and more, which rules about single sizes accept: their addresses would wrap around. */
 #include "fake_driver.h"
 #include "test.h"
 
@@ -31,7 +31,7 @@ static void assert_refused(kiln_status status, const char *subject, const char *
     assert_int_equal(fake.counts[FAKE_launch_kernel], 0);
 }
 
-/* What is not refused comes to the launch's own checks, whose grids are large. */
+/* An accepted call reaches the launch's own checks, where the grid may be too large. */
 static void assert_not_refused(kiln_status status)
 {
     if (status != KILN_OK)
@@ -103,7 +103,7 @@ static void of_strides(void **state)
     static const struct {
         size_t offset;
         const char *detail;
-        uint64_t steps; /* how often the stride counts */
+        uint64_t steps; /* the stride's factor in the extent */
     } rows[] = {
 #define ROW(member, arg, steps)                                                                              \
     {offsetof(kiln_default_rope_args, member), arg " would have 2^63 bytes or more", steps}
@@ -124,7 +124,7 @@ static void of_strides(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t *stride = (uint64_t *)(void *)((char *)&a + rows[i].offset);
         a = rope();
-        *stride = UINT64_MAX / 8 * 8 - 8; /* would wrap to less than nothing */
+        *stride = UINT64_MAX / 8 * 8 - 8; /* would wrap to a negative offset */
         assert_refused(kiln_default_rope(&loader, NULL, &a), "rope", rows[i].detail);
         *stride = (UINT64_C(1) << 62) / rows[i].steps / 8 * 8 + 8; /* elements of 2 bytes */
         assert_refused(kiln_default_rope(&loader, NULL, &a), "rope", rows[i].detail);
@@ -132,7 +132,7 @@ static void of_strides(void **state)
         assert_not_refused(kiln_default_rope(&loader, KILN_NO_LAUNCH, &a));
     }
     a = rope();
-    a.n = a.pages = 1; /* whose strides count for nothing */
+    a.n = a.pages = 1; /* with one row, strides do not matter */
     a.q_row_stride = a.k_row_stride = a.v_row_stride = a.out_row_stride = a.cache_page_stride =
         UINT64_MAX - 7;
     assert_status(kiln_default_rope(&loader, KILN_NO_LAUNCH, &a), KILN_OK);

@@ -1,5 +1,5 @@
-/* How large the default bundle says that workspaces are: as much as the picked variant asks for and no more, and the maximum
- * enough for every smaller size. */
+/* Workspace sizes of the default bundle: exactly what the picked variant needs, and the maximum is enough for every smaller
+ * size. */
 #include "fake_driver.h"
 #include "test.h"
 
@@ -10,7 +10,7 @@ static kiln_slot slots[KILN_DEFAULT_SLOTS];
 
 enum { SIZES = 3 };
 
-/* One family behind one type: args is its argument struct, sizes are the three that vary. */
+/* A family under a common type: args is its argument struct, sizes are the three that vary. */
 typedef struct subject {
     void (*set)(const uint32_t sizes[SIZES], uint64_t workspace_size);
     kiln_status (*workspace)(uint64_t *bytes, uint64_t *counters);
@@ -112,7 +112,7 @@ static int close_loader(void **state)
     return (int)kiln_close(&loader);
 }
 
-/* The i-th sizes to try, up to the subject's largest: more small ones than large ones, and few multiples of tiles. */
+/* Returns the i-th sizes to try, up to the subject's largest: mostly small, and few multiples of tiles. */
 static void sizes_of(const subject *s, uint32_t i, uint32_t sizes[SIZES])
 {
     for (int k = 0; k < SIZES; k++, i /= 16) {
@@ -121,7 +121,7 @@ static void sizes_of(const subject *s, uint32_t i, uint32_t sizes[SIZES])
     }
 }
 
-/* A call that is given what it says launches the same variant, and one that is given less cannot. */
+/* A call with the stated workspace launches the same variant; a call with less cannot. */
 static uint32_t check_sizes(const subject *s, const uint32_t sizes[SIZES], uint64_t most_bytes,
                             uint64_t most_counters)
 {
@@ -135,12 +135,12 @@ static uint32_t check_sizes(const subject *s, const uint32_t sizes[SIZES], uint6
         return 0;
     }
     assert_true(counters > 0);
-    s->set(sizes, UINT64_MAX >> 8); /* as much as an array may have */
+    s->set(sizes, UINT64_MAX >> 8); /* the largest array allowed */
     assert_status(s->pick(&unlimited), KILN_OK);
     s->set(sizes, bytes / 4);
     assert_status(s->pick(&kernel), KILN_OK);
     assert_ptr_equal(kernel, unlimited);
-    assert_status(s->workspace(&again, &counters), KILN_OK); /* whatever the struct says */
+    assert_status(s->workspace(&again, &counters), KILN_OK); /* for any value in the struct */
     assert_int_equal(again, bytes);
     assert_status(kernel->launch(&loader, NULL, s->args), KILN_OK);
     s->set(sizes, bytes / 4 - 1);
@@ -167,7 +167,7 @@ static void is_what_the_picked_variant_asks_for(void **state)
     }
 }
 
-/* Rules let attention split at most 2^36 rows and 2^31 tiles; beyond them, where products would pass 64 bits, the answer stays. */
+/* Rules let attention split at most 2^36 rows and 2^31 tiles. Beyond that, products would exceed 64 bits, and the answer stays. */
 static void the_maximum_does_not_wrap(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The numbers that stand for words in the default bundle's argument structs: callers compile them in, so they never change.
+"""Checks the numbers of words in the default bundle's argument structs. Callers compile them in, so they must never change.
 
 usage: words.py generated/kiln_default.json words.txt
 
-words.txt has a line per parameter, "FAMILY PARAMETER WORD=NUMBER ...", in order of number. A word may be added to it; a
-line that differs otherwise breaks programs that were compiled before.
+words.txt has a line per parameter, "FAMILY PARAMETER WORD=NUMBER ...", in order of number. Words may be added. Any other
+change of a line breaks programs that were compiled before.
 """
 import json
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What generated headers say, compared with what is so.
+"""Compares generated headers with the facts.
 
 usage: check.py KILN SOURCE_DIR RUNTIME EMULATOR VERB
 
-Verbs are the functions below that are registered as such. `rebase` rewrites layout.txt, and then a person reads the
-differences: a member that has moved breaks programs that were compiled before.
+Verbs are the functions registered below. `rebase` rewrites layout.txt; a person then reads the differences, because a moved
+member breaks programs that were compiled before.
 """
 import json
 import pathlib
@@ -47,13 +47,13 @@ def run(*command):
 
 
 def bundles():
-    """{name: lines of `kernels:`} of bundles.txt."""
+    """Returns {name: lines of `kernels:`} of bundles.txt."""
     text = re.sub(r"^#.*\n", "", (HERE / "bundles.txt").read_text(), flags=re.M)
     return {name: items for name, items in re.findall(r"^(\w+):\n((?:  .*\n)+)", text, re.M)}
 
 
 def generate(folder, name, items):
-    """The header's text and the manifest."""
+    """Returns the header's text and the manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.yaml").write_text(f"bundle: {name}\ntargets: [sm_80]\nkernels:\n{items}")
     run(KILN, "generate", folder / f"{name}.yaml", "--output", folder, "--quiet")
@@ -69,13 +69,13 @@ VARIABLES = ("const kiln_kernel *kernel;\nkiln_candidate list[8];\nsize_t count;
 
 
 def comments(header):
-    """(comment, function, type of its args) of each declaration that has a comment of its own, in order."""
+    """Returns (comment, function, type of args) of each declaration with its own comment, in order."""
     for comment, prototype, function in DECLARATION.findall(header):
         yield re.sub(r"\s*\n \* ?", "\n", comment[2:-2]).strip(), function, re.search(r"(\w+_args) \*", prototype)[1]
 
 
 def calls(header, language):
-    """(function, statements that make its args, call) of each call."""
+    """Returns (function, statements that fill its args, call) of each call."""
     mark = r"C: (.*?;)" if language == "c" else r"C\+\+: (.*?;)"
     made = {}
     for comment, function, args in comments(header):
@@ -90,7 +90,7 @@ def calls(header, language):
 
 
 def program(name, header, manifest, language):
-    """A function that makes every call."""
+    """Returns a C function that makes every call."""
     pointers = {arg["name"] for f in manifest["families"] for arg in [*f["args"], *(a for c in f.get("calls", []) for a in c["args"])]
                 if arg["direction"] != "value"}
     text = f'#include <math.h>\n#include "{name}.h"\n#include "harness.h"\nconst kiln_bundle *const bundle = &{name}_bundle;\n' \
@@ -115,7 +115,7 @@ def calls_(scratch):
         include = (f"-I{SOURCE_DIR}/include", f"-I{folder}", f"-I{HERE}")
         declared = set(re.findall(r"^(?:kiln_status|void) (\w+)\(", header, re.M))
         others = {v["function"] for f in manifest["families"] for v in
-                  [v for v in manifest["variants"] if v["family"] == f["name"]][1:]}  # called like the first
+                  [v for v in manifest["variants"] if v["family"] == f["name"]][1:]}  # called like the first function
         for language in "c", "c++":
             called = [function for function, _, _ in calls(header, language)]
             expect(set(called) == declared - others, f"{name}: {language}: {set(called) ^ (declared - others)}")
@@ -140,7 +140,7 @@ def calls_(scratch):
 # ---- structs ---------------------------------------------------------------------------------------------------------
 
 def layouts(manifest):
-    """A line per argument struct: its bytes, and each member's offset."""
+    """Returns a line per argument struct: its bytes, and each member's offset."""
     for family in manifest["families"]:
         of_params = {p["name"]: p["offset"] for p in family["params"] if "offset" in p}
         for name, function, params in [(family["name"], family, of_params),
@@ -155,7 +155,7 @@ def all_layouts(scratch):
 
 @verb
 def layout(scratch):
-    """Structs are the family's in every bundle, and never change. NAME.c asserts what the manifest says of them."""
+    """A family's structs are equal in every bundle, and never change. NAME.c asserts the manifest's offsets."""
     found, wanted = all_layouts(scratch), (HERE / "layout.txt").read_text().splitlines()
     for line in sorted(set(wanted) - set(found)):
         print("-", line)
@@ -171,7 +171,7 @@ def rebase(scratch):
 
 @verb
 def lines(scratch):
-    """The struct of a bundle with one contract is short, and of its comments none needs another line."""
+    """In a bundle with one contract the struct is short, and each comment fits on its line."""
     header, _ = generate(scratch, "paged", bundles()["paged"])
     struct = re.search(r"^typedef struct paged_attention_args \{.*?^\} paged_attention_args;", header, re.S | re.M)[0].splitlines()
     section = header[header.index("/* attention:"):header.index("/* attention/")].splitlines()
@@ -184,11 +184,11 @@ def lines(scratch):
     expect("select(" not in header and "softcap must" not in header, "a text says what another bundle has")
 
 
-# ---- what a bundle does not read -------------------------------------------------------------------------------------
+# ---- members that a bundle does not read -----------------------------------------------------------------------------
 
 @verb
 def unread(scratch):
-    """A member that no variant reads must be 0, and the error names it; what belongs to a workspace is ignored."""
+    """A member that no variant reads must be 0, and the error names it. Workspace members are ignored."""
     for name in "paged", "dense", "linear":
         folder = scratch / name
         header, manifest = generate(folder, name, bundles()[name])
@@ -227,7 +227,7 @@ def explain(folder, name, call):
 
 @verb
 def explained(scratch):
-    """explain refuses what a launch would: optional pointers are null, and values that are put in fit their types."""
+    """explain refuses the calls that a launch refuses: it sets optional pointers to null, and fills in values that fit their types."""
     generate(scratch, "paged", bundles()["paged"])
     sizes = "attention q_heads=8 kv_heads=8 q_length=1 --contiguous"
     for call, wanted in (("batch=2 k_length=100 pages_entries=13 pages_stride=7", "pages.table must have entries"),
@@ -242,7 +242,7 @@ def explained(scratch):
 
 @verb
 def contiguous(scratch):
-    """With the strides of `dense` an array has as many elements as its dimensions say, whatever the sizes."""
+    """With the strides of `dense`, an array's elements are the product of its dimensions, for any sizes."""
     seen = 0
     for name, items in bundles().items():
         manifest = generate(scratch / name, name, items)[1]
@@ -256,7 +256,7 @@ def contiguous(scratch):
 
 @verb
 def strides(scratch):
-    """NAME_FAMILY_set_contiguous fills what the manifest says, for every contract of the bundle."""
+    """NAME_FAMILY_set_contiguous sets the manifest's strides, for every contract of the bundle."""
     seen = 0
     for name in "layouts", "dense", "caches", "products":
         folder = scratch / name
@@ -299,7 +299,7 @@ def check_strides(folder, name, manifest, family):
 
 
 def values_of(family, variant, seed):
-    """Sizes are small primes, so that no two products are equal by chance."""
+    """Sizes are small primes, so that products differ."""
     sizes = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
     values = kiln._Values({n: kiln._plain(str(v).lower() if isinstance(v, bool) else v) for n, v in variant["params"].items()})
     values.update({n: kiln._plain(int(v)) for n, v in variant["params"].items() if isinstance(v, bool)})
@@ -325,7 +325,7 @@ def check_dense(family, variant, seed):
             count = 1
             for extent in extents:
                 count *= extent
-            is_shared = "max(" in " ".join(row["shape"]) or "k_rows" in " ".join(row["shape"])  # K and V differ; or offsets are given
+            is_shared = "max(" in " ".join(row["shape"]) or "k_rows" in " ".join(row["shape"])  # K and V differ, or the call has offsets
             expect(count == span or is_shared, f"{variant['id']}: {arg['name']}: {count} elements, the shape has {span}")
             seen += 1
     return seen

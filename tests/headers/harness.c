@@ -1,4 +1,4 @@
-/* What a header's calls are run with: the emulated driver, a loader of the bundle, memory, and a line for each status. */
+/* Runs a header's calls: opens the emulated driver and a loader of the bundle, allocates memory, and prints a line per status. */
 #include "harness.h"
 
 #include <stdbool.h>

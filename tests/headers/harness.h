@@ -1,4 +1,4 @@
-/* What harness.c has for calls, and what a file of calls has for it. */
+/* The interface between harness.c and a file of calls. */
 #ifndef HEADERS_HARNESS_H
 #define HEADERS_HARNESS_H
 

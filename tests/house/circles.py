@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Circles between the object files of a library or program: files each of which needs a symbol of the next.
+"""Finds circular references between the object files of a library or program: each file needs a symbol of the next.
 
 usage: circles.py OBJECT... | circles.py --self-test
 
@@ -14,12 +14,12 @@ SKIPPED = 77
 
 
 def name_of(path):
-    """The file without .c; in its library's folders, as bundle/images."""
+    """Returns the file without .c, with its folder inside the library, such as bundle/images."""
     return re.sub(r".*\.dir/(?:\./)?|\.c\.o$", "", path)
 
 
 def symbols(paths):
-    """file -> (defined, undefined), of global symbols."""
+    """Returns file -> (defined, undefined) global symbols."""
     files = {name_of(path): (set(), set()) for path in paths}
     if len(files) < len(paths):
         sys.exit("two objects of one name among: " + ", ".join(sorted(map(name_of, paths))))
@@ -32,7 +32,7 @@ def symbols(paths):
 
 
 def edges_of(files):
-    """file -> {another file that it needs: one symbol}."""
+    """Returns file -> {another file that it needs: one symbol}."""
     owner = {symbol: file for file, (defined, _) in files.items() for symbol in defined}
     edges = {file: {} for file in files}
     for file, (_, undefined) in files.items():
@@ -51,7 +51,7 @@ def reached(edges, start):
 
 
 def circles_of(edges):
-    """The files that reach each other, as sets."""
+    """Returns sets of files that reach each other."""
     reach = {file: reached(edges, file) for file in edges}
     return {frozenset(other for other in reach[file] if file in reach[other]) for file in edges if file in reach[file]}
 
@@ -73,7 +73,7 @@ def check(paths):
 
 
 def self_test():
-    """Two circles, one of them of three files, and a file that belongs to none."""
+    """Two circles, one of them with three files, and a file outside them."""
     files = {"a": ({"fa"}, {"fb", "memcpy"}), "b": ({"fb"}, {"fc"}), "c": ({"fc"}, {"fa", "fd"}),
              "d": ({"fd"}, {"fe"}), "e": ({"fe"}, {"fd"}), "main": ({"main"}, {"fa"}), "leaf": ({"fl"}, set())}
     found = circles_of(edges_of(files))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What clang-format and clang-tidy find in our C files, as .clang-format and .clang-tidy at the root ask for it.
+"""Runs clang-format and clang-tidy on our C files, with .clang-format and .clang-tidy at the root.
 
 usage: clang.py format ROOT | clang.py tidy ROOT BUILD [--full]
 
-format names the source files that are laid out otherwise. tidy takes those that differ from the last release: the
-newest few, or with --full all that this build compiles. In a clone of one commit and in a source archive nothing tells what is
-new, and tidy takes the runtime. What it finds beyond tidy_known.txt is wrong, and so is what is listed there and no longer found.
+format names the source files with another layout. tidy checks files that differ from the last release: the newest few, or with
+--full all that this build compiles. A clone of one commit or a source archive has no history, so tidy checks the runtime there.
+A finding that tidy_known.txt lacks is an error, and so is a listed finding that no longer occurs.
 """
 import concurrent.futures
 import json
@@ -18,8 +18,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/cmake"))
 from packages import source_files  # noqa: E402
 
-VERSION = 14  # others lay some files out otherwise, and find other things
-NEWEST = 8    # files that tidy takes without --full: up to 6 s each
+VERSION = 14  # other versions format some files differently, and find other things
+NEWEST = 8    # files that tidy checks without --full: up to 6 s each
 NOT_OURS = re.compile(r"generated/|tests/data/|.*/golden/")
 FINDING = re.compile(r"(?:error|warning): .*\[([\w.-]+)(?:,[^]]*)?\]$", re.M)
 SKIPPED = 77
@@ -31,7 +31,7 @@ def skip(why):
 
 
 def tool(name):
-    """The program of the version that is asked for."""
+    """Returns the program of the required version."""
     for program in (f"{name}-{VERSION}", name):
         if shutil.which(program):
             said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
@@ -65,14 +65,14 @@ def check_format(root):
 
 
 def known_findings(root):
-    """file -> its checks, of lines FILE CHECK..."""
+    """Returns file -> its checks, from lines FILE CHECK..."""
     lines = (pathlib.Path(root) / "tests/house/tidy_known.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     return {file: set(checks) for file, *checks in rows}
 
 
 def changed(root):
-    """The C files that differ from the last release, the newest first; how many to take; which those are, in words."""
+    """Returns the C files that differ from the last release, newest first; how many to check; and a description of them."""
     runtime = [file for file in c_files(root) if file.startswith("runtime/")]
     if not (pathlib.Path(root) / ".git").exists():
         return runtime, None, "of the runtime"
@@ -107,7 +107,7 @@ def check_tidy(root, build, full):
 
 
 def judge(file, done, known):
-    """Prints what was found in a file, and tells whether that is what is known."""
+    """Prints a file's findings. Returns whether they are the known ones."""
     found = set(FINDING.findall(done.stdout)) or ({"no finding, but an error"} if done.returncode != 0 else set())
     if not found <= known:
         print(done.stdout, done.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""English that reads as if translated: phrases that no file may contain, and better ones.
+"""Finds English that reads as if translated: phrases that no file may contain, each with a better one.
 
 usage: phrases.py ROOT | phrases.py --self-test
 """
@@ -34,11 +34,11 @@ PHRASES = {
 }
 OF = re.compile(r"(?:/\*|//|#|\"\"\") ?Of (?!course)")  # a comment that begins with "Of"
 SUFFIXES = {".c", ".h", ".hpp", ".cpp", ".cu", ".def", ".inc", ".py", ".sh", ".cmake", ".md", ".txt", ".yaml", ".yml"}
-# Made from other files, or texts that results depend on.
+# Generated files, and texts that affect results.
 NOT_OURS = re.compile(r"generated/|tests/data/|.*/golden/|tests/lm/models_make\.py$|tests/house/phrases\.py$")
 
 PATTERN = re.compile(r"\b(?:" + "|".join(phrase.replace(" ", r"\s+") for phrase in PHRASES) + r")\b", re.I)
-PREFIX = re.compile(r"(?<=\n)[ \t]*(?:\*(?!/)|//|#)", re.M)  # of a comment's next line: blanks, so that offsets stay
+PREFIX = re.compile(r"(?<=\n)[ \t]*(?:\*(?!/)|//|#)", re.M)  # blank out the start of a comment's next line, so that offsets stay
 
 
 def errors_in(name, text):
@@ -58,7 +58,7 @@ def errors(root):
 
 
 def self_test():
-    """Each broken text below must be found, and each good one not."""
+    """Finds each broken text below, and none of the good ones."""
     cases = [
         ("/* Of a row, its first. */", True), ("/* Often. */", False), ("# what is\n# said of it", True),
         (" * the data as it\n * is, packed", True), ("ran in front of it", True), ("all But for the last", True),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules of the house, read off the tree: top-level names, and which room may include which.
+"""Checks the house rules: top-level names, and which folder may include which.
 
 usage: rules.py ROOT | rules.py --self-test
 """
@@ -50,17 +50,17 @@ ROOMS = [
     ("tools", [r"include/kiln/(kiln|bundle|driver|reference)\.h$", r"tools/(?!emulator/)"], ANY),
     ("generated", [r"include/kiln/(kiln|bundle|choose)\.h$", r"generated/"], FREESTANDING),
 ]
-# Narrower still: a system header that one file alone may include.
+# A system header that only one file may include.
 ALONE = {"dlfcn": "runtime/driver_dlopen.c", "sched": "runtime/wait.c", "xxhash": "runtime/hash.h",
          "stdlib": "runtime/hash.h"}
-# And a header of ours that only these may include.
+# A header of ours that only these files may include.
 FEW = {"runtime/hash.h": ("runtime/find_name.c", "runtime/verify.c")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
 def resolve(root, file, quote, name):
-    """Where an include points, from the root; None for a system header."""
+    """Returns an include's path from the root; None for a system header."""
     beside = (file.parent / name).resolve()
     if quote == '"' and beside.exists() and root in beside.parents:
         return beside.relative_to(root).as_posix()
@@ -104,7 +104,7 @@ def errors(root):
 
 
 def self_test():
-    """Each broken line below must be found, and each good one not."""
+    """Finds each broken line below, and none of the good ones."""
     cases = [
         ("runtime/load.c", "#include <stdlib.h>", True), ("runtime/load.c", "#include <kiln/kiln.h>", False),
         ("runtime/load.c", "#include <sched.h>", True), ("runtime/wait.c", "#include <sched.h>", False),

@@ -1,5 +1,5 @@
-/* Any bytes as a model file: `kiln init` refuses them, or makes a configuration that kiln takes (it exits with status 3
- * otherwise), whose texts are one language's and have no control characters. */
+/* Fuzzes `kiln init` with arbitrary bytes as a model file: it refuses them, or writes a configuration that kiln accepts
+ * (otherwise it exits with status 3). Texts in it are valid UTF-8 without control characters. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 const char *__lsan_default_suppressions(void);
 
-/* libfyaml 0.7.12 loses its own memory after scalars of very many pieces (a '' x 9); kiln reads one file per process. */
+/* libfyaml 0.7.12 leaks memory after scalars with very many pieces (a '' x 9); kiln reads one file per process. */
 const char *__lsan_default_suppressions(void)
 {
     return "leak:fy_atom_iter_grow_chunk\n";
 }
 
-/* This many inputs at first, and then one in as many, are made with a choice of variants. */
+/* The first inputs, this many, and then one in as many, include the choice of variants. */
 enum { WHOLE_INPUTS = 64 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -46,7 +46,7 @@ static void judge(const init_texts *made)
     }
 }
 
-/* Without the choice of variants, which takes most of the time. */
+/* Runs without the choice of variants, which takes most of the time. */
 static bool make_texts(arena *a, family_list families, const char *path, bool is_gguf, diagnostics *d)
 {
     model_facts m;

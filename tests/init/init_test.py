@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`kiln init`: what it writes for models, that it runs, and what it refuses.
+"""Tests `kiln init`: its output for models, which must run, and its errors.
 
 usage: init_test.py KILN goldens | rebase
        init_test.py KILN mistakes
        init_test.py KILN types
        init_test.py KILN run RUNTIME DRIVER MODEL...
 
-goldens.txt has the kernels.yaml for each model of models.py, and for a project without one. `run` builds and runs the programs
-for models of models.py, and for SmolLM2.
+goldens.txt has the kernels.yaml for each model of models.py, and for a project without a model. `run` builds and runs the
+programs for models of models.py, and for SmolLM2.
 """
 import os
 import pathlib
@@ -25,7 +25,7 @@ import tokenizer_check  # noqa: E402
 KILN = pathlib.Path(sys.argv[1]).resolve()
 GOLDENS = HERE / "goldens.txt"
 ROOT = HERE.parents[1]
-# What a program has that no configuration says: times, elements of V, softcap, scale and query_scalar of attention; rope's base.
+# Parts of a program that the configuration lacks: attention's times, elements of V, softcap, scale and query_scalar; rope's base.
 PROGRAM_ROWS = {
     "gemma2_q4_0": ['{"attention", 2, 128, 50, 1, 144, {'],
     "granite_q4_0": ['{"attention", 22, 64, 0, 0.015625, 1, {', '{"rope", 22, 5000000, {'],
@@ -56,7 +56,7 @@ def init(folder, *options, **keywords):
 
 
 def make_goldens(folder):
-    """{NAME.yaml: its bytes}. The lock is the one that `kiln choose` writes, and nothing warns with it."""
+    """Returns {NAME.yaml: its bytes}. The lock equals the one of `kiln choose`, and gives no warnings."""
     made = {}
     for name in ["example", *models.GGUF, *models.JSON]:
         project = folder / f"of {name}"
@@ -93,7 +93,7 @@ def rebase(folder):
 
 
 def mistakes(folder):
-    """Each mistake is an error with its place, and nothing is written."""
+    """Each mistake is an error with its place, and kiln writes nothing."""
     gguf, _ = models.make(folder, "qwen2")
     json_file = folder / "config.json"
     llama = '{"model_type": "llama", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2'
@@ -210,7 +210,7 @@ def told(project, options, says, what):
 
 
 def types(folder):
-    """Any type of ggml is read, and is a comment where kiln lacks it."""
+    """kiln init reads any ggml type. A type that kiln lacks becomes a comment."""
     taken = subprocess.run([KILN, "families", "linear"], text=True, capture_output=True, check=True).stdout
     taken = re.search(r"^  format +(.*?) *\n", taken, re.M)[1].split()
     taken = [kind for kind in taken if kind not in ("int4", "nf4")]  # kiln's own
@@ -229,7 +229,7 @@ def types(folder):
 
 
 def launched(folder, runtime, driver, name, *options):
-    """Builds and runs; a program prints a line for each call, and its numbers are finite."""
+    """Builds and runs the programs. Each prints a line per call, with finite numbers."""
     project = folder / f"run {name}"
     init(project, *options)
     run(KILN, "generate", project / "kernels.yaml", "-q")

@@ -1,8 +1,8 @@
-"""Model files for the tests of `kiln init`: GGUF headers of several architectures over tensors of zeros, and config.json files.
+"""Makes model files for the tests of `kiln init`: GGUF headers of several architectures with zero tensors, and config.json files.
 
-usage: models.py FOLDER    small files and mutants of them
+usage: models.py FOLDER    writes small files and mutants of them
 
-Sizes are those of real models where that costs nothing; layers are few, and a file's bytes beyond the header are a hole.
+Sizes are those of real models where possible. Layers are few, and the tensors are a hole in the file.
 """
 import json
 import pathlib
@@ -43,8 +43,8 @@ def write(path, keys, tensors):
 
 
 def decoder(architecture, width, heads, kv_heads, head_dim, hidden, vocabulary, layers, formats, **more):
-    """A decoder of GGUF's names. `formats`: of "embedding", "head" and roles, by role or by (role, layer); "all" is the rest's.
-    `more`: bias, head_norm, post_norm, layer_norm; keys: others than those that every model has; fused, no_gate, experts."""
+    """Returns a decoder with GGUF's names. `formats`: of "embedding", "head" and roles, by role or (role, layer); "all" for the rest.
+    `more`: bias, head_norm, post_norm, layer_norm; keys: those that not every model has; fused, no_gate, experts."""
     prefix = architecture + "."
     norm = "layer_norm_epsilon" if more.get("layer_norm") else "layer_norm_rms_epsilon"
     keys = {"general.architecture": architecture, prefix + "block_count": layers, prefix + "context_length": more.get("context", 4096),
@@ -109,12 +109,12 @@ LLAMA_JSON = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hid
               "torch_dtype": "bfloat16", "tie_word_embeddings": False}
 QWEN2_JSON = LLAMA_JSON | {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "sliding_window": 32768,
                            "use_sliding_window": False}
-JSON = {  # name: (what the file says, what --format says)
+JSON = {  # name: (the file's content, the value of --format)
     "llama_q4_k": (LLAMA_JSON, "q4_k"),
     "qwen2_nf4": (QWEN2_JSON | {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True,
                                                         "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}}, None),
     "llama_nvfp4": (LLAMA_JSON | {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}, None),
-    # Gemma 2 27B: the scale of attention is not that of head_dim
+    # Gemma 2 27B: attention's scale does not follow from head_dim
     "gemma2_q4_0": (LLAMA_JSON | {"model_type": "gemma2", "hidden_size": 4608, "num_attention_heads": 32, "num_key_value_heads": 16,
                                   "num_hidden_layers": 2, "head_dim": 128, "query_pre_attn_scalar": 144, "sliding_window": 4096,
                                   "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "hidden_act": "gelu"}, "q4_0"),
@@ -134,7 +134,7 @@ JSON = {  # name: (what the file says, what --format says)
                                        "moe_intermediate_size": 1408, "first_k_dense_replace": 1, "moe_layer_freq": 1}, "q4_0"),
     "olmo2_q8_0": (LLAMA_JSON | {"model_type": "olmo2"}, "q8_0"),
     "glm4_q8_0": (LLAMA_JSON | {"model_type": "glm4", "attention_bias": True, "partial_rotary_factor": 0.5}, "q8_0"),
-    # a module of each kind that is not quantised, and keys that no kiln knows
+    # an unquantised module of each kind, and keys that kiln does not know
     "llama_nvfp4_ignore": (LLAMA_JSON | {"num_hidden_layers": 3, "later": [1, 2], "factor": 0.5, "quantization_config": {
         "quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "ignore": [
             "lm_head", "re:.*self_attn.*", "model.layers.0.mlp.down_proj", "model.layers.2", "other"]}}, None),
@@ -144,7 +144,7 @@ JSON = {  # name: (what the file says, what --format says)
 
 
 def make(folder, name):
-    """The file's path and the options for it."""
+    """Returns the file's path and its options."""
     folder = pathlib.Path(folder)
     if name in GGUF:
         path = folder / f"{name}.gguf"
@@ -168,7 +168,7 @@ SMALL = {
 
 
 def write_mutants(folder):
-    """Small files, and each with a few bytes of its header changed: what fuzzing starts from."""
+    """Writes the seeds of fuzzing: small files, and copies with a few changed bytes in the header."""
     folder, draw = pathlib.Path(folder), random.Random(1)
     folder.mkdir(exist_ok=True)
     for name, (keys, tensors) in SMALL.items():

@@ -1,10 +1,9 @@
-/* Attention of a layer with grouped heads: a prompt at once, then token by token against a cache that grows.
+/* Attention of a layer with grouped heads: the whole prompt, then token by token with a growing cache.
  *
- * The cache is longer than the sequence, and NaNs fill what is not there yet. A prompt goes through the causal kernel.
- * Each token after it appends a row to K and V, and its one query, which sees all keys and needs no mask, goes through the
- * kernel that shares the keys among thread blocks. That happens twice, the second time from the last thread block on, and
- * must give the same bits. Then prompt and tokens go through the causal kernel together, as if all had been there at once.
- * A single head by itself, with rows that follow each other, is what most other kernels for attention do.
+ * The cache is longer than the sequence; NaNs fill the rest. The prompt uses the causal kernel. Each token after it appends a
+ * row to K and V; its query sees all keys without a mask, and uses the kernel that splits the keys over thread blocks. It runs
+ * twice, the second time with thread blocks in reverse order, and must give the same bits. Then the causal kernel processes
+ * prompt and tokens together. Last, a single head with contiguous rows, which is the case that most attention kernels handle.
  */
 #include "attend.h"
 
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths that no tile divides; two sequences at once; a cache that holds much already. */
+/* Lengths that are not multiples of a tile, two sequences at once, and a cache with many keys. */
 static const context contexts[] = {
     {.batch = 2, .cached = 0, .prompt = 77, .steps = 3},
     {.batch = 1, .cached = 0, .prompt = 200, .steps = 3},
@@ -41,7 +40,7 @@ static bool results_agree(const context *c, const results *a, const results *b)
            memcmp(a->log, b->log, rows * sizeof(float)) == 0;
 }
 
-/* ---- beside float64 ---------------------------------------------------------------------------------------------- */
+/* ---- comparison with float64 ------------------------------------------------------------------------------------- */
 
 typedef struct findings {
     comparison prefill, decoding, together, beside, log;
@@ -54,7 +53,7 @@ static void compare_row(comparison *c, const float *got, const exact_row *exact,
         compare(c, (double)got[d], exact->out[d], exact->bound[d], ideal->out[d]);
 }
 
-/* `given` is what the device was given, `ideal` the same before it was rounded to the type. */
+/* `given` is the device's input, `ideal` the same before rounding to the type. */
 static findings compare_all(const context *c, const tensors *given, const tensors *ideal, element_type type,
                             const results *streamed, const results *whole)
 {
@@ -124,7 +123,7 @@ static bool attend_in(const context *c, const tensors *ideal, element_type type,
 
 /* ---- one head ---------------------------------------------------------------------------------------------------- */
 
-/* The last query head, which has the last head of K and V. */
+/* Runs the last query head, with the last head of K and V. */
 static bool attend_alone(const context *c, const tensors *ideal, element_type type, const char *name)
 {
     const uint32_t head = QUERY_HEADS - 1, length = c->prompt;
@@ -149,7 +148,7 @@ static bool attend_alone(const context *c, const tensors *ideal, element_type ty
     return report(title, length, HEAD, length, &found);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 static bool attend_types(const matrix *real, const context *c,
                          bool (*attend)(const context *, const tensors *, element_type, const char *))

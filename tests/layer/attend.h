@@ -1,4 +1,4 @@
-/* What the parts of the attention job share: the layer's shape, its tensors on the host, the exact result of a row. */
+/* Shared by the parts of the attention job: the layer's shape, its tensors on the host, the exact result of a row. */
 #ifndef ATTEND_H
 #define ATTEND_H
 
@@ -12,13 +12,13 @@ enum {
     QUERY_ROW = QUERY_HEADS * HEAD
 };
 
-/* This many sequences at once: tokens that the cache holds already, then a prompt, then tokens that come one by one. */
+/* Sequences at once; each has tokens in the cache, then a prompt, then single tokens. */
 typedef struct context {
     uint32_t batch, cached, prompt, steps;
 } context;
 
-uint32_t context_queries(const context *c); /* of a sequence: prompt and steps */
-uint32_t context_keys(const context *c);    /* these and the cached ones */
+uint32_t context_queries(const context *c); /* tokens of a sequence: prompt and steps */
+uint32_t context_keys(const context *c);    /* including the cached tokens */
 
 /* ---- attend_inputs.c --------------------------------------------------------------------------------------------- */
 
@@ -28,32 +28,32 @@ typedef struct tensors {
     size_t q_count, kv_count;
 } tensors;
 
-/* Hidden states, normalised, times matrices that are cut from the real one; Q and K are rotated by their places. */
+/* Multiplies normalised hidden states by matrices cut from the real one, and rotates Q and K by position. */
 tensors tensors_make(const matrix *real, const context *c);
 
-/* The same, rounded to a type. */
+/* Returns the same, rounded to a type. */
 tensors tensors_round(const tensors *t, element_type type);
 void tensors_free(tensors *t);
 
 /* ---- attend_launch.c --------------------------------------------------------------------------------------------- */
 
-/* O like Q, and the logarithms by sequence, head and query. */
+/* O in Q's layout, and the log-sum-exps by sequence, head and query. */
 typedef struct results {
     float *out, *log;
 } results;
 
-/* The sequences as they come, and with all queries at once. `t` are numbers that the type has. False, after saying what: no
- * thread blocks shared the keys of a token, or some did elsewhere, or they left no zeros in their counters. */
+/* Runs the sequences step by step, and with all queries at once. The numbers of `t` are exact in the type. Returns false, after
+ * a message, if thread blocks did not split a token's keys, split other keys, or left nonzero counters. */
 bool attend_stream(const context *c, const tensors *t, element_type type, results *r);
 bool attend_together(const context *c, const tensors *t, element_type type, results *r);
 
-/* One head, causal; rows follow each other. */
+/* Runs one head, causal, with contiguous rows. */
 void attend_head(const float *q, const float *k, const float *v, float *out, uint32_t length, double scale,
                  element_type type);
 
 /* ---- attend_exact.c ---------------------------------------------------------------------------------------------- */
 
-/* A row of O and the logarithm of its sum of exponentials, in float64, and how far a kernel may be off. */
+/* A row of O and its log-sum-exp in float64, with the bounds on a kernel's error. */
 typedef struct exact_row {
     double out[HEAD], bound[HEAD], log, log_bound;
 } exact_row;

@@ -1,4 +1,4 @@
-/* A row of attention in float64, and its bound.
+/* Computes a row of attention in float64, and its error bound.
  *
  * With r exact, s_j the scores, m their maximum, l the sum of e^(s_j - m), p_j the probabilities, n the number of keys,
  * and roots for chains of additions, as the inputs are no worse than random:
@@ -29,7 +29,7 @@ static arithmetic arithmetic_of(element_type type)
                         .product = is_mma ? HEAD / 16 * 0x1p-20 : 0};
 }
 
-/* The keys that a query sees: score, and scale sum |q k|; then the probability, and d. */
+/* For each key that a query sees: the score, scale sum |q k|, the probability, and d. */
 typedef struct key {
     double score, size, probability, deviation;
 } key;

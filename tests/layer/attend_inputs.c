@@ -1,4 +1,4 @@
-/* Queries, keys and values of a layer. */
+/* Makes the queries, keys and values of a layer. */
 #include "attend.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void multiply(const matrix *w, uint32_t first, const double h[HIDDEN], fl
     }
 }
 
-/* Rotary position: element i and the one half a row further turn by place / 10000^(2 i / HEAD). */
+/* Rotary position: elements i and i + HEAD / 2 turn by place / 10000^(2 i / HEAD). */
 static void rotate(float x[HEAD], uint32_t place)
 {
     for (uint32_t i = 0; i < HEAD / 2; i++) {
@@ -41,7 +41,7 @@ static void rotate(float x[HEAD], uint32_t place)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all tokens -------------------------------------------------------------------------------------------------- */
 
 static tensors tensors_new(size_t q_count, size_t kv_count)
 {

@@ -1,4 +1,4 @@
-/* The device's part of attention: the cache, and what is launched. */
+/* The device's part of attention: the cache and the launches. */
 #include "attend.h"
 
 #include <math.h>
@@ -10,18 +10,18 @@ enum { SPARE = 24, MOST_SPLITS = 16 };
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-/* K or V: where it begins, and elements from one row, head and sequence to the next. */
+/* K or V: its address, and the strides of row, head and sequence in elements. */
 typedef struct strided {
     CUdeviceptr first;
     uint32_t row;
     uint64_t head, batch;
 } strided;
 
-/* K has head after head, V row after row, as caches of either kind are. */
+/* K is stored by head, V by row: both kinds of caches exist. */
 typedef struct cache {
     strided k, v;
     element_type type;
-    uint32_t count; /* rows of a head that are there */
+    uint32_t count; /* rows of a head in the cache */
 } cache;
 
 static CUdeviceptr new_nans(size_t bytes)
@@ -63,7 +63,7 @@ static void cache_append(cache *to, const context *c, const tensors *t, uint32_t
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* What launches share. */
+/* Shared by all launches. */
 typedef struct layer {
     const context *c;
     cache kv;
@@ -75,7 +75,7 @@ static const uint32_t types[] = {[F32] = LAYER_KERNELS_ATTENTION_TYPE_F32,
                                  [F16] = LAYER_KERNELS_ATTENTION_TYPE_F16,
                                  [BF16] = LAYER_KERNELS_ATTENTION_TYPE_BF16};
 
-/* Queries first to first + count - 1 of each sequence and head, against all keys in the cache. */
+/* Runs queries first to first + count - 1 of each sequence and head, with all keys in the cache. */
 static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causal, CUdeviceptr log)
 {
     const uint32_t queries = context_queries(l->c);
@@ -114,7 +114,7 @@ static void launch(const layer *l, uint32_t first, uint32_t count, bool is_causa
     device_need(layer_kernels_attention(&device_loader, NULL, &args));
 }
 
-/* The same, and the logarithms into their places. */
+/* Runs the same, and copies the log-sum-exps to their places. */
 static void attend(const layer *l, uint32_t first, uint32_t count, bool is_causal, results *r)
 {
     const uint32_t heads = l->c->batch * QUERY_HEADS;
@@ -153,7 +153,7 @@ static bool has_bits(CUdeviceptr from, size_t words)
     return any != 0;
 }
 
-/* Takes O. Whether thread blocks shared keys as they should, by the workspace, and left it fit for other launches. */
+/* Copies O back. Returns whether thread blocks split the keys as expected, by the workspace, and left it ready for other launches. */
 static bool layer_close(layer *l, const tensors *t, bool should_share, results *r)
 {
     elements_take(r->out, l->out, t->q_count, l->kv.type);

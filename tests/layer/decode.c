@@ -1,10 +1,10 @@
-/* Decoding: the first token of a sequence goes through one layer with GGUF's Q4_K weights. For that token attention is v
- * itself, so the projections are all that there is to compute except SwiGLU and the sums, which the host does.
+/* Decoding: the first token of a sequence goes through one layer with GGUF's Q4_K weights. For this token attention is v itself,
+ * so the device only computes the projections. The host computes SwiGLU and the sums.
  *
- * Bound on the error of an element, with r the exact product, S the sum of |h| times what the weight's rounding goes by, and
- * q8's scale d of each 32:  2^-24 |r| + (2^-22 + (L/2 + 3) 2^-24) |r| where the norm is fused + (L + 6) 2^-24 S
- *                           + 5 sqrt(sum of d^2 w^2 / 12) for q8.
- * L stands for the longest chain of additions: for random inputs its root, and no chain is longer than K. */
+ * The error bound of an element, with r the exact product, S the sum of |h| times the magnitude that the weight's rounding
+ * depends on, and d the q8 scale of each 32 elements:
+ *     2^-24 |r| + (L + 6) 2^-24 S,  plus (2^-22 + (L/2 + 3) 2^-24) |r| with a fused norm, 5 sqrt(sum of d^2 w^2 / 12) for q8.
+ * L is the root of the longest chain of additions, because inputs are random. A chain has at most K additions. */
 #include "layer.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ enum { HIDDEN = 512, HEAD = 64, QUERY_HEADS = 4, ATTENTION = QUERY_HEADS * HEAD,
 
 static const float epsilon = 1e-5f;
 
-/* What the device made, and what float64 makes of the weights before they were quantised. */
+/* The device's result, and the float64 result with the weights before quantisation. */
 typedef struct vector {
     uint32_t n;
     float *got;
@@ -35,7 +35,7 @@ static void vector_free(vector *v)
 
 /* ---- the same in float64 ----------------------------------------------------------------------------------------- */
 
-/* h from x: normalised where there is a gamma. */
+/* Computes h from x: normalised if there is a gamma. */
 static void make_h(uint32_t k, const float *gamma, double h[])
 {
     if (gamma)
@@ -121,7 +121,7 @@ static void run(const unsigned char *packed, const float *gamma, bool is_q8, con
         device_free(args.gamma);
 }
 
-/* y = W h on the device, element by element beside float64; W is used up. */
+/* Computes y = W h on the device and compares each element with float64. Frees W. */
 static bool project(const char *name, matrix w, const float *gamma, bool is_q8, const vector *x, vector *y)
 {
     const uint32_t k = w.columns;
@@ -162,7 +162,7 @@ static void add(vector *to, const vector *v)
     }
 }
 
-/* Every query head attends to the one token there is. */
+/* Every query head attends to the only token. */
 static vector attend(const vector *v)
 {
     vector out = vector_new(ATTENTION);

@@ -1,4 +1,4 @@
-/* The device: driver, context, loader and memory, through what any application has. */
+/* The device: driver, context, loader and memory, as in any application. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "layer.h"
 

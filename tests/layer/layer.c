@@ -1,4 +1,4 @@
-/* One decoder layer on real weights, through what any application has: a bundle's functions, the runtime, the driver table.
+/* Runs one decoder layer on real weights, as any application would: with a bundle's functions, the runtime and the driver table.
  *
  *     kiln-layer WEIGHTS.f32 [JOB] [--driver PATH]
  *
@@ -6,10 +6,10 @@
  * attend: a prompt, and tokens after it, through attention with grouped heads. Without JOB: all.
  * The weights are tests/data/minilm_l6_ffn_512x384.f32, a trained model's feed-forward matrix, cut to the layer's shapes.
  *
- * A line per product has the worst error as a share of its bound; the relative root-mean-square error against float64
- * with the same quantised weights, and against float64 with the weights as they were (for attention: with the same
- * rounded Q, K and V, and with these as they were). Exit status: 0 when every error is within its bound, 1 when not, 2 for bad
- * usage, 77 when there is no driver or device to run on.
+ * Prints a line per product: the worst error relative to its bound; the relative root-mean-square error compared with float64
+ * with the same quantised weights, and with float64 with the original weights (for attention: with the same rounded Q, K and V,
+ * and with the original ones). Exit status: 0 if every error is within its bound, 1 if not, 2 for bad usage, 77 without a driver
+ * or device.
  */
 #include "layer.h"
 
@@ -53,7 +53,7 @@ static const job *find_job(const char *name)
     return NULL;
 }
 
-/* What is wrong, or null. */
+/* Returns the mistake, or null. */
 static const char *read_options(int argc, char **argv, options *o)
 {
     for (int i = 1; i < argc; i++) {

@@ -20,8 +20,8 @@ static void put_number(unsigned char *at, unsigned bits)
     at[1] = (unsigned char)(bits >> 8);
 }
 
-/* Six bits each: the first four of either kind in a byte's low ones; the others' low four share a byte, and their high two
- * are in the high bits of the first. */
+/* Scales and minima have six bits each. The first four of each kind are in the low bits of a byte. Of the other four, the low
+ * four bits of scale and minimum share a byte, and the high two bits are in the high bits of the first bytes. */
 static void put_scales(unsigned char s[12], const fields *b)
 {
     for (int j = 0; j < 4; j++) {

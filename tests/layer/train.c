@@ -1,11 +1,11 @@
-/* A training step of a low-rank adapter (LoRA) over frozen NF4 weights, as QLoRA has it:
+/* A training step of a low-rank adapter (LoRA) over frozen NF4 weights, as in QLoRA:
  *
  *     y = x W^T + 2 (x A^T) B^T        forward: the first product is nf4_gemm's
- *     dx = g W + 2 (g B) A             backward: the first is nf4_gemm_transposed's; g is the gradient to y
+ *     dx = g W + 2 (g B) A             backward: the first is nf4_gemm_transposed's; g is the gradient of y
  *
- * The host has the small matrices A and B, which another library's code would be for. B begins as zeros, so that dx has
- * nothing of them in this step. The bounds are those of products whose inputs are random, with the root of
- * the number of products for the longest chain of additions L:
+ * The host computes with the small matrices A and B; an application would use another library. B begins as zeros, so A and B do
+ * not contribute to dx in this step. The bounds are for products with random inputs, where L is the root of the number of
+ * additions:
  *
  *     f32     (L + 3) 2^-24 S
  *     bf16    u |r| + (5 2^-20 + (L + 3) 2^-24 + 2 u) S, u = 2^-8, whichever strategy runs;
@@ -20,8 +20,8 @@
 
 enum { TOKENS = 48, OUTPUTS = 512, INPUTS = 384, RANK = 8, GROUP = 64 };
 
-/* Where thread blocks that share a sum put their parts. It only has to be large enough; with none they share nothing. Zeros
- * in `tile_counters` are zeros after each launch, so all products that follow each other can have the same ones. */
+/* The workspace for partial sums. It only has to be large enough; without it, thread blocks do not share sums. Each launch leaves
+ * zeros in `tile_counters`, so consecutive products can share them. */
 enum { WORKSPACE = 1 << 18, ARRIVALS = WORKSPACE / 256 };
 
 typedef struct workspace {
@@ -63,7 +63,7 @@ static const double nf4_table[16] = {
     1.0,
 };
 
-/* W, OUTPUTS x INPUTS: in blocks of 64 along its rows, which are the columns that nf4_gemm speaks of. */
+/* W, OUTPUTS x INPUTS, in blocks of 64 along its rows, which nf4_gemm calls columns. */
 typedef struct nf4_weights {
     CUdeviceptr packed, scale;
     double *values; /* of the codes */
@@ -143,7 +143,7 @@ static void backward(const workspace *s, const nf4_weights *w, const float *g, f
     device_free(args.in);
 }
 
-/* A product's shape: for each of n results per token a sum over k weights, so far apart. */
+/* A product's shape: n results per token, each a sum over k weights with this stride. */
 typedef struct shape {
     uint32_t n, k, result_stride, sum_stride;
 } shape;
@@ -213,11 +213,11 @@ typedef struct step {
     float x[TOKENS * INPUTS], y[TOKENS * OUTPUTS], target[TOKENS * OUTPUTS], g[TOKENS * OUTPUTS],
         dx[TOKENS * INPUTS];
     float a[RANK * INPUTS], b[OUTPUTS * RANK];          /* the adapter */
-    float low[TOKENS * RANK], change[TOKENS * OUTPUTS]; /* x A^T; what a unit of the step changes in y */
+    float low[TOKENS * RANK], change[TOKENS * OUTPUTS]; /* x A^T; the change of y per unit step */
     float g_columns[OUTPUTS * TOKENS], low_columns[RANK * TOKENS], db[OUTPUTS * RANK];
 } step;
 
-/* What is to be learnt: another model, whose weights are these and a product of rank 8. */
+/* Makes the target: outputs of another model, whose weights are these plus a product of rank 8. */
 static void make_target(step *t)
 {
     float *to = host_new(OUTPUTS * RANK, sizeof *to), *from = host_new(RANK * INPUTS, sizeof *from);
@@ -232,7 +232,7 @@ static void make_target(step *t)
     free(low);
 }
 
-/* The gradient to y of half the mean square, up to a factor; its mean square. */
+/* Computes the gradient of half the mean square error, up to a factor. Returns its mean square. */
 static double make_gradient(step *t)
 {
     for (size_t i = 0; i < TOKENS * OUTPUTS; i++)
@@ -240,7 +240,7 @@ static double make_gradient(step *t)
     return mean_product(t->g, t->g, TOKENS * OUTPUTS);
 }
 
-/* Along B's gradient, as far as the loss falls. */
+/* Steps along B's gradient to the least loss. */
 static void update(step *t)
 {
     multiply(t->low, t->x, t->a, TOKENS, RANK, INPUTS, adapter_scale);

@@ -1,4 +1,4 @@
-/* Real weights, cut to the shapes of a layer, and inputs. */
+/* Makes a layer's weights from a real matrix, and its inputs. */
 #include "layer.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ bool weights_read(const char *path, matrix *real)
     return is_whole;
 }
 
-/* Where it begins anew along one axis it goes on elsewhere along the other, so that no row or column is there twice. */
+/* Each repetition along one axis is shifted along the other, so that no row or column occurs twice. */
 matrix weights_cut(const matrix *real, bool is_transposed, uint32_t first_row, uint32_t first_column,
                    uint32_t rows, uint32_t columns)
 {
@@ -48,7 +48,7 @@ matrix weights_cut(const matrix *real, bool is_transposed, uint32_t first_row, u
     return cut;
 }
 
-/* xorshift64*, and the method of Box and Muller. */
+/* xorshift64* and the Box-Muller transform. */
 static double next_uniform(uint64_t *state)
 {
     *state ^= *state >> 12;

@@ -1,4 +1,4 @@
-"""kiln-lm as a program: what it refuses, what it does when a call fails, how large it is.
+"""Tests kiln-lm as a program: its errors, its behaviour when a call fails, its size.
 
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py logits PROBE EMULATOR MODELS all|some
@@ -8,9 +8,9 @@ usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py targets PROGRAM EMULATOR
        check.py size STRIP PROGRAM [COMPRESSED]
 
-PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let calls fail; MODELS is a folder in which
-models_make.py makes small models. `all`: every call fails in turn; `some`: the first and the last of each
-kind. COMPRESSED is the program with compressed images.
+PROGRAM has kernels for every format. failing_driver.c and failing_heap.c make calls fail. models_make.py makes small models in
+the folder MODELS. `all`: every call fails in turn; `some`: the first and the last of each kind. COMPRESSED is the program with
+compressed images.
 """
 import gzip
 import json
@@ -50,7 +50,7 @@ def small_model(folder, name="q4_1"):
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return path
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:  # tests that run at once may make the same one
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:  # concurrent tests may make the same file
         made = run([sys.executable, "-B", HERE / "models_make.py", "small", scratch, name.removesuffix("_head")])
         if made.returncode:
             print(made.stdout + made.stderr)
@@ -59,10 +59,10 @@ def small_model(folder, name="q4_1"):
     return path
 
 
-# ---- what is refused ----------------------------------------------------------------------------------------------------
+# ---- wrong arguments ----------------------------------------------------------------------------------------------------
 
 MODEL = object()
-REFUSED = [  # arguments, and what stderr says
+REFUSED = [  # arguments, and the text on stderr
     ([], "MODEL.gguf: expected a file, found nothing"),
     ([MODEL], "--prompt: expected a text, found nothing"),
     ([MODEL, "--prompt"], "--prompt: expected a text, found nothing"),
@@ -110,7 +110,7 @@ def refusals(program, emulator, _driver, _heap, folder, _extent):
 # ---- models that are refused ---------------------------------------------------------------------------------------------
 
 DROP = None  # the key, or the tensor
-KEYS = [  # key, its new value and type, and what stderr says
+KEYS = [  # key, its new value and type, and the text on stderr
     ("general.architecture", "qwen2", "STRING", "general.architecture: expected llama, found qwen2"),
     ("general.type", "adapter", "STRING", "general.type: expected model, found adapter: "),
     ("general.quantization_version", 1, "UINT32", "general.quantization_version: expected 2, found 1: "),
@@ -156,7 +156,7 @@ HARMLESS = {  # keys that do not change an answer
     "llama.rope.scaling.factor": (8.0, "FLOAT32"), "llama.rope.scaling.original_context_length": (512, "UINT32"),
     "llama.tensor_data_layout": ("Meta AI original pth", "STRING"), "llama2.logit_scale": (16.0, "FLOAT32"),
     "split.count": (0, "UINT16"), "tokenizer.ggml.of.tomorrow": (1, "UINT32")}
-TENSORS = [  # name, what becomes of it, and what stderr says
+TENSORS = [  # name, its change, and the text on stderr
     ("output_norm.weight", DROP, "tensor output_norm.weight: there is none"),
     ("blk.0.attn_q.bias", "F32", "tensor blk.0.attn_q.bias: this program does not know what it is for"),
     ("rope_freqs.weight", "F32", "tensor rope_freqs.weight: this program does not have Llama 3's scaling"),
@@ -169,7 +169,7 @@ TENSORS = [  # name, what becomes of it, and what stderr says
 
 
 def change(source, path, keys=None, tensors=None):
-    """A copy of a model with other keys, {name: (value, type)}, and tensors, {name: type}; DROP: without it."""
+    """Copies a model with changed keys, {name: (value, type)}, and tensors, {name: type}. DROP removes one."""
     import gguf
     import numpy
     keys, tensors = dict(keys or {}), dict(tensors or {})
@@ -224,7 +224,7 @@ def models(program, emulator, _driver, _heap, folder, _extent):
 
 
 def spoilt(program, emulator, _driver, _heap, folder, _extent):
-    """A row of the head that is not a number costs its token, not the answer; a whole head costs the answer."""
+    """A NaN row of the output matrix only excludes its token. A NaN matrix is an error."""
     model, changed = small_model(folder, "q4_1_head"), pathlib.Path(folder) / "spoilt.gguf"  # skips where there is no gguf
     import gguf
     import numpy
@@ -246,7 +246,7 @@ def spoilt(program, emulator, _driver, _heap, folder, _extent):
 
 
 def later_part():
-    """The second of three files, which has no keys of the model."""
+    """The second of three files lacks the model's keys."""
     part = gguf_files.File()
     part.alignment, part.tensors, part.data = 32, {}, b""
     part.keys = {name: gguf_files.key(name, gguf_files.U16, value) for name, value in (("split.no", 1), ("split.count", 3))}
@@ -258,7 +258,7 @@ def later_part():
 FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
 MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
 TARGETS = "sm_90", "sm_75", "sm_80", "sm_120"
-TOKENS, STEPS = 24, 4  # read together at first, the last ones one by one
+TOKENS, STEPS = 24, 4  # the first ones are read together, the last ones one by one
 
 
 def probe(program, emulator, model, tokens, target):
@@ -274,7 +274,7 @@ def probe(program, emulator, model, tokens, target):
 
 
 def mistakes(model, tokens):
-    """The bounds are such that a wrong constant, order of heads or weight breaks them."""
+    """A wrong constant, order of heads or weight exceeds the bounds."""
     tested = run([sys.executable, "-B", HERE / "lm_check.py", model, tokens, "--self-test"])
     print(tested.stdout + tested.stderr)
     if tested.returncode:
@@ -289,7 +289,7 @@ def logits(program, emulator, folder, extent):
     mistakes(small_model(folder), tokens)
     for name in FORMATS:
         probe(program, emulator, small_model(folder, name), tokens, "sm_90")
-        if extent == "all" or name == "q5_k":  # with a head of its own
+        if extent == "all" or name == "q5_k":  # with its own output matrix
             probe(program, emulator, small_model(folder, f"{name}_head"), tokens, "sm_90")
     mixed = pathlib.Path(folder) / "mixed.gguf"
     change(small_model(folder), mixed, tensors=MIXED)
@@ -336,7 +336,7 @@ SYNTHETIC = {"some": 4, "all": 256}
 
 
 def synthetic(program, emulator, extent):
-    """The GPU kit's model and bench.lm's small one: their hashes and tokens equal the goldens'."""
+    """The GPU kit's model and bench.lm's small model have the goldens' hashes and tokens."""
     for name, header, count in (("_small", small_header.small_header(), 32),
                                 ("", gzip.decompress(lm_model.keep_header(tokenizer_check.model())), SYNTHETIC[extent])):
         path = HERE / f"goldens_synthetic{name}.txt"
@@ -360,7 +360,7 @@ def layers(program, emulator):
 
 
 def targets(program, emulator):
-    """The program's own bundle has what a token takes on each of its targets."""
+    """The program's own bundle has the kernels for a token on each target."""
     model = tokenizer_check.model()
     for target in re.search(r"targets: \[(.*)\]", (PROGRAM / "kernels.yaml").read_text())[1].split(", "):
         got = run([program, model, "--prompt", "a", "-n", "1", "--driver", emulator], {"KILN_EMU_DEVICE": target})
@@ -401,7 +401,7 @@ def judge(what, got, answer):
     said = got.stderr
     if got.returncode < 0:
         raise Failed(f"{what}: ended by signal {-got.returncode}\n{got.stderr}")
-    # kiln_close leaves modules loaded that it cannot tell the context of; the context takes them with it
+    # kiln_close leaves modules of an unknown context loaded; destroying the context unloads them
     left = re.sub(", left: [0-9]+ of cuModuleLoadDataEx", "", said) if what.endswith(" cuCtxGetCurrent") else said
     if "left:" in left:
         raise Failed(f"{what}: something was not given back\n{got.stderr}")
@@ -449,7 +449,7 @@ def interrupt(program, emulator, _driver, _heap, folder, _extent):
     model = small_model(folder)
     with subprocess.Popen([program, model, "--prompt", "The rain", "-n", "100000", "--context", "0", "--driver", emulator],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        process.stdout.read(1)  # the first token is there
+        process.stdout.read(1)  # the first token is printed
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-/* A CUDA driver that wraps another one. One call of it fails; at the end it says on stderr what was not given back.
+/* A CUDA driver that wraps another one and makes one call fail. At exit it prints leaks to stderr.
  *
  *     LM_DRIVER     the wrapped driver
  *     LM_FAIL_CALL  which call fails, from 1 on
@@ -23,7 +23,7 @@ static long number(const char *name, long without)
     return text ? strtol(text, NULL, 10) : without;
 }
 
-/* What one call takes, another gives back. */
+/* Pairs of calls that acquire and release. */
 static struct held {
     const char *taken, *given;
     int count;
@@ -66,7 +66,7 @@ static int forward(const char *symbol, const uint64_t a[MOST_ARGUMENTS])
     for (int i = 0; i < HOLDS; i++) {
         if (result == 0 && strcmp(symbol, holds[i].taken) == 0)
             holds[i].count++;
-        if (strcmp(symbol, holds[i].given) == 0) /* also one that fails: callers can do no more */
+        if (strcmp(symbol, holds[i].given) == 0) /* also if it fails: callers cannot do more */
             holds[i].count--;
     }
     return result;

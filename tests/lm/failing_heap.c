@@ -1,5 +1,4 @@
-/* Preloaded: one of the program's own calls of malloc, calloc and realloc fails; at the end it says on stderr what was not
- * freed.
+/* A preloaded library. One of the program's own calls of malloc, calloc and realloc fails; at exit it prints leaks to stderr.
  *
  *     LM_FAIL_HEAP  which one, from 1 on
  */
@@ -14,7 +13,7 @@ void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
 void __libc_free(void *memory);
 
-static long allocations, blocks; /* blocks: those that the program holds */
+static long allocations, blocks; /* blocks: not yet freed */
 
 static int is_first(struct dl_phdr_info *info, size_t bytes, void *found)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small GGUF files, right and wrong, and the messages about the wrong ones.
+"""Makes small GGUF files, valid and invalid, and tests the messages about the invalid ones.
 
 usage: gguf_files.py valid FILE          writes one with a key of each type, three tensors and a tokenizer
        gguf_files.py all FOLDER          writes it, a small one and every wrong one: what fuzzing starts from
@@ -39,7 +39,7 @@ def tensor(name, dims, number, offset):
 
 
 def characters():
-    """GPT-2's table: the character that stands for each byte."""
+    """Returns GPT-2's table: the character for each byte."""
     plain = [b for b in range(256) if 0x21 <= b <= 0x7e or 0xa1 <= b <= 0xac or 0xae <= b]
     rest = [b for b in range(256) if b not in plain]
     return [chr(b) if b in plain else chr(256 + rest.index(b)) for b in range(256)]
@@ -48,7 +48,7 @@ def characters():
 KINDS = {"test.u8": (U8, 200), "test.i8": (I8, -3), "test.u16": (U16, 60000), "test.i16": (I16, -300), "test.u32": (U32, 70000),
          "test.i32": (I32, -70000), "test.f32": (F32, 0.5), "test.bool": (BOOL, 1), "test.string": (STRING, "na\u00efve"),
          "test.u64": (U64, 1 << 40), "test.i64": (I64, -(1 << 40)), "test.f64": (F64, 0.25)}
-# The first 16 are control tokens, or not as their types say; then the bytes but 0xff; then what merges make.
+# The first 16 are control tokens if their types say so; then all bytes except 0xff; then merged tokens.
 TEXTS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool>", "<tool>>", "<unused>"] + characters()[:255] + ["he", "ll", "hell",
          "hello", "\u0120hello", "<|fim_pad|>", "<|eot_id|>", "[EOS]", "<fim_prefix>", "<\uff5cend\u2581of\u2581sentence\uff5c>"]
 TYPES = [3, 3, 3, 4, 4, 5] + [1] * (len(TEXTS) - 11) + [3, 4, 1, 3, 3]
@@ -56,7 +56,7 @@ MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 hello", "l l"]
 
 
 class File:
-    """The parts of a valid file, each of which a mistake may change."""
+    """Returns the parts of a valid file. A mistake changes some of them."""
 
     def __init__(self):
         self.magic, self.version = b"GGUF", 3
@@ -98,7 +98,7 @@ class File:
         return header + bytes(-len(header) % self.alignment) + self.data
 
     def before(self, name):
-        """The bytes before a key or tensor of this name."""
+        """Returns the number of bytes before the key or tensor of this name."""
         return self.header().index(string(name))
 
 
@@ -126,12 +126,12 @@ def without(name):
 
 
 def cut(place):
-    """The file ends at a place: a number, or after some bytes of a key or tensor."""
+    """Truncates the file: at an offset, or after some bytes of a key or tensor."""
     return lambda file: (file.bytes()[:place] if isinstance(place, int) else file.bytes()[:file.before(place[0]) + place[1]])
 
 
 def patched(name, skip, data):
-    """Bytes of a key or tensor are others."""
+    """Changes bytes of a key or tensor."""
     def change(file):
         made, at = file.bytes(), file.before(name) + skip
         return made[:at] + data + made[at + len(data):]
@@ -144,8 +144,8 @@ def texts_with(index, text):
 
 NAME = len(string("general.alignment"))
 K = "tokenizer.ggml."
-# name: what is changed, and the message, with sums in braces: of places of keys and tensors in the valid file, numbers, and
-# `size`, the wrong file's. What is added follows the last key, where the valid file has a.weight, or the last tensor.
+# name: the change, and the message. Braces contain sums of offsets of keys and tensors in the valid file, numbers, and `size`,
+# the wrong file's size. Additions follow the last key, where the valid file has a.weight, or the last tensor.
 MISTAKES = {
     # the file
     "empty": (cut(0), "byte 0: expected 4 bytes of \"GGUF\", found the end of the file after 0"),
@@ -274,14 +274,14 @@ MISTAKES = {
 
 
 def make(name):
-    """A wrong file's bytes."""
+    """Returns a wrong file's bytes."""
     file = File()
     made = MISTAKES[name][0](file)
     return made if isinstance(made, bytes) else file.bytes()
 
 
 def message(expected, size):
-    """The message of a wrong file of this many bytes."""
+    """Returns the message for a wrong file of this many bytes."""
     def number(match):
         words = re.split(r"([-+/])", match[1])
         numbers = [size if w == "size" else int(w) if w.isdigit() else File().before(w) for w in words[::2]]
@@ -316,7 +316,7 @@ def check(program):
 
 
 def small():
-    """A valid file of few bytes, which fuzzing changes faster."""
+    """Returns a valid file of few bytes, for faster fuzzing."""
     file = File()
     file.alignment, file.keys = 32, {}
     file.set("model", key, STRING, "gpt2")

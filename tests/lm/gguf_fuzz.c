@@ -1,4 +1,4 @@
-/* Any bytes as a model file: it is opened or refused, and what is in it can be used. */
+/* Fuzzes the GGUF reader with arbitrary bytes: it refuses the file, or its contents can be used. */
 #define _GNU_SOURCE
 #include "chat.h"
 #include "replay.h"
@@ -17,7 +17,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* What the reader promises, for which the sanitizers see that the places are there. */
+/* Checks the reader's promises; sanitizers check that the addresses are valid. */
 static void use_tensors(const gguf_file *file, size_t file_bytes)
 {
     gguf_error error;
@@ -31,7 +31,7 @@ static void use_tensors(const gguf_file *file, size_t file_bytes)
     }
 }
 
-/* Each of the types, of keys that the files which fuzzing starts from have; the sum keeps the reads. */
+/* Reads keys of each type, which the seed files have. Returns a sum, so that the compiler keeps the reads. */
 static unsigned use_keys(const gguf_file *file)
 {
     static const char *const keys[] = {"test.u32",    "test.f32",          "test.bool",
@@ -84,7 +84,7 @@ static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t byt
     tokenizer *t = tokenizer_open(file, &error);
     if (!t)
         return;
-    /* The file itself is the text. */
+    /* Tokenizes the file itself as text. */
     int32_t *tokens = malloc(TOKENIZER_MOST_TOKENS(bytes) * sizeof *tokens);
     size_t count, total = 0, token_bytes;
     if (!tokens || !tokenizer_encode(t, (const char *)data, bytes, tokens, &count, &error) ||
@@ -95,7 +95,7 @@ static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t byt
         for (size_t k = 0; k < token_bytes; k++)
             total += (unsigned char)text[k];
     }
-    /* No more than the text with its invalid bytes as three, and BOS and EOS. */
+    /* At most the text with three bytes for each invalid byte, and BOS and EOS. */
     if (total > 255 * (3 * bytes + 2 * bytes))
         abort();
     free(tokens);

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Compares greedy tokens of kiln-lm with llama.cpp's and float64's, as goldens_greedy.txt has them.
+"""Compares kiln-lm's greedy tokens with those of llama.cpp and float64 in goldens_greedy.txt.
 
 usage: goldens_check.py check NUMBER exact|q8 FILE   FILE has the tokens that the program wrote after prompt NUMBER (0 to 19)
-       goldens_check.py prompt NUMBER                prints `chat` or `text`, a space, and what is to be asked
-       goldens_check.py tokens NUMBER                prints the prompt's tokens and llama.cpp's after it
+       goldens_check.py prompt NUMBER                prints `chat` or `text`, a space, and the prompt
+       goldens_check.py tokens NUMBER                prints the prompt's tokens and llama.cpp's answer tokens
        goldens_check.py self-test
 
-The file has a section for each prompt: `chat` or `text` (whether the model's template goes around it) and the text as JSON;
-`tokens`, the prompt's, by llama.cpp; and paths: `llama.cpp 0`, and where float64 takes other tokens `float64 N`, which leaves the
-path of llama.cpp at step N. A step is a line: the token taken; two bounds, for exact and for q8 products; and float64's best
-tokens, LISTED at most, each with how far its logit is below the best; a last one may be the token taken. A bound is the most by
-which runs that round at random moved such a distance.
+The file has a section for each prompt. It begins with `chat` or `text` (with or without the model's template) and the text as
+JSON. `tokens` are the prompt's tokens, by llama.cpp. Then come paths: `llama.cpp 0`, and `float64 N` if float64 leaves llama.cpp's
+path at step N. A step is a line: the token taken; two bounds, for exact and for q8 products; and at most LISTED best tokens of
+float64, each with the distance of its logit below the best (the last one may be the token taken). A bound is the largest change
+of such a distance in runs with random rounding.
 
-A token fits where float64 puts it less than twice the bound below its best. Every token is checked as long as the tokens so far
-are a path's: a program may take either path, or leave both where the best tokens are that near.
+A token fits if float64 puts it less than twice the bound below the best. Tokens are checked while they follow a path: a program
+may take either path, or leave both where the best tokens are that close.
 """
 import json
 import pathlib
@@ -30,7 +30,7 @@ class Golden:
         self.tokens, self.paths = [], {}  # name: [(token, bounds, {token: how far below})]
 
     def step_after(self, taken):
-        """The step whose path begins with these tokens; none where no path does."""
+        """Returns the step after these tokens of a path, or None if they leave all paths."""
         for steps in self.paths.values():
             if len(steps) > len(taken) and [step[0] for step in steps[:len(taken)]] == taken:
                 return steps[len(taken)]
@@ -56,7 +56,7 @@ def read_goldens(path=GOLDENS):
 
 
 def check(golden, products, taken):
-    """(whether all tokens fit, what is to be said)"""
+    """Returns (whether all tokens fit, a message)."""
     worst = (0.0, "each is float64's best")
     for i, token in enumerate(taken):
         step = golden.step_after(taken[:i])

@@ -1,4 +1,4 @@
-"""Computes float64's best tokens at each step of a path, and how near others are. goldens_check.py describes the format."""
+"""Computes float64's best tokens at each step of a path, and the distances of others. goldens_check.py describes the format."""
 import numpy as np
 
 from goldens_check import LISTED
@@ -6,18 +6,18 @@ from reference_llama import Model, Noise, POINTS
 
 SEEDS = 2
 BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
-LIKELY = 64  # the bound is over this many tokens of the largest logits
+LIKELY = 64  # the bound covers this many tokens, those with the largest logits
 
 
 class Models:
-    """The model in float64, and in float32 where the last bits do not matter."""
+    """The model in float64, and in float32 for results whose last bits do not matter."""
 
     def __init__(self, path):
         self.exact, self.fast = Model(path), Model(path, np.float32)
 
 
 def own_greedy(models, tokens, steps, ends):
-    """The tokens that the float32 model takes after these; write_path() checks that float64 takes the same."""
+    """Returns the float32 model's tokens after these; write_path() checks that float64 takes the same."""
     taken, cache, new = [], [], tokens
     while len(taken) < steps and (not taken or taken[-1] not in ends):
         new = [int(models.fast.run(new, cache=cache)[2][-1].argmax())]
@@ -26,7 +26,7 @@ def own_greedy(models, tokens, steps, ends):
 
 
 def bounds_of(models, tokens, logits):
-    """For each step: by how much, at most, runs with random rounding move a likely token's distance from the best."""
+    """Returns for each step the largest change of a likely token's distance from the best, in runs with random rounding."""
     likely = np.argsort(-logits, axis=1)[:, :LIKELY]
 
     def distances(values):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes goldens_greedy.txt: what llama.cpp writes greedily after 20 prompts, and how sure float64 is of every token.
+"""Makes goldens_greedy.txt: llama.cpp's greedy answers to 20 prompts, with float64's distances for every token.
 
 usage: goldens_make.py MODEL > tests/lm/goldens_greedy.txt    (needs numpy, gguf and xllamacpp; goldens_check.py needs neither)
 
-MODEL is SmolLM2-135M-Instruct.Q4_1.gguf. llama.cpp runs on the CPU, its cache in f16, temperature 0, without penalties. It
-rounds what it multiplies to bytes (q8), so that it now and then takes another token than float64: then both paths are written.
-goldens_check.py says how the file is to be read.
+MODEL is SmolLM2-135M-Instruct.Q4_1.gguf. llama.cpp runs on the CPU with an f16 cache, temperature 0 and without penalties. It
+rounds activations to bytes (q8), so it sometimes takes another token than float64; the file then has both paths.
+goldens_check.py describes the format.
 """
 import json
 import sys
@@ -51,8 +51,8 @@ class Llama:
         return self.post("/tokenize", content=text, add_special=True, parse_special=True)["tokens"]
 
     def greedy(self, prompt):
-        """The tokens, with the end token where there is one; and each one's logarithm of probability, except for tokens that end
-        within a letter: where there are such, there are fewer of these."""
+        """Returns the tokens, including the end token if any, and their log-probabilities. Tokens that end inside a character have no
+        log-probability, so that list may be shorter."""
         answer = self.post("/completion", prompt=prompt, n_predict=STEPS, temperature=0, samplers=["top_k"], top_k=1,
                            repeat_penalty=1.0, return_tokens=True, cache_prompt=False, n_probs=2)
         rows = answer["completion_probabilities"]

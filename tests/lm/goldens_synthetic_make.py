@@ -4,8 +4,8 @@
 usage: goldens_synthetic_make.py MODEL ENCODE > tests/lm/goldens_synthetic.txt     MODEL gives tokenizer and shapes
        goldens_synthetic_make.py small ENCODE > tests/lm/goldens_synthetic_small.txt
 
-ENCODE is build/bin/tokenizer_encode. Needs numpy and gguf; goldens_check.py needs neither. The goldens come from float64 because
-the emulated driver takes about 2 s for each token of MODEL.
+ENCODE is build/bin/tokenizer_encode. Needs numpy and gguf; goldens_check.py needs neither. The goldens come from float64, because
+the emulated driver takes about 2 s per token of MODEL.
 """
 import gzip
 import json

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
-"""Compares what kiln-lm computes in each layer with float64.
+"""Compares kiln-lm's result of each layer with float64.
 
-usage: lm_check.py MODEL TOKENS DIR... [--rounding NAMES]       checks what lm_probe wrote into each DIR
-       lm_check.py MODEL TOKENS --self-test [--rounding NAMES]  float32 runs of the reference: a right one, and one per mistake
+usage: lm_check.py MODEL TOKENS DIR... [--rounding NAMES]       checks lm_probe's files in each DIR
+       lm_check.py MODEL TOKENS --self-test [--rounding NAMES]  float32 runs of the reference: a correct one, and one per mistake
 
 DIR has layer_00.f32 ... (the residual stream after each layer, [tokens, embedding]) and logits.f32 ([tokens, vocabulary]), raw
-and little-endian. --rounding says where the program rounds, as for reference_llama.py (default: lm). There are two comparisons:
+and little-endian. --rounding gives the program's rounding points, as for reference_llama.py (default: lm). Two comparisons:
 
-whole   with a float64 run that rounds nowhere. A token's error is |x - r| / |r|, lengths of vectors. Its bound is MARGIN times
-        the root mean square of the errors of RUNS runs that round at random instead: as far as the program's roundings, by
-        chance. It is measured for this model, these tokens, each layer and each token; a token's is at least the median of all.
-        For logits there is also the largest element of x - r.
-step    with what float64 makes of the program's own stream before the layer, rounded where the program rounds, so that only
-        float32's errors are left, and the roundings that these tip. The error is |x - r| / |r - stream before|, of what the layer
-        adds; the logits' is |x - r| / |r|. RUNS float64 steps with errors of FLOAT32 times a vector's root mean square before
-        every rounding (and noise for scores, whose roundings depend on tiles) give two bounds: for the worst token twice the
-        largest error of any token, and for the median of the tokens twice the largest median. A tipped rounding is rare and may
-        be large; the median sees what is wrong for all. The runs begin at float64's stream; a layer that comes out at one to
-        two bounds is judged again by TIPPED_RUNS runs from the program's own, as a number that is near the middle of two
-        float16 there need not be near it elsewhere.
+whole   with a float64 run without rounding. A token's error is |x - r| / |r|, lengths of vectors. Its bound is MARGIN times the
+        root mean square error of RUNS runs with random rounding at the program's rounding points. It is measured for this model,
+        these tokens, each layer and each token, and is at least the median of all tokens. For logits the largest element of
+        x - r is checked too.
+step    with a float64 layer on the program's own stream, rounded where the program rounds. Only float32's errors are left, and
+        roundings that they flip. The error of the layer's output is |x - r| / |r - stream before|, the logits' is |x - r| / |r|.
+        RUNS float64 steps with errors of FLOAT32 times a vector's root mean square before every rounding (and noise for scores,
+        whose roundings depend on tiles) give two bounds: for the worst token twice the largest error of any token, and for the
+        median of the tokens twice the largest median. A flipped rounding is rare and may be large; the median shows mistakes
+        that affect all tokens. The runs begin at float64's stream. A layer between one and two bounds is checked again with
+        TIPPED_RUNS runs from the program's own stream, because other numbers are near the middle of two float16 there.
 
-A cell is the worst token's error, and the largest share of a bound that any token's error is. 1 and more fails.
+A cell is the worst token's error, and the largest error relative to its bound of any token. 1 or more fails.
 """
 import argparse
 import pathlib
@@ -31,12 +30,12 @@ from reference_llama import Model, Noise, Refused, Rounding, np, parse_rounding,
 RUNS, TIPPED_RUNS = 8, 64
 MARGIN = 4.0
 FLOAT32 = 2.0**-21
-NOT_REPEATED = "scores"  # rounded relative to a largest one that depends on tiles
+NOT_REPEATED = "scores"  # rounded relative to a maximum that depends on tiles
 
 
 class Tipped(Noise):
-    """Rounds after an error as float32's sums and approximate functions have; or adds noise where roundings cannot be
-    repeated."""
+    """Rounds after adding an error like that of float32's sums and approximate functions. Adds noise at points whose roundings
+    cannot be repeated."""
 
     def __call__(self, point, x):
         if point == NOT_REPEATED:
@@ -56,7 +55,7 @@ def largest(x):
 
 
 class Checker:
-    """A float64 run and its bounds, which serve every dump of the same tokens."""
+    """A float64 run and its bounds, for every dump of the same tokens."""
 
     def __init__(self, model, tokens, points):
         self.model, self.tokens, self.points = model, tokens, points
@@ -66,7 +65,7 @@ class Checker:
         self.steps = [self.step_bounds(layer, before) for layer, before in enumerate([model.embed(tokens), *self.streams])]
 
     def whole_bounds(self):
-        """The error of each tensor, over every token."""
+        """Returns the bound of each tensor for every token."""
         squares = 0
         for seed in range(RUNS):
             streams, _, logits = self.model.run(self.tokens, Noise(self.points, seed))
@@ -75,14 +74,14 @@ class Checker:
         return MARGIN * np.maximum(own, np.median(own, axis=1, keepdims=True))
 
     def step_bounds(self, layer, before, runs=RUNS):
-        """For the worst token, and for the tokens' median."""
+        """Returns the bounds for the worst token, and for the tokens' median."""
         right = self.step(layer, before, self.repeated)
         errors = [self.step_error(layer, before, right, self.step(layer, before, Tipped(self.points, seed)))
                   for seed in range(runs)]
         return 2 * np.max(errors), 2 * np.max(np.median(errors, axis=1))
 
     def whole_errors(self, streams, logits):
-        """The error of each layer, of the logits, and of the logits' largest element."""
+        """Returns the errors of each layer, of the logits, and of the logits' largest element."""
         errors = [length(x - r) / length(r) for x, r in zip([*streams, logits], [*self.streams, self.logits])]
         return [*errors, largest(logits - self.logits)]
 
@@ -104,7 +103,7 @@ class Checker:
         return error.max(), share(*self.step_bounds(layer, before, TIPPED_RUNS)) if 1 <= first < 2 else first
 
     def rows(self, streams, logits):
-        """(name, whole error, its share of the bound, step error, its share) of each tensor."""
+        """Returns (name, whole error, relative to its bound, step error, relative to its bound) of each tensor."""
         steps = [self.step_row(layer, before, x)
                  for layer, (before, x) in enumerate(zip([self.model.embed(self.tokens), *streams], [*streams, logits]))]
         names = [f"layer_{layer:02}" for layer in range(self.model.layers)] + ["logits", "logits, largest"]
@@ -113,7 +112,7 @@ class Checker:
 
 
 def is_within(row):
-    return row[2] < 1 and row[4] < 1  # false for a NaN too
+    return row[2] < 1 and row[4] < 1  # also false for a NaN
 
 
 # ---- dumps --------------------------------------------------------------------------------------------------------------
@@ -162,7 +161,7 @@ def later_turns(model):
 
 
 def wrong_weight(model, name, change):
-    """The change is made to a copy of a tensor while the mistake is run."""
+    """Changes a copy of a tensor during the run."""
     right = model.weight
     wrong = change(right(name).copy())
     return lambda asked: wrong if asked == name else right(asked)
@@ -187,7 +186,7 @@ def wide_scores(model):
 
 
 def see_all_but(model, tokens):
-    """A token sees the first one no more."""
+    """Tokens do not see the first token."""
     def attend(q, k, v, position, rounding):
         out = model_attend(q, k, v, position, rounding)
         if len(k) > tokens:
@@ -225,7 +224,7 @@ LOST_PRECISION = {"stream=f16": {"stream": "f16"}, "activation=q8": {"activation
 
 
 def self_test(checker, path):
-    """The right run is within the bounds, every mistake is not."""
+    """The correct run is within the bounds, and every mistake exceeds them."""
     model = Model(path, np.float32)
     failed = 0
 

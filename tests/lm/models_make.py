@@ -4,9 +4,9 @@
 usage: models_make.py again MODEL FOLDER [FORMAT...]     MODEL with its matrices in FORMAT, as FOLDER/FORMAT.gguf
        models_make.py small FOLDER [FORMAT...]           small llamas of random weights, as FOLDER/small_FORMAT[_head].gguf
 
-FORMAT is one of the table FORMATS; without one, all of them (`again`: those that the GGUF reference package makes). A small one
-has two layers, 512 wide, 8 heads of 64 over 4 key heads (2 where the name ends in _head: those have a head of their own, the
-others' is the embedding), 512 tokens, and a tokenizer of the kind that SmolLM2 has. Its weights are the same in every run.
+FORMAT is a row of the table FORMATS; without one, all of them (`again`: those that the GGUF reference package makes). A small
+model has two layers, 512 wide, 8 heads of 64 over 4 key heads, 512 tokens, and a tokenizer of SmolLM2's kind. With _head, it has
+2 key heads and its own output matrix; otherwise the embedding is the output matrix. The weights are the same in every run.
 """
 import pathlib
 import sys
@@ -18,13 +18,13 @@ except ImportError:
     print("skipped: python3 has no numpy and gguf")
     sys.exit(77)
 
-# Where a block's factors are, as f16, and what random bits in all the rest must be multiplied by; None: the package quantises.
+# Offsets of a block's f16 factors, and the scale for random bits in the rest; None: the package quantises.
 FORMATS = {"q4_0": None, "q4_1": None, "q5_0": None, "q5_1": None, "q8_0": None, "mxfp4": None, "q2_k": (80, 82),
            "q3_k": (108,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,), "iq4_nl": (0,), "iq4_xs": (0,)}
 EMBEDDING, FEED_FORWARD, LAYERS, HEADS, HEAD_DIM, VOCABULARY = 512, 768, 2, 8, 64, 512
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
-# The merges of the small tokenizer are learnt from this.
+# The small tokenizer learns its merges from this text.
 TEXT = """The rain had stopped, and the streets of the town were still wet. There was nobody in the square but a man who sold
 hot bread, and he was reading. What do you read? asked the child. It is the story of a ship, said the man, that went out to
 the north with twenty sailors and came home with none. Where had they gone? They had found an island, and on the island a
@@ -41,7 +41,7 @@ def type_of(name):
 
 
 def encode(matrix, kind):
-    """The matrix's bytes in this format; f32 stays."""
+    """Returns the matrix's bytes in this format; f32 stays f32."""
     return matrix if kind == gguf.GGMLQuantizationType.F32 else gguf.quants.quantize(matrix, kind)
 
 
@@ -73,8 +73,8 @@ def finish(writer):
 
 
 def random_blocks(random, rows, columns, kind, deviation):
-    """Blocks of random bits. Their factors are set so that elements have this standard deviation, and where the format has a
-    minimum, a mean of 0: the second factor's share is fitted too."""
+    """Returns blocks of random bits. Factors give the elements this standard deviation, and a mean of 0 if the format has a
+    minimum, by fitting the second factor."""
     length, size = gguf.GGML_QUANT_SIZES[kind]
     places = FORMATS[kind.name.lower()]
     blocks = random.integers(0, 256, (rows * columns // length, size), dtype=np.uint8)
@@ -95,7 +95,7 @@ def random_blocks(random, rows, columns, kind, deviation):
 
 
 def random_matrix(random, rows, columns, name, gain=1.0):
-    """Bytes of a matrix that keeps a vector's size, times the gain."""
+    """Returns the bytes of a matrix that scales a vector's length by about the gain."""
     deviation = gain / np.sqrt(columns)
     if FORMATS[name] is None:
         return encode(random.normal(0, deviation, (rows, columns)).astype(np.float32), type_of(name))
@@ -103,7 +103,7 @@ def random_matrix(random, rows, columns, name, gain=1.0):
 
 
 def byte_letters():
-    """GPT-2's letter for each byte: printable ones stand for themselves, the others for letters from U+0100 on."""
+    """Returns GPT-2's letter for each byte: printable bytes stand for themselves, the others map to letters from U+0100 on."""
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in own]
     letters = {byte: chr(byte) for byte in own} | {byte: chr(0x100 + i) for i, byte in enumerate(others)}
@@ -111,8 +111,8 @@ def byte_letters():
 
 
 def learn_merges(text, count):
-    """Byte pair encoding, for this many new tokens: the most frequent pair of neighbours first, of equals the first by its
-    letters."""
+    """Learns byte pair encoding with this many new tokens: the most frequent pair of neighbours first, ties in alphabetical
+    order."""
     letters = byte_letters()
     words = [[letters[byte] for byte in word.encode()] for word in text.replace("\n", " ").replace(" ", "\n ").split("\n")]
     merges, made = [], set()

@@ -1,9 +1,9 @@
-/* kiln-lm's model, looked at between its steps, for comparison with other programs.
+/* Inspects kiln-lm's model between its steps, for comparison with other programs.
  *
- *     lm_probe MODEL.gguf TOKENS FOLDER [--driver PATH] [--steps N]   what each layer leaves of the tokens
+ *     lm_probe MODEL.gguf TOKENS FOLDER [--driver PATH] [--steps N]   writes the stream after each layer
  *     lm_probe MODEL.gguf TOKENS --greedy N [--driver PATH]           prints the N tokens that follow
  *
- * TOKENS is a text file of numbers. FOLDER gets layer_00.f32 and so on, the residual stream behind each layer, as
+ * TOKENS is a text file of numbers. FOLDER gets layer_00.f32 and so on, the residual stream after each layer, as
  * f32[tokens, width], and logits.f32, f32[tokens, vocabulary]; the last N tokens are read one by one [0].
  */
 #include <stdio.h>
@@ -60,7 +60,7 @@ static bool run(device *d, model *m, const int32_t *tokens, uint32_t count, uint
     return true;
 }
 
-/* As kiln-lm does it: the prompt in chunks, then a graph for each token. */
+/* Runs like kiln-lm: the prompt in chunks, then a graph for each token. */
 static bool generate(device *d, const model *m, const int32_t *tokens, uint32_t count, uint32_t most)
 {
     decoder n;

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Runs a GGUF model of architecture llama in float64, and writes what every layer gives.
+"""Runs a GGUF model of architecture llama in float64, and writes the output of every layer.
 
 usage: reference_llama.py MODEL --tokens FILE --out DIR [--type f64|f32] [--rounding NAMES] [--arithmetic f64|f32]
 
-FILE has token ids between white space. DIR gets layer_00, layer_01, ... (the residual stream after each layer, [tokens,
+FILE has token ids separated by white space. DIR gets layer_00, layer_01, ... (the residual stream after each layer, [tokens,
 embedding]), norm (the final norm's output) and logits ([tokens, vocabulary]), each raw and little-endian, with the type as its
-suffix. It shares nothing with kiln-lm: the GGUF reference package reads and decodes the file, NumPy multiplies.
+suffix. It shares no code with kiln-lm: the GGUF reference package reads and decodes the file, NumPy multiplies.
 
---rounding rounds where a program on a GPU may: `none`, `lm` (what kiln-lm does), `lm,activation=q8`, or points of the table
-POINTS below, such as `qkv=f16,stream=f32`. `--arithmetic f32` multiplies and adds in float32 besides: lm_check.py is tested so.
+--rounding rounds where a program on a GPU may: `none`, `lm` (like kiln-lm), `lm,activation=q8`, or points of the table POINTS
+below, such as `qkv=f16,stream=f32`. `--arithmetic f32` also multiplies and adds in float32, for lm_check.py's self-test.
 """
 import argparse
 import os
 import pathlib
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same sums on every machine, and faster where others run too
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same sums on every machine, and faster on a shared machine
 try:
     import gguf
     import numpy as np
@@ -23,14 +23,14 @@ except ImportError:
     print("skipped: python3 has no numpy and gguf")
     sys.exit(77)
 
-# Where a program may round, and what kiln-lm rounds to there.
+# Points where a program may round, and kiln-lm's type there.
 POINTS = {
     "stream": "f32",  # the residual stream, after the embedding and after each of its two additions
-    "activation": "f32",  # what each product multiplies; also half (f16) and q8 (a byte each, 32 neighbours to a scale)
-    "qkv": "f16",  # Q, K and V as the products write them
+    "activation": "f32",  # the input of each product; also half (f16) and q8 (a byte each, with a scale for 32 neighbours)
+    "qkv": "f16",  # Q, K and V, the products' outputs
     "rotated": "f16",  # Q and K after RoPE
-    "scores": "f16",  # the probabilities of attention, as shares of the largest so far: which that is depends on tiles
-    "attention": "f16",  # its output
+    "scores": "f16",  # attention's probabilities, relative to the largest so far, which depends on tiles
+    "attention": "f16",  # attention's output
     "hidden": "f16",  # SwiGLU's output
 }
 MANTISSA_BITS = {"f16": 10, "f32": 23}
@@ -45,14 +45,14 @@ class Refused(Exception):
 
 
 def ulp_of(x, kind):
-    """The distance of neighbours of this type at x; x's exponent is kept within the type's normal ones."""
+    """Returns this type's spacing at x; x's exponent is clamped to the type's normal range."""
     bits = MANTISSA_BITS[kind]
     finer = 2.0 ** (np.finfo(x.dtype).nmant - bits)
     return np.maximum(np.spacing(np.abs(x)) * finer, 2.0 ** (LEAST_EXPONENT[kind] - bits))
 
 
 def q8_scale(x):
-    """For each 32 neighbours: largest magnitude / 127."""
+    """Returns absmax / 127 of each 32 neighbours."""
     return np.abs(x.reshape(-1, 32)).max(axis=1, keepdims=True).astype(np.float64) / 127
 
 
@@ -63,7 +63,7 @@ def round_q8(x):
 
 
 class Rounding:
-    """Rounds to nearest at the given points; a rounding without points does nothing."""
+    """Rounds to nearest at the given points. Without points it does nothing."""
 
     def __init__(self, points=None):
         self.points = points or {}
@@ -78,7 +78,7 @@ class Rounding:
 
 
 class Noise(Rounding):
-    """Adds what rounding at these points would, with random bits in place of the number's own: even over half an ulp each way."""
+    """Adds random rounding errors at these points, uniform over half an ulp each way."""
 
     def __init__(self, points, seed):
         super().__init__(points)
@@ -92,12 +92,12 @@ class Noise(Rounding):
         if kind == "q8":
             return x + (draw.reshape(-1, 32) * q8_scale(x).astype(x.dtype)).reshape(x.shape)
         if point == "scores":
-            draw = np.where(x == 1, 0, draw)  # the largest score's share of itself is exact
+            draw = np.where(x == 1, 0, draw)  # the largest score's own probability is exact
         return x + draw * ulp_of(x, kind)
 
 
 def parse_rounding(text):
-    """`none`, or points: `lm` is all of POINTS, NAME=KIND is one of them."""
+    """Parses `none` or points: `lm` is all of POINTS, NAME=KIND is one of them."""
     points = {}
     for word in text.split(","):
         name, _, kind = word.partition("=")
@@ -158,7 +158,7 @@ class Model:
                 *(f"blk.{layer}.{part}.weight" for layer in range(self.layers) for part in parts)]
 
     def weight(self, name):
-        """The tensor, decoded once and kept."""
+        """Returns the tensor, decoded once and cached."""
         if name not in self.decoded:
             tensor = self.tensors[name + ".weight"]
             decoded = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
@@ -174,8 +174,8 @@ class Model:
     # ---- a run --------------------------------------------------------------------------------------------------------
 
     def run(self, tokens, rounding=Rounding(), cache=None):
-        """The stream after each layer, the final norm's output, and the logits, of all tokens. A cache (a list that begins
-        empty) keeps K and V, so that a later call carries on after these tokens."""
+        """Returns the stream after each layer, the final norm's output, and the logits of all tokens. A cache (initially an empty
+        list) keeps K and V, so that a later call continues after these tokens."""
         position = cache[0][0].shape[0] if cache else 0
         stream = self.embed(tokens, rounding)
         streams = []
@@ -196,7 +196,7 @@ class Model:
         return rounding("stream", self.weight("token_embd")[np.asarray(tokens)])
 
     def layer(self, layer, stream, rounding=Rounding(), position=0, kept=None):
-        """The stream after this layer, and (K, V) of all tokens up to here."""
+        """Returns the stream after this layer, and (K, V) of all tokens so far."""
         def weight(name):
             return self.weight(f"blk.{layer}.{name}")
 
@@ -215,15 +215,15 @@ class Model:
         return rounding("stream", stream + rounding("activation", hidden) @ weight("ffn_down").T), (k, v)
 
     def finish(self, stream, rounding=Rounding()):
-        """The logits of a stream after the last layer."""
+        """Returns the logits of a stream after the last layer."""
         return rounding("activation", self.norm("output_norm", stream)) @ self.head().T
 
     def norm(self, name, x):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.dtype(self.epsilon)) * self.weight(name)
 
     def rotate(self, x, position):
-        """RoPE over x[tokens, heads, head_dim]. GGUF's llama files have their rows of Q and K ordered so that elements 2i and
-        2i + 1 turn together, by position / factor * base^(-2i / rope_dim); elements from rope_dim on stay."""
+        """Applies RoPE to x[tokens, heads, head_dim]. In GGUF's llama files elements 2i and 2i + 1 of Q and K form a pair, which
+        turns by position / factor * base^(-2i / rope_dim). Elements from rope_dim on stay unchanged."""
         count = self.rope_dim // 2
         at = np.arange(position, position + len(x), dtype=np.float64) / self.rope_factor
         angle = at[:, None] * self.rope_base ** (-2.0 * np.arange(count) / self.rope_dim)
@@ -235,11 +235,11 @@ class Model:
         return turned
 
     def key_head(self, head):
-        """Heads are grouped: neighbours share a key head."""
+        """Repeats each key head for the neighbouring heads that share it."""
         return head // (self.heads // self.key_heads)
 
     def attend(self, q, k, v, position, rounding=Rounding()):
-        """Softmax of q.k / sqrt(head_dim) over the tokens up to each one's own, times v."""
+        """Returns softmax of q.k / sqrt(head_dim), over the tokens up to each token's own, times v."""
         is_later = np.arange(len(k))[None, :] > position + np.arange(len(q))[:, None]
         out = np.empty_like(q)
         for head in range(self.heads):

@@ -1,9 +1,9 @@
-"""The header of a small llama, made without the GGUF package: SmolLM2's formats and head size, two layers."""
+"""Makes the header of a small llama without the GGUF package: SmolLM2's formats and head size, two layers."""
 import gguf_files
 from gguf_files import F32, STRING, U32
 
 WIDTH, HIDDEN, LAYERS, HEADS, KEY_HEADS, HEAD_SIZE = 256, 512, 2, 4, 2, 64
-FORMAT_F32, FORMAT_Q4_1, FORMAT_Q8_0 = (0, 4, 1), (3, 20, 32), (8, 34, 32)  # number, bytes and elements of a block
+FORMAT_F32, FORMAT_Q4_1, FORMAT_Q8_0 = (0, 4, 1), (3, 20, 32), (8, 34, 32)  # number of the type, bytes and elements of a block
 KEYS = (("general.architecture", STRING, "llama"), ("llama.block_count", U32, LAYERS), ("llama.context_length", U32, 2048),
         ("llama.embedding_length", U32, WIDTH), ("llama.feed_forward_length", U32, HIDDEN), ("llama.attention.head_count", U32, HEADS),
         ("llama.attention.head_count_kv", U32, KEY_HEADS), ("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
@@ -11,7 +11,7 @@ KEYS = (("general.architecture", STRING, "llama"), ("llama.block_count", U32, LA
 
 
 def tensors():
-    """(name, dims, format), in the order of the file."""
+    """Returns (name, dims, format), in the order of the file."""
     yield "token_embd.weight", [WIDTH, len(gguf_files.TEXTS)], FORMAT_Q8_0
     yield "output_norm.weight", [WIDTH], FORMAT_F32
     yield "output.weight", [WIDTH, len(gguf_files.TEXTS)], FORMAT_Q8_0

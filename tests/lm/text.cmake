@@ -1,4 +1,4 @@
-# The parts of kiln-lm that read models and texts, and choose tokens: no GPU, no kernels.
+# The parts of kiln-lm that need no GPU: reading models, tokenizing texts, choosing tokens.
 kiln_need(CMOCKA_LIBRARY libcmocka-dev LIBRARY cmocka)
 kiln_need(CMOCKA_INCLUDE_DIR libcmocka-dev HEADER cmocka.h)
 set(text_folder ${PROJECT_SOURCE_DIR}/tests/consumer/language_model)
@@ -22,16 +22,16 @@ target_link_libraries(tokenizer_test PRIVATE lm_text ${CMOCKA_LIBRARY})
 target_link_options(tokenizer_test PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=pread)
 add_test(NAME lm.text COMMAND tokenizer_test ${CMAKE_CURRENT_BINARY_DIR}/valid.gguf)
 
-# llama.cpp's tokens of texts, of the real model's vocabulary.
+# llama.cpp's tokens of texts, with the real model's vocabulary.
 add_test(NAME lm.tokenizer COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/tokenizer_check.py check
     $<TARGET_FILE:tokenizer_encode> ${CMAKE_CURRENT_SOURCE_DIR}/tokenizer_golden.txt)
 set_tests_properties(lm.tokenizer PROPERTIES SKIP_RETURN_CODE 77)
 
-# Files that fuzzing found worth keeping, and the wrong ones, replayed by every build. The fuzzer is built with the preset
-# `fuzz` and run by hand in build-fuzz/tests/lm, NEW being a folder of one's own:
+# Every build replays the files found by fuzzing, and the wrong ones. Build the fuzzer with the preset `fuzz` and run it by
+# hand in build-fuzz/tests/lm, where NEW is an empty folder:
 #   gguf_fuzz -max_total_time=600 -max_len=640 NEW gguf_fuzzed gguf_wrong/small
-# What is worth keeping goes into gguf_fuzzed.txt: the least that reaches the same code, MERGED being a new folder from
-# which the wrong files are taken out again afterwards.
+# To update gguf_fuzzed.txt, reduce the inputs to the smallest set that reaches the same code. MERGED is a new folder; remove
+# the wrong files from it again before packing.
 #   cp gguf_wrong/* MERGED; gguf_fuzz -set_cover_merge=1 -use_counters=0 MERGED gguf_fuzzed NEW
 #   tests/cases.py pack MERGED tests/lm/gguf_fuzzed.txt
 unpack_cases(gguf_fuzzed)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The tokens of 200 texts, also as the chat template wraps them, 10,000 random strings and 1,000 random byte strings, of the
-real model's vocabulary.
+"""Compares the tokenizer with llama.cpp on the real model's vocabulary: 200 texts, also in the chat template, 10,000 random
+strings and 1,000 random byte strings.
 
 usage: tokenizer_check.py check PROGRAM GOLDEN     PROGRAM (tokenizer_encode) gives llama.cpp's tokens
-       tokenizer_check.py rebase GOLDEN            GOLDEN becomes what llama.cpp gives: PyPI's xllamacpp, gguf
-                                                   and jinja2 are needed
-       tokenizer_check.py compare PROGRAM          both, of other random strings and of each code point by itself
+       tokenizer_check.py rebase GOLDEN            writes llama.cpp's tokens to GOLDEN; needs PyPI's xllamacpp, gguf
+                                                   and jinja2
+       tokenizer_check.py compare PROGRAM          compares both on other random strings and on each single code point
 
-The model is KILN_MODEL, or SHA256.gguf in ${XDG_CACHE_HOME:-~/.cache}/kiln. Where it is not there, exit 77.
+The model is KILN_MODEL, or SHA256.gguf in ${XDG_CACHE_HOME:-~/.cache}/kiln. Exits 77 if it is missing.
 """
 import ctypes
 import hashlib
@@ -19,10 +19,10 @@ import struct
 import subprocess
 import sys
 
-PREPARE = pathlib.Path(__file__).resolve().parents[2] / "tools/prepare.sh"  # which fetches SmolLM2-135M-Instruct in Q4_1
+PREPARE = pathlib.Path(__file__).resolve().parents[2] / "tools/prepare.sh"  # downloads SmolLM2-135M-Instruct in Q4_1
 MODEL = re.search(r"^model_sha256=(\w+)", PREPARE.read_text(), re.M)[1]
 SKIPPED = 77
-STRINGS, BYTE_STRINGS, GROUP = 10000, 1000, 100  # a line of the golden file is of a text, or of a group of strings
+STRINGS, BYTE_STRINGS, GROUP = 10000, 1000, 100  # strings per line of the golden file
 
 PASSAGES = r"""
 Hello, world!
@@ -102,7 +102,7 @@ PIECES = [" ", "  ", "\n", "'s", "'ll", "'", "0", "12", "the", " and", "<|im_end
 
 
 def texts():
-    """200: the passages, and then two or three of them with one of some separators between."""
+    """Returns 200 texts: the passages, then two or three passages joined by a random separator."""
     passages = [eval("'" + line.replace("'", "\\'") + "'") for line in PASSAGES.split("\n")[1:-1]]
     draw = random.Random(1)
     made = list(passages)
@@ -112,12 +112,12 @@ def texts():
 
 
 def pick(draw, items):
-    """As Random.choice, whose numbers are not those of every Python."""
+    """Like Random.choice, which gives other results in other versions of Python."""
     return items[int(draw.random() * len(items))]
 
 
 def drawn_string(draw):
-    """Code points of all categories, surrogates too, among pieces that the pattern looks for."""
+    """Returns code points of all categories, including surrogates, mixed with pieces that the pattern matches."""
     parts = []
     for _ in range(1 + int(draw.random() * 40)):
         first, last = pick(draw, BLOCKS)
@@ -127,8 +127,8 @@ def drawn_string(draw):
 
 
 def drawn_bytes(draw):
-    """Any bytes; of every other string half are parts of characters. A lead byte of numbers above U+10FFFF, of which
-    llama.cpp aborts, is followed by none that continues it."""
+    """Returns random bytes; in half of the strings, half of the bytes are parts of characters. A lead byte for code points above
+    U+10FFFF, at which llama.cpp aborts, has no continuation byte after it."""
     data, mixed = bytearray(), draw.random() < 0.5
     for _ in range(1 + int(draw.random() * 60)):
         byte = int(draw.random() * 256)
@@ -141,7 +141,7 @@ def drawn_bytes(draw):
 
 
 def cases(seed):
-    """(name, texts) of each line of the golden file."""
+    """Yields (name, texts) for each line of the golden file."""
     draw = random.Random(seed)
     strings = [drawn_string(draw) for _ in range(STRINGS)]
     byte_strings = [drawn_bytes(draw) for _ in range(BYTE_STRINGS)]
@@ -151,7 +151,7 @@ def cases(seed):
 
 
 def chat_texts():
-    """Those that a C string holds."""
+    """Returns the texts without NUL."""
     return [text for text in texts() if b"\0" not in text]
 
 
@@ -168,7 +168,7 @@ def model():
 
 
 def encode(program, path, items, *chat):
-    """What our program gives."""
+    """Returns our program's tokens."""
     framed = b"".join(struct.pack("<I", len(text)) + text for text in items)
     out = subprocess.run([program, path, *chat], input=framed, stdout=subprocess.PIPE, check=True).stdout
     at, tokens = 0, []
@@ -180,7 +180,7 @@ def encode(program, path, items, *chat):
 
 
 class LlamaCpp:
-    """Its C functions, which xllamacpp's library exports."""
+    """llama.cpp's C functions, which xllamacpp's library exports."""
 
     def __init__(self, path):
         import xllamacpp
@@ -189,7 +189,7 @@ class LlamaCpp:
         self.library.llama_log_set(self.quiet, None)
         self.library.llama_backend_init()
 
-        class Parameters(ctypes.Structure):  # by value: more room than any version's needs
+        class Parameters(ctypes.Structure):  # passed by value, with room for any version
             _fields_ = [("room", ctypes.c_ubyte * 256)]
 
         self.library.llama_model_default_params.restype = Parameters
@@ -201,7 +201,7 @@ class LlamaCpp:
         self.vocabulary = vocabulary(load(str(path).encode(), self.library.llama_model_default_params()))
 
     def encode(self, text):
-        """With special tokens added and parsed, as its completion endpoint does."""
+        """Adds and parses special tokens, like llama.cpp's completion endpoint."""
         room = 3 * len(text) + 8
         tokens = (ctypes.c_int32 * room)()
         count = self.library.llama_tokenize(self.vocabulary, text, len(text), tokens, room, True, True)

@@ -1,7 +1,7 @@
-/* The tokens of texts, for tokenizer.py: on standard input a text is a u32 of its bytes and these; on standard output its
- * tokens are a u32 of their number and these, little endian both.
+/* Tokenizes texts for tokenizer_check.py. On standard input, a text is its length in bytes (u32) and the bytes. On standard output
+ * its tokens are their number (u32) and the tokens. Both are little-endian.
  *
- * usage: tokenizer_encode MODEL.gguf [chat]     chat: of each text as the model's chat template wraps it */
+ * usage: tokenizer_encode MODEL.gguf [chat]     chat: wraps each text in the model's chat template */
 #include "chat.h"
 #include "tokenizer.h"
 

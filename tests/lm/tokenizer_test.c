@@ -1,7 +1,7 @@
-/* What takes no real model: the reader's values and tensors, tokens of a small vocabulary, the choice of the next token, the
- * writer of UTF-8, the chat template, and memory that runs out at each place.
+/* Tests without a real model: the reader's values and tensors, tokens of a small vocabulary, sampling, the UTF-8 writer, the chat
+ * template, and running out of memory at each allocation.
  *
- * usage: tokenizer_test VALID.gguf, of gguf_files.py, which it copies to VALID.gguf.cut */
+ * usage: tokenizer_test VALID.gguf     a file of gguf_files.py, which it copies to VALID.gguf.cut */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 #include "sample.h"
@@ -21,7 +21,7 @@
 
 static const char *valid, *cut;
 
-/* ---- Memory that runs out: the linker gives the calls of the files under test to these ---- */
+/* ---- Out of memory: the linker redirects the tested files' allocations to these ---- */
 
 static long allocations_left = -1; /* -1: all succeed */
 static long live;
@@ -69,10 +69,10 @@ void __wrap_free(void *old)
     __real_free(old);
 }
 
-/* ---- Reads that fail: each in its turn ---- */
+/* ---- Failing reads: each in turn ---- */
 
 static enum { READS_ERROR, READS_END, READS_INTERRUPTED } read_result;
-static long reads_left = -1; /* then one goes as read_result says */
+static long reads_left = -1; /* then one read returns read_result */
 
 ssize_t __real_pread(int descriptor, void *into, size_t bytes, off_t at);
 ssize_t __wrap_pread(int descriptor, void *into, size_t bytes, off_t at);
@@ -252,7 +252,7 @@ static void test_tensors(void **state)
     gguf_close(file);
 }
 
-/* A file that is shortened after it was opened is an error, not the end of the program. */
+/* Truncating an open file causes an error, not a crash. */
 static void test_shortened(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void test_drawn_tokens(void **state)
 
 /* ---- Memory ---- */
 
-/* All that a program does before its first token, with its n-th allocation failing, for every n. */
+/* Does everything that a program does before its first token, with the n-th allocation failing, for every n. */
 static bool prepare(gguf_error *error)
 {
     gguf_file *file = gguf_open(valid, error);

@@ -60,7 +60,7 @@ def read_survivors(path):
 
 
 def read_floors(path):
-    """{family: (raw, net)}"""
+    """Returns {family: (raw, net)}."""
     rows = (line.split() for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
     return {family: (float(raw), float(net)) for family, raw, net in rows}
 
@@ -94,7 +94,7 @@ def operation(statement):
 
 
 def change(before, after):
-    """The changed statement: ' marks an operand that became another register or label; a rounding has no direction."""
+    """Returns the changed statement: ' marks an operand that became another register or label; roundings have no direction."""
     words, others = (re.findall(r"[\w%.]+|[^\w%.]", text.strip()) for text in (before, after))
     marked = [operation(w) + "'" * (i < len(words) and w != words[i] and operation(w) == operation(words[i]))
               for i, w in enumerate(others)]
@@ -169,7 +169,7 @@ def check(options):
 
 
 def places_of(options):
-    """The places of all kernels in the bundles."""
+    """Returns the places of all kernels in the bundles."""
     found = set()
     for program in options.programs:
         listed = subprocess.run([options.kiln, "list", program.config], stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Moves the rows of survivors.txt and unreached.txt with their lines, after a change of kernels' C that leaves most of their PTX
-alone.
+"""Moves the rows of survivors.txt and unreached.txt with their source lines, after a change of kernels' C that keeps most of the
+PTX.
 
 usage: move.py OLD_ROOT OLD_KILN KILN CONFIG...
   OLD_ROOT   a checkout from before the change, which OLD_KILN was built from
 
-A line of a variant's PTX that both have, registers and labels aside, has a place in both sources: the rows of the old place become
-the new one's. Rows of lines that are gone stay, for a person to look at.
+A line of PTX that both kilns emit (ignoring registers and labels) has a place in both sources: rows of the old place move to the
+new one. Rows of deleted lines stay for a person to review.
 """
 import difflib
 import pathlib
@@ -31,12 +31,12 @@ def without_numbers(lines):
 
 
 def alike(old, new):
-    """The blocks that both have, as difflib gives them."""
+    """Returns the blocks of lines in both, from difflib."""
     return [(0, 0, len(old))] if old == new else difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()
 
 
 def moves(old_root, old_kiln, kiln, configs):
-    """{old place: its new places}"""
+    """Returns {old place: its new places}."""
     found = {}
     for config in configs:
         for variant, target in images(kiln, config):

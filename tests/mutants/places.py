@@ -17,7 +17,7 @@ def source_lines(root, path):
 
 @functools.cache
 def lines(kiln, config, variant, target, root=ROOT):
-    """The text of each line of the variant's PTX, and its place: "kernels/rope.c: text of the source line"."""
+    """Returns each line of the variant's PTX, and its place: "kernels/rope.c: text of the source line"."""
     shown = subprocess.run([kiln, "show", config, variant, "--target", target, "--source"], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, text=True, check=True).stdout
     found = []

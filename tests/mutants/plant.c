@@ -1,5 +1,5 @@
 /* A driver library that replaces one image: it loads the file KILN_PLANT_AFTER in place of the text in KILN_PLANT_BEFORE, and
- * prints "planted" on stderr. The emulated driver, which it is linked with, does everything else. */
+ * prints "planted" on stderr. It links the emulated driver, which does everything else. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@ typedef int load_function(CUmodule *, const void *, unsigned, int *, void **);
 
 load_function cuModuleLoadDataEx;
 
-/* The file's text; empty where there is none. */
+/* Returns the file's text; empty if it is missing. */
 static char *read_file(const char *variable)
 {
     enum { MOST = 1 << 22 };

@@ -116,7 +116,7 @@ def with_parameters(pattern, text):
 
 
 def places_of(case, text):
-    """The (match, edit) pairs of a case."""
+    """Returns the (match, edit) pairs of a case."""
     places = []
     for edit in case.edits:
         found = list(re.finditer(with_parameters(edit.pattern, text), text))
@@ -129,7 +129,7 @@ def places_of(case, text):
 
 
 def plant(cases, text):
-    """The kernel with all of these mistakes; None if two change the same place."""
+    """Returns the kernel with all of these mistakes; None if two change the same place."""
     places = sorted(itertools.chain.from_iterable(places_of(case, text) for case in cases), key=lambda p: p[0].span())
     made, end = [], 0
     for place, edit in places:
@@ -183,7 +183,7 @@ def run(cases, tools, options):
 
 
 def companies(cases, tools):
-    """Groups cases of one variant that change different places, so that one run in which nothing is found misses all."""
+    """Groups cases of one variant that change different places. If a run finds nothing, it misses all of its group."""
     groups = []
     for case in cases:
         text = show(tools.kiln, tools.programs[case.bundle][1],
@@ -250,7 +250,7 @@ def main():
     pairs = zip(words.programs[::2], words.programs[1::2])
     tools = Tools(words.kiln, words.library, {pathlib.Path(config).stem: (verify, config) for verify, config in pairs})
     cases = read(words.table)
-    for case in cases:  # also those that are not tried now
+    for case in cases:  # including cases that this run skips
         config = tools.programs[case.bundle][1]
         plant([case], show(tools.kiln, config, find_id(tools.kiln, config, case.variant)))
     chosen = [case for case in cases[::words.each] if re.search(words.only, f"{case.kind}: {case.name}")]

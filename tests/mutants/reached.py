@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that what verify.default never reaches in the default bundle's kernels is known.
+"""Checks that unreached.txt lists all code of the default bundle's kernels that verify.default never reaches.
 
 usage: reached.py KILN CONFIG MANIFEST FOLDER
 
 FOLDER has unreached.TARGET.json, the emulated driver's KILN_EMU_UNREACHED, for each target of the manifest's images.
-unreached.txt says, for a line of a kernel's source, what never happens there and why. Fails for what is missing from it, and for
-rows that no kernel needs any more.
+unreached.txt says, for a line of a kernel's source, what never happens there and why. Fails if a row is missing, or if no kernel
+needs a row any more.
 """
 import json
 import pathlib
@@ -16,11 +16,11 @@ from places import places
 KNOWN = pathlib.Path(__file__).resolve().parent / "unreached.txt"
 NEVER = {"reached": "no thread comes here", "true": "its guard never holds", "false": "its guard always holds"}
 HELD, FAILED = 1, 2
-SEEN = {"reached": 0, "true": FAILED, "false": HELD}  # from a report: what did happen
+SEEN = {"reached": 0, "true": FAILED, "false": HELD}  # from a report: what happened
 
 
 def known():
-    """{(place, never): line of the file}"""
+    """Returns {(place, never): line of the file}."""
     rows, place = {}, None
     for number, line in enumerate(KNOWN.read_text(encoding="utf-8").splitlines(), 1):
         never, _, reason = line.strip().partition("  ")
@@ -36,12 +36,12 @@ def known():
 
 
 def image_targets(variant):
-    """The targets of its images, oldest first. All are base targets."""
+    """Returns the targets of the manifest's images, oldest first. All are base targets."""
     return sorted((image["target"] for image in variant["images"]), key=lambda target: int(target.removeprefix("sm_")))
 
 
 def found(kiln, config, manifest, folder):
-    """{(place, never): an example}"""
+    """Returns {(place, never): an example}."""
     variants = {v["entry"]: v for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]}
     targets = {target for v in variants.values() for target in image_targets(v)}
     seen, texts = {}, {}  # per image {line: what happened}, over all reports that ran it

@@ -1,4 +1,4 @@
-"""Compares every variant's cost expressions with what the emulated driver counts.
+"""Compares every variant's cost expressions with the emulated driver's counts.
 
 usage: check.py kiln-profile MANIFEST N...
 """
@@ -28,7 +28,7 @@ def problems(variant, p):
             yield f"{used[kind]} bytes {kind}, the cost says {cost}"
 
 
-MULTIPLES = {"q4k_dequantize": 256}  # what n is a multiple of
+MULTIPLES = {"q4k_dequantize": 256}  # n is a multiple of this
 
 
 def main():
@@ -36,7 +36,7 @@ def main():
     failed = False
     for variant in json.load(open(manifest, encoding="utf-8"))["variants"]:
         if [arg["name"] for arg in variant["args"] if arg["direction"] == "value"] != ["n"]:
-            continue  # products have tests of their own
+            continue  # products have their own tests
         for size in map(int, sizes):
             n = size - size % MULTIPLES.get(variant["family"], 1)
             p = counters.run(tool, manifest, variant["id"], variant["images"][0]["target"], f"n={n}").profile

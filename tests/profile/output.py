@@ -1,4 +1,4 @@
-"""What kiln-profile prints, and what it refuses.
+"""Tests kiln-profile's output and errors.
 
 usage: output.py kiln-profile CONFIG BUNDLE_FOLDER README SAMPLE_FOLDER
 """
@@ -108,7 +108,7 @@ def check_json(c, config, folder):
         for k, v in expected.items():
             c.expect(abs(us[k] - v) <= 1e-4 * v, f"{g['gpu']}: {k} {us[k]}, expected {v}")
         c.expect(us[g["limit"]] == max(us.values()) and g["source"], f"{g['gpu']}: {g['limit']}")
-    # A configuration and the bundle made from it are the same kernels.
+    # A configuration and its bundle have the same kernels.
     again = json.loads(c.run(config, "--variant", VARIANT, "--args", "n=8192", "--json").stdout)
     for q in p, again:
         del q["report"]  # it has addresses
@@ -117,7 +117,7 @@ def check_json(c, config, folder):
 
 
 def check_registers(c, folder, p):
-    """With ptxas, what it says; without one, that there is none."""
+    """Prints ptxas' figures, or that ptxas is missing."""
     if shutil.which("ptxas"):
         c.expect(p["registers"]["target"] == "sm_80" and 8 <= p["registers"]["count"] <= 255 and
                  p["registers"]["spill_store_bytes"] == p["registers"]["spill_load_bytes"] == 0, str(p["registers"]))
@@ -150,7 +150,7 @@ def check_table(c, folder, p):
 
 
 def check_readme(c, readme):
-    """The example of tools/profile/README.md is what is printed; only registers depend on the ptxas that is there."""
+    """Prints the example of tools/profile/README.md; only registers depend on the installed ptxas."""
     lines = iter(pathlib.Path(readme).read_text(encoding="utf-8").splitlines())
     command = next(line for line in lines if line.startswith("    $ build/bin/kiln-profile "))
     said = []
@@ -221,7 +221,7 @@ def check_variants(c):
 
 
 def check_wrong_manifest(c, folder):
-    """One that does not belong to its source is noticed, by length or by hash."""
+    """Notices a file that does not belong to its source, by length or by hash."""
     with tempfile.TemporaryDirectory() as copy:
         for file in pathlib.Path(folder).glob("kiln_default.*"):
             shutil.copy(file, copy)
@@ -307,7 +307,7 @@ def check_full_device(c, folder):
 
 
 def check_large(c):
-    """A kernel that takes more shared memory than a device has: both figures, with an image for the device or without."""
+    """A kernel needs more shared memory than the device has: prints both figures, with and without an image for the device."""
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "large.yaml")
         config.write_text("bundle: large\ntargets: [sm_80]\nkernels:\n  - {family: nf4_gemm, strategy: mma, tile_m: 64, "
@@ -324,7 +324,7 @@ def check_large(c):
 
 
 def check_folders(c, config):
-    """Nothing temporary is left, whatever happened, a signal included."""
+    """Leaves no temporary files, even after a signal."""
     for n, number in (64, None), (0, None), (300_000_000, signal.SIGTERM):
         with tempfile.TemporaryDirectory() as place:
             run = subprocess.Popen([c.tool, config, "--variant", VARIANT, "--args", f"n={n}"],

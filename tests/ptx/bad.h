@@ -16,11 +16,11 @@ typedef struct bad_kernel {
 extern const bad_kernel bad_values[], bad_control[], bad_memory[], bad_warp[];
 extern const size_t bad_values_count, bad_control_count, bad_memory_count, bad_warp_count;
 
-/* Above sm_75 these are right. */
+/* These are correct above sm_75. */
 void above_target(ptx_fn *f);
 void hint_above_target(ptx_fn *f);
 void family_feature(ptx_fn *f);
-/* Right where a warp is a row of threads, or part of one. */
+/* Correct if a warp is a row of threads, or part of one. */
 void by_row(ptx_fn *f);
 
 #endif

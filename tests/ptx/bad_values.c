@@ -141,7 +141,7 @@ void family_feature(ptx_fn *f)
     ptx_unpack(f, PTX_B8, 4, bytes, ptx_tid_x(f));
     ptx_f16x2_from_e2m1x2(f, bytes[0]);
 }
-/* Zeroed values, which were never set. Each stands alone: after a mistake poison is taken in silence. */
+/* Zeroed values, which were never set. Each is in its own kernel: after a mistake, poison causes no more errors. */
 #define NEVER_GIVEN(name, ...)                                                                               \
     static void never_given_##name(ptx_fn *f)                                                                \
     {                                                                                                        \

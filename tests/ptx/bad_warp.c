@@ -1,4 +1,4 @@
-/* Mistakes with what a warp does together, and with ptx_raw. The #line before each kernel names its lines. */
+/* Mistakes with warp-wide operations, and with ptx_raw. The #line before each kernel names its lines. */
 #include "bad.h"
 
 /* clang-format off */

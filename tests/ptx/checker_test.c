@@ -1,4 +1,4 @@
-/* Every kind of mistake, with the whole message that it gives, and what must not be taken for one. */
+/* Every kind of mistake with its complete message, and correct code that must pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void is_refused(void **state)
     check_text(k->message, k->emit, (target){75, TARGET_BASE});
 }
 
-/* ---- what must not be refused ----------------------------------------------------------------------------------- */
+/* ---- correct code that must pass -------------------------------------------------------------------------------- */
 
 static void uniform_control(ptx_fn *f)
 {
@@ -64,7 +64,7 @@ static void uniform_control(ptx_fn *f)
     ptx_barrier(f);
 }
 
-/* Lanes go the same way: by the warp, by a bound at a multiple of 32, by a vote, by one lane's value. */
+/* Conditions uniform in a warp: the warp's number, a bound at a multiple of 32, a vote, one lane's value. */
 static void warp_uniform_control(ptx_fn *f)
 {
     ptx_val n = ptx_param(f, PTX_U32, "n"), x = ptx_param_ptr(f, PTX_U32, "x");
@@ -115,7 +115,7 @@ static void raw_use(ptx_fn *f)
     ptx_select(f, out[1], out[0], tid);
 }
 
-/* Weights, a table of the kernel's own and shared memory before the wait, all else after it. */
+/* Reads weights, the kernel's own table and shared memory before the wait, everything else after it. */
 static void dependent(ptx_fn *f)
 {
     static const uint64_t zeros[4] = {0};
@@ -182,7 +182,7 @@ static void set_on_all_paths(ptx_fn *f)
     ptx_add(f, v, w);
 }
 
-/* Calls of one line that are not arguments of one call, and a macro of several. */
+/* Several calls on one line that are not arguments of one call, and a macro with several calls. */
 #define STORE_SUM(f, to, a, b)                                                                               \
     do {                                                                                                     \
         ptx_val sum_ = ptx_add(f, a, b);                                                                     \
@@ -236,7 +236,7 @@ static void dependent_launches(void **state)
                not_dependent, t);
 }
 
-/* Where a warp is not a row, or part of one, neither y nor x / 32 is its own. */
+/* If a warp is not a row, or part of one, its lanes have different y and x / 32. */
 static void rows_and_warps(void **state)
 {
     (void)state;

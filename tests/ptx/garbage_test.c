@@ -1,5 +1,5 @@
-/* Values that were never initialised: whatever is in them, every call of the builder takes them without a crash, and
- * says that they were never given a value where they cannot be one of the kernel's. */
+/* Uninitialised values: every call of the builder accepts any garbage without a crash. If a value cannot belong to the
+ * kernel, the error says that it was never set. */
 #define _GNU_SOURCE /* open_memstream */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "../../generator/ptx/builder.h"
 
-/* What is right, beside which the garbage g stands. */
+/* Correct values, and the garbage g. */
 typedef struct scene {
     ptx_val n, x, s, p, wide, variable;
 } scene;
@@ -143,7 +143,7 @@ static void (*const calls[])(ptx_fn *f, const scene *k, ptx_val g) = {
 enum { CALLS = sizeof calls / sizeof calls[0], REGISTER = 1 };
 /* clang-format on */
 
-/* What the checker says of a kernel with g in these calls. */
+/* Returns the checker's errors for a kernel with g in these calls. */
 static char *complaints(void (*call)(ptx_fn *f, const scene *k, ptx_val g), ptx_val g)
 {
     char *said = NULL;
@@ -163,7 +163,7 @@ static char *complaints(void (*call)(ptx_fn *f, const scene *k, ptx_val g), ptx_
     return said;
 }
 
-/* Values that no call returns: the first complaint is that they were never given one, whatever asks. */
+/* Values that no call returns: the first error of any call is that they were never set. */
 static void impossible_values_are_told(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void impossible_values_are_told(void **state)
     }
 }
 
-/* Any bytes at all: some are values of the kernel by chance. */
+/* Random bytes, some of which are the kernel's values by chance. */
 static void any_bytes_are_taken(void **state)
 {
     (void)state;

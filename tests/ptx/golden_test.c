@@ -94,7 +94,7 @@ static int update(void)
     return 0;
 }
 
-/* The target that a golden names, "sm_90"; empty when it names none. */
+/* Returns the target that a golden names, such as "sm_90"; empty without one. */
 static void read_target(const char *name, char made_for[16])
 {
     char line[256];

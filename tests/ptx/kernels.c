@@ -1,4 +1,4 @@
-/* Small complete kernels whose printed text is kept beside this, as goldens. */
+/* Small complete kernels; golden.txt has their PTX. */
 #include "kernels.h"
 
 /* y[i] = a*x[i] + y[i].  launch: grid ceil(n/256), block 256.  source: BLAS saxpy */
@@ -162,7 +162,7 @@ static void emit_lookup(ptx_fn *f)
     ptx_store(f, ptx_at(f, out, i), shifted);
 }
 
-/* out[i] = x[4 * i + i mod 4], by way of local memory.  block 32 */
+/* out[i] = x[4 * i + i mod 4], through local memory.  block 32 */
 static void emit_pick(ptx_fn *f)
 {
     enum { COUNT = 4 };

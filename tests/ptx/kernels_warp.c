@@ -1,4 +1,4 @@
-/* Kernels of what warps and blocks do together: matrix products, copies in the background, atomics. */
+/* Kernels with operations of warps and thread blocks: matrix products, asynchronous copies, atomics. */
 #include "kernels.h"
 
 /* C[16, n] = A[16, k] * B[k, n], row-major, f16 in, f32 out; n a multiple of 32, k of 16.
@@ -59,7 +59,7 @@ void emit_mma_tile(ptx_fn *f)
     ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
 }
 
-/* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices, with the next slice in flight while one is added up.
+/* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices; the next slice is in flight while one is added.
  * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)
 {
@@ -94,8 +94,8 @@ void emit_stream_sum(ptx_fn *f)
     ptx_store_vec(f, EACH, to, sum, PTX_CS);
 }
 
-/* *out = the sum of x[0..n) in f64, in an order that does not depend on which block comes last: the last one adds up
- * what all of them left in `partial`.  launch: grid up to 32, block 256; *arrived is 0 before and after. */
+/* *out = the sum of x[0..n) in f64, in an order that does not depend on which block comes last: the last block adds
+ * all sums in `partial`.  launch: grid up to 32, block 256; *arrived is 0 before and after. */
 void emit_grid_sum(ptx_fn *f)
 {
     enum { WARPS = 8 };
@@ -146,7 +146,7 @@ void emit_grid_sum(ptx_fn *f)
     }
 }
 
-/* out[i] = x[i] reversed within the block, brought by copies that a barrier in shared memory counts.  block 64 */
+/* out[i] = x[i] reversed within the block, copied with an mbarrier in shared memory.  block 64 */
 void emit_mbarrier_copy(ptx_fn *f)
 {
     ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), out = ptx_param_ptr(f, PTX_U32, "out");
@@ -196,8 +196,8 @@ void emit_pairs(ptx_fn *f)
     ptx_store_vec(f, 4, y_at, into, PTX_L2_EVICT_LAST);
 }
 
-/* Narrow elements in vectors of 8 and 16: each thread writes its own in reverse. Of u8 and u16 wider registers are
- * stored, one more than what was loaded. */
+/* Narrow elements in vectors of 8 and 16: each thread writes its own elements in reverse. u8 and u16 are stored from
+ * wider registers, each plus 1. */
 void emit_vectors(ptx_fn *f)
 {
     static const struct {
@@ -230,7 +230,7 @@ void emit_vectors(ptx_fn *f)
             written[i] = v;
         }
         ptx_store_vec(f, count, to_at, written, PTX_PLAIN);
-        if (rows[r].element == PTX_S8) { /* extended by the sign */
+        if (rows[r].element == PTX_S8) { /* sign-extended */
             ptx_val at = ptx_at(f, wide, tid);
             ptx_store(f, at, read[5]);
         }

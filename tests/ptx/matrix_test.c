@@ -1,4 +1,4 @@
-/* Fragments of mma: every element of a matrix lies in one place, which is where PTX ISA 9.7.14.5 says. */
+/* Fragments of mma: every element of a matrix is in exactly one place, as PTX ISA 9.7.14.5 defines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void every_element_once(void **state)
     }
 }
 
-/* Read off the section's formulas by hand; lane 13 is group 3, thread 1 of it. */
+/* Computed by hand from the section's formulas; lane 13 is thread 1 of group 3. */
 static void places_of_the_specification(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Every row of the builder's tables - operations in every type, mma shapes, special registers, cache hints, orders, wide
- * vectors - through ptxas: it takes each form where it has what the row says it needs, and refuses each form one .version below
- * it and one target below it, so that no row asks for too much.
+/* Assembles every row of the builder's tables with ptxas: operations in every type, mma shapes, special registers, cache hints,
+ * orders, wide vectors. ptxas must accept each form with the row's requirements, and reject it one .version or one target below,
+ * so that no row requires too much.
  *     ptx_rows_test SCRATCH_DIR
  * Exit status 77 (skipped) when ptxas is not on PATH. */
 #include <stdio.h>
@@ -14,8 +14,8 @@ enum { MOST_FORMS = 4096 };
 typedef enum form_kind {
     FORM_OP,
     FORM_MMA,     /* number: shape */
-    FORM_MATRIX,  /* ldmatrix and stmatrix; number: how many */
-    FORM_SPECIAL, /* number: which */
+    FORM_MATRIX,  /* ldmatrix and stmatrix; number: matrices */
+    FORM_SPECIAL, /* number: index */
     FORM_LOAD,    /* number: hints */
     FORM_STORE,
     FORM_COPY,
@@ -121,7 +121,7 @@ static void collect_copies(void)
         }
 }
 
-/* Every order with every scope that an instruction takes. */
+/* Every order with every scope of an instruction. */
 static void collect_orders(form_kind kind, int takes)
 {
     for (size_t i = 0; i < hint_row_count; i++)
@@ -174,7 +174,7 @@ static ptx_val operand(ptx_fn *f, ptx_type type)
     return ptx_var(f, ptx_bits(type, 1));
 }
 
-/* One of each space, in which every form finds its address. */
+/* One variable in each state space, for every form's address. */
 typedef struct pointers {
     ptx_val global, shared;
 } pointers;
@@ -216,7 +216,7 @@ static ptx_val operand_for(ptx_fn *f, char letter, const form *m, int index, con
     }
 }
 
-/* Packing needs as many parts as fill the whole; most of these forms do not exist, and are left out. */
+/* Packing needs enough parts to fill the result; forms that do not exist are left out. */
 static int parts_of(const form *m)
 {
     if (m->row->op != PTX_OP_PACK && m->row->op != PTX_OP_UNPACK)
@@ -225,7 +225,7 @@ static int parts_of(const form *m)
     return part && whole > part && whole / part <= 4 ? (int)(whole / part) : 0;
 }
 
-/* Those that FORM_OP cannot make, or another kind makes. */
+/* Operations that FORM_OP cannot make, or that another kind makes. */
 static bool direct(ptx_op op)
 {
     return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA ||
@@ -341,7 +341,7 @@ static bool same_needs(ptx_requirement a, ptx_requirement b)
     return a.version == b.version && target_compare(a.target, b.target) == 0;
 }
 
-/* One kernel of all forms that need this; line_of[form] is the line of its instruction, 0 when it is not there. */
+/* Makes one kernel with all forms of these requirements; line_of[form] is the line of its instruction, or 0. */
 static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int line_of[])
 {
     ptx_fn *f = ptx_new(a, "rows", at.target, (uint32_t[]){64, 1, 1});
@@ -369,7 +369,7 @@ static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int l
     return t;
 }
 
-/* Assembles; flagged[line] tells which lines ptxas complains about. Returns its exit status. */
+/* Assembles; flagged[line] marks the lines of ptxas' errors. Returns its exit status. */
 static int assemble(const text *t, target made_for, bool flagged[], int most)
 {
     char path[1024], command[4096], line[1024], name[TARGET_NAME_BYTES];
@@ -430,7 +430,7 @@ static void try_at(ptx_requirement needs, ptx_requirement at, bool accepted, con
     arena_free(a);
 }
 
-/* ---- below what is needed -------------------------------------------------------------------------------------------- */
+/* ---- below the requirements ------------------------------------------------------------------------------------------ */
 
 static uint16_t version_below(uint16_t version)
 {
@@ -449,7 +449,7 @@ static uint16_t target_below(uint16_t sm)
     return 0;
 }
 
-/* What ptxas 13.0 takes below what is documented: e4m3 and e5m2 came to sm_89 with 8.1 (PTX ISA, release notes). */
+/* Forms that ptxas 13.0 accepts below the documented requirement: e4m3 and e5m2 came to sm_89 with 8.1 (PTX ISA, release notes). */
 static bool known_lenient(ptx_requirement needs)
 {
     return needs.target.sm == 89 && needs.version == 81;

@@ -1,4 +1,4 @@
-/* Runs the golden kernel `vectors` on the emulated device: what each thread loads at once and stores in reverse.
+/* Runs the golden kernel `vectors` on the emulated device: each thread loads a vector and stores it in reverse.
  *
  *     ptx_vectors_test DRIVER PTX
  */
@@ -10,7 +10,7 @@
 
 enum { THREADS = 32, ROWS = 7, MOST_BYTES = 16 * THREADS, LARGEST_PTX = 1 << 16 };
 
-/* As emit_vectors() has them: bytes of an element, elements of a thread, what is added. */
+/* From emit_vectors(): bytes of an element, elements per thread, the addend. */
 static const struct {
     const char *name;
     int bytes, count, more;
@@ -32,7 +32,7 @@ static unsigned element(const unsigned char *at, int bytes)
     return bytes == 1 ? at[0] : at[0] | (unsigned)at[1] << 8;
 }
 
-/* Every bit pattern is as likely; the bytes of each row are others. */
+/* Fills with uniformly random bits, different for each row. */
 static void fill(unsigned char *bytes, int row)
 {
     uint32_t state = 12345u + (uint32_t)row;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kiln.py says of wrong calls, takes as an array, and leaves behind, over the emulated driver with two devices.
+"""Tests kiln.py on the emulated driver with two devices: errors of wrong calls, accepted arrays, and leaks.
 
 usage: calls.py FOLDER DRIVER STATUS_H [TEST...]
 """
@@ -61,7 +61,7 @@ def primary_is_active(device=0):
 
 
 class Like:
-    """A device array as CuPy or PyTorch have it."""
+    """A device array like CuPy's or PyTorch's."""
 
     def __init__(self, buffer, shape, typestr, strides=None, stream=None, version=3, read_only=False, **more):
         self.__cuda_array_interface__ = {"data": (int(buffer), read_only), "shape": shape, "typestr": typestr,
@@ -114,7 +114,7 @@ class Hook(unittest.TestCase):
         self.assertFalse(primary_is_active())
 
     def test_exception(self):
-        """It is reported, and the call goes on."""
+        """The error is reported, and the call goes on."""
         def hook(launch):
             raise ValueError(launch.id)
         with mock.patch("sys.unraisablehook") as told, kiln.load(MANIFEST, driver=DRIVER, launch_hook=hook) as k:
@@ -203,7 +203,7 @@ class Arguments(Opened):
             self.quantize(stream="fast")
 
     def test_streams_refused(self):
-        """Not a handle; and 2^64 - 1 is KILN_NO_LAUNCH: the call would succeed and launch nothing."""
+        """Refuses a stream that is not a handle, and 2^64 - 1, which is KILN_NO_LAUNCH: the call would succeed without a launch."""
         for handle in (-1, (1 << 64) - 1, 1 << 64, -(1 << 64), True):
             for stream in (handle, mock.Mock(spec=["ptr"], ptr=handle), mock.Mock(spec=["cuda_stream"], cuda_stream=handle),
                            type("Stream", (), {"__cuda_stream__": lambda self: (0, handle)})()):
@@ -212,7 +212,7 @@ class Arguments(Opened):
                 self.assertEqual(str(caught.exception), f"stream: expected a stream's handle, found {handle}")
 
     def test_graph(self):
-        """What is preloaded may be recorded, with arrays of the stream that records."""
+        """A capture may record preloaded kernels, with arrays of the capturing stream."""
         self.k.preload("nf4_quantize")
         stream, graph, recorded = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         zeros = self.k.zeros(4 * N // 64)
@@ -313,7 +313,7 @@ class Arrays(Opened):
             self.assertEqual(types.split(), taken, typestr)
 
     def test_streams(self):
-        """The array's stream is waited for, once, unless it is the launch's."""
+        """A launch waits for the array's stream once, unless both streams are the same."""
         waited = []
         with mock.patch.object(self.k._core, "wait_for", waited.append):
             for theirs, ours, wanted in ((1, None, []), (1, 0, []), (2, None, [2]), (2, 2, []), (None, 7, []), (64, None, [64])):
@@ -395,7 +395,7 @@ class Copies(Opened):
                 self.k.alloc(8, typestr)
 
     def test_big_endian(self):
-        """What numpy.zeros(2, ">f4") is to the buffer protocol: its bytes would be copied unchanged."""
+        """Like numpy.zeros(2, ">f4") in the buffer protocol: its bytes would be copied without swapping."""
         class Pair(ctypes.BigEndianStructure):
             _fields_ = [("first", ctypes.c_float), ("second", ctypes.c_float)]
         with self.assertRaisesRegex(TypeError, "upload: expected little-endian elements, found format '.*>f"):
@@ -457,7 +457,7 @@ class Lifetimes(unittest.TestCase):
         self.assertIn("closed", repr(k))
 
     def test_contexts(self):
-        """A context is retained only where none is current; the thread's own is there again behind each call."""
+        """A context is retained only if none is current. After each call the thread's own context is current again."""
         check(cuda.cuInit(0))
         self.assertIsNone(current_context())
         with kiln.load(MANIFEST, driver=DRIVER) as k:
@@ -472,7 +472,7 @@ class Lifetimes(unittest.TestCase):
             self.assertFalse(primary_is_active(1))
 
     def test_dropped(self):
-        """Nothing is left without a close: a buffer keeps what it needs."""
+        """Nothing leaks without a close: a buffer keeps its loader alive."""
         k = kiln.load(MANIFEST, driver=DRIVER)
         buffer = k.upload(b"abc")
         del k
@@ -500,7 +500,7 @@ class Lifetimes(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_exit(self):
-        """A program that closes nothing ends in silence; the driver is the one that the linker finds."""
+        """A program that closes nothing exits without messages. The linker finds the driver."""
         code = f"import kiln\nk = kiln.load({str(MANIFEST)!r})\nb = k.upload(b'abc')\nprint(k.download(b))"
         done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(FOLDER), "LD_LIBRARY_PATH": str(
             pathlib.Path(DRIVER).parent)}, capture_output=True, text=True)
@@ -602,7 +602,7 @@ class Files(unittest.TestCase):
             self.expect(ValueError, "not the library of this manifest, it has no kiln_default_manifest_crc", MANIFEST, DRIVER)
 
     def test_other_manifests(self):
-        """A manifest of another build: what it says of structs and arguments would go into calls."""
+        """Refuses another build's manifest, because calls use its structs and arguments."""
         def swap(manifest):
             first, second = manifest["families"][-1]["args"][:2]
             first["offset"], second["offset"] = second["offset"], first["offset"]

@@ -20,7 +20,7 @@ NF4 = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 draw = random.Random(1)
 called = set()
-launches = []  # what the hook has seen
+launches = []  # the hook's events
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def f32(x):
 
 
 def halves(values):
-    """f16, as struct has it."""
+    """f16, by struct."""
     return struct.pack(f"{len(values)}e", *values)
 
 
@@ -39,7 +39,7 @@ def from_halves(data):
 
 
 def bfloats(values):
-    """To nearest even."""
+    """Rounds to nearest even."""
     bits = struct.unpack(f"{len(values)}I", struct.pack(f"{len(values)}f", *values))
     return array.array("H", [(b + 0x7fff + (b >> 16 & 1)) >> 16 for b in bits])
 
@@ -57,7 +57,7 @@ def packed_of(codes):
 
 
 def expect(what, found, wanted, bound=0.0):
-    """Element by element; a bound of 0 asks for the same numbers."""
+    """Compares element by element; with a bound of 0 the numbers must be equal."""
     found, wanted = list(found), list(wanted)
     if len(found) != len(wanted) or not all(abs(f - w) <= bound for f, w in zip(found, wanted)):
         wrong = next((i for i, (f, w) in enumerate(zip(found, wanted)) if not abs(f - w) <= bound), "length")
@@ -65,7 +65,7 @@ def expect(what, found, wanted, bound=0.0):
 
 
 def call(k, name, /, **keywords):
-    """The family's function, and the one of the variant that it picks: what it wrote the second time counts."""
+    """Calls the family's function, then the picked variant's own function; the second output counts."""
     picked = k[name].pick(**keywords)
     launches.clear()
     k[name](**keywords)
@@ -75,7 +75,7 @@ def call(k, name, /, **keywords):
 
 
 def check_launches(picked, keywords):
-    """The hook saw both launches, before and after, with the integers of the call; strides are left out."""
+    """Checks that the hook saw both launches, before and after, with the call's integers except strides."""
     if [(launch.id, launch.result) for launch in launches] != 2 * [(picked, None), (picked, 0)]:
         sys.exit(f"{picked}: the hook saw {launches}")
     sizes = launches[0].sizes
@@ -113,7 +113,7 @@ def nf4(k):
     n, group = 256, 64
     codes = [draw.randrange(16) for _ in range(n)]
     for i in range(0, n, group):
-        codes[i] = 15  # each group has its largest
+        codes[i] = 15  # each group has its absmax
     scale = [0.5, 2.0, 8.0, 1.0]
     x = [f32(NF4[code]) * scale[i // group] for i, code in enumerate(codes)]
     given = k.upload(array.array("f", x))
@@ -131,7 +131,7 @@ def nf4(k):
 
 
 def nf4_products(k):
-    """f32, small whole numbers times the table: B[k,n] is column after column."""
+    """f32, small integers times the table: B[k,n] is stored by column."""
     m, n, depth = 3, 48, 128
     codes = [draw.randrange(16) for _ in range(n * depth)]
     scale = [2.0 ** draw.randrange(-2, 3) for _ in range(n * depth // 64)]
@@ -152,7 +152,7 @@ def nf4_products(k):
 # ---- Q4_K, NVFP4 ----------------------------------------------------------------------------------------------------
 
 def q4k_block():
-    """A super-block and its 256 weights: d, dmin, eight 6-bit scales and minima in 12 bytes, codes of 64 in 32 bytes."""
+    """Returns a super-block and its 256 weights: d, dmin, eight 6-bit scales and minima in 12 bytes, 64 codes per 32 bytes."""
     d, dmin = 2.0 ** -6, 2.0 ** -5
     scales, minima = ([draw.randrange(64) for _ in range(8)] for _ in range(2))
     codes = [draw.randrange(16) for _ in range(256)]

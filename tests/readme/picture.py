@@ -1,11 +1,11 @@
-"""The first page's picture, as SVG: what the default bundle's kernels take in bytes, and what they execute and move."""
+"""Draws the first page's picture as SVG: the bytes of the default bundle's kernels, and what they execute and move."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "report"))
 from markup import Markup, el  # noqa: E402
 
-# Families by what they are for.
+# Families by purpose.
 KINDS = [
     ("Attention", "attention"), ("RoPE", "rope"), ("NF4 matrix products", "nf4_gemm nf4_gemm_transposed"),
     ("GGUF Q4_K matrix products", "linear rmsnorm_q4k_gemv"), ("NVFP4 matrix x vector", "nvfp4_gemv"),
@@ -36,7 +36,7 @@ def size(count):
 
 
 def bytes_of(manifest):
-    """[(kind, variants, bytes)], the largest first."""
+    """Returns [(kind, variants, bytes)], largest first."""
     kind_of = {family: kind for kind, families in KINDS for family in families.split()}
     found = {}
     for v in manifest["variants"]:

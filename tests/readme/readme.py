@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The pages of README.md files: what is made in them, and what must hold of them.
+"""Generates parts of the README.md files, and checks the files.
 
 usage: readme.py check | rebase KILN
        readme.py --self-test
-  check   says what is stale, which link leads nowhere, which package is missing, which entry of a
-          configuration is refused, and whether the first page is too long
-  rebase  makes anew what stands between "<!-- made: WHAT -->" and "<!-- end -->", and the first page's picture, and prints
-          the differences
+  check   reports stale parts, broken links, missing packages, invalid entries of configurations, and a first page that is
+          too long
+  rebase  rewrites the text between "<!-- made: WHAT -->" and "<!-- end -->", and the first page's picture, and prints the
+          differences
 
 WHAT is a function of MADE below, with its words. Its sources: `kiln families --json`, the committed default bundle, calls.c
 and tests/counts.
@@ -29,13 +29,13 @@ import kiln  # noqa: E402
 import picture  # noqa: E402
 import summary  # noqa: E402
 
-MOST_LINES, MOST_WORDS = 250, 2000  # of the first page
+MOST_LINES, MOST_WORDS = 250, 2000  # words of the first page
 PICTURE = ROOT / "tools" / "report" / "kiln_default.svg"
 REGION = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->\n)", re.S)
 CODE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 ELEMENT_TYPES = {"f64", "f32", "f16", "bf16"}
 
-# What the first page counts: a name, a variant of the default bundle, its target, and what its cost is per.
+# The first page's costs: a name, a variant of the default bundle, its target, and the unit of its cost.
 COUNTED = [
     ("NF4 matrix x vector, f16",
      "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1", "sm_80", "weight"),
@@ -62,16 +62,16 @@ class Sources:
         return subprocess.run([self.kiln, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-# ---- what is made ----------------------------------------------------------------------------------------------------
+# ---- generated parts -------------------------------------------------------------------------------------------------
 
 def table(heads, rows, numbers=0):
-    """Markdown; the last columns hold numbers."""
+    """Returns a Markdown table; the last columns are numbers."""
     rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
     return "".join(f"| {' | '.join(row)} |\n" for row in (heads, rule, *rows))
 
 
 def families(sources, _text):
-    """Each with its heading in the pages beside the index."""
+    """Returns each family with its heading in the pages beside the index."""
     pages = {anchor(heading): page.name for page in sorted(KERNELS.glob("*.md"))
              for heading in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.M)}
 
@@ -92,7 +92,7 @@ def values(p):
 
 
 def by_text(families, of):
-    """Each different text with the families that have it: (text, "" where all do)."""
+    """Returns each different text with the families that have it: (text, ""), if all do."""
     having = {}
     for family in families:
         having.setdefault(of(family), []).append(f"`{family['name']}`")
@@ -107,7 +107,7 @@ def parameters(sources, _text, *names):
 
 
 def accuracy(sources, _text, *names):
-    """A row for each text, bound and rule about NaNs, with the families that have it."""
+    """Returns a row for each text, bound and rule about NaNs, with the families that have it."""
     chosen = [f for f in sources.families if f["name"] in names]
     bounds = [(of, row) for f in chosen for row in f.get("bounds", []) for of in ([f"`{f['name']}`: "] if len(chosen) > 1 else [""])]
     rows = [(of or "all variants", text) for text, of in by_text(chosen, lambda f: f["accuracy"])]
@@ -121,7 +121,7 @@ def cell(text):
 
 
 def call(_sources, _text, name):
-    """The body of a function of calls.c."""
+    """Returns the body of a function of calls.c."""
     body = re.search(rf"^static void {name}\(void\)\n{{\n(.*?)^}}", CALLS.read_text(encoding="utf-8"), re.M | re.S)[1]
     return f"```c\n{textwrap.dedent(body)}```\n"
 
@@ -157,7 +157,7 @@ def eval_product(text):
 
 
 class Cost(NamedTuple):
-    """A kernel at a size, per unit of its work."""
+    """Returns a kernel's cost at a size, per unit of its work."""
     name: str
     target: str
     size: str
@@ -209,10 +209,10 @@ def made(text, sources):
     return REGION.sub(region, text)
 
 
-# ---- what must hold --------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 def anchor(heading):
-    """As forges make it of a heading."""
+    """Returns a heading's anchor, as on GitHub."""
     return re.sub(r"[^\w\- ]", "", re.sub(r"\[(.+?)\]\(.+?\)", r"\1", heading).lower()).replace(" ", "-")
 
 
@@ -221,7 +221,7 @@ def anchors(text):
 
 
 def links(text):
-    """Each with its line: (line, target)."""
+    """Returns the page's links as (line, target)."""
     plain = CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     plain = re.sub(r"`[^`\n]*`", lambda m: "x" * len(m[0]), plain)
     for match in re.finditer(r"\[[^\]]+\]\(([^)\s]+)\)", plain):
@@ -250,7 +250,7 @@ def missing_packages(text):
 
 
 def refused_entries(sources):
-    """Each `{family: ...}` of the families' pages is an entry that the generator takes."""
+    """Each `{family: ...}` in the families' pages is an entry that the generator accepts."""
     for page in sorted(KERNELS.glob("*.md")):
         for entry in re.findall(r"`({family: [^`]+})`", page.read_text(encoding="utf-8")):
             target = "sm_100f" if "hardware" in entry else "sm_90"
@@ -261,7 +261,7 @@ def refused_entries(sources):
 
 
 def made_files(sources):
-    """(file, its text, what it should be)."""
+    """Yields (file, its text, the expected text)."""
     for page in pages():
         text = page.read_text(encoding="utf-8")
         yield page, text, made(text, sources)
@@ -303,7 +303,7 @@ def rebase(sources):
 
 
 def self_test():
-    """A mistake of each kind is found, and nothing in what is right."""
+    """Finds a mistake of each kind, and none in correct pages."""
     page = ROOT / "README.md"
     right = "# A\n[b](LICENSE) [c](#a) [d](https://x.y/z) `[e](nowhere)`\n```\n[f](nowhere)\n# G\n```\n"
     assert list(broken_links(page, right)) == [], list(broken_links(page, right))

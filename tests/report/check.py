@@ -1,4 +1,4 @@
-"""kiln-report: what its pages show against what they are made from, worked out here again; and what it refuses.
+"""Tests kiln-report: compares its pages with figures computed here from the same inputs, and checks its errors.
 
 usage: check.py PROGRAM ROOT figures|pages|mistakes
        check.py PROGRAM ROOT tools KILN-VERIFY KILN-PROFILE EMULATOR
@@ -38,7 +38,7 @@ def run(*arguments, **options):
 
 
 def run_here(arguments):
-    """As run(), in this process, which is much faster: (status, stderr). Nothing may be printed on stdout."""
+    """Like run(), but in this process, which is much faster. Returns (status, stderr). Nothing may be printed on stdout."""
     stderr = io.StringIO()
     sys.argv = [PROGRAM, *arguments]
     with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(None):
@@ -73,7 +73,7 @@ class Node:
 
 
 class Tree(html.parser.HTMLParser):
-    """Fails at an element that does not end where it has to."""
+    """Fails at an element with a wrong end."""
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.text = [Node("", {})], text
@@ -97,7 +97,7 @@ class Tree(html.parser.HTMLParser):
 
 
 def rows_of(table):
-    """[{heading: cell}], by the last row of headings."""
+    """Returns [{heading: cell}], by the last row of headings."""
     heads = [c.text for c in list(table.one("thead").all("tr"))[-1].all("th")]
     return [dict(zip(heads, [c for c in row.children if isinstance(c, Node)])) for row in table.one("tbody").all("tr")]
 
@@ -111,7 +111,7 @@ def facts(part):
 
 
 def check_well_made(text):
-    """Well-formed, self-contained, and with a script that a person reads. Gives the tree."""
+    """Checks that the page is well-formed, self-contained, and has a readable script. Returns the tree."""
     page = Tree(text).open[0]
     for svg in re.findall(r"<svg.*?</svg>", text, re.S):
         xml.fromstring(svg)
@@ -147,7 +147,7 @@ def registers():
 
 
 def made_up(folder):
-    """A verification in which each verdict comes, a variant is missing, and errors are shares of 1000; an older manifest; counts."""
+    """Writes a verification with each verdict, a missing variant and errors in thousandths; an older manifest; and counts."""
     ids = [v["id"] for v in MANIFEST["variants"]]
     rows = [{"id": i, "result": "ok", "cases": 3, "elements": 10, "worst_error_over_bound": n / 1000, "largest": "n=1", "sizes": 2,
              "ranges": {"n": [n + 1, 4000 + n], "causal_offset": [-n, 7]}} for n, i in enumerate(ids)]
@@ -165,7 +165,7 @@ def made_up(folder):
     del old["variants"][5]
     old["variants"][0]["launch"]["block"] = [128, 1, 1]
     old["variants"][1]["images"][0] |= {"bytes": 15000, "xxh3_128": "0" * 32}
-    for number in 2, 3:  # moved from sm_87; of the second one needs a newer driver too
+    for number in 2, 3:  # moved from sm_87; the second one also needs a newer driver
         old["variants"][number]["images"][0]["target"] = "sm_87"
     old["variants"][3]["images"][0]["min_driver"] = 1
     old["variants"].append(gone)
@@ -252,7 +252,7 @@ def check_bytes(page):
 
 
 def check_values(part):
-    """Bytes by each value of each parameter that differs; the sums of a family are alike."""
+    """Shows bytes by each value of each parameter that differs; a family's sums are equal."""
     rows = rows_of(part.one("table", class_="values"))
     wanted = {}
     for v in MANIFEST["variants"]:
@@ -269,7 +269,7 @@ def check_values(part):
 
 
 def check_treemap(svg, total):
-    """Each variant once, with its bytes, in an area of nearly its share; no area lies over another; labels fit."""
+    """Shows each variant once, with its bytes, in an area of nearly its share. Areas do not overlap, and labels fit."""
     width, height = map(int, svg.attributes["viewbox"].split()[2:])
     found, places = {}, []
     for group in svg.all("g"):
@@ -289,7 +289,7 @@ def check_treemap(svg, total):
 
 
 class Device(NamedTuple):
-    """What a multiprocessor holds: CUDA C++ Programming Guide, technical specifications per compute capability."""
+    """Returns a multiprocessor's limits: CUDA C++ Programming Guide, technical specifications per compute capability."""
     target: str
     threads: int
     blocks: int
@@ -303,10 +303,10 @@ DEVICES = {"T4": Device("sm_75", 1024, 16, 65536, 65536), "A100": Device("sm_80"
 
 
 def occupancy(device, threads, shared, registers):
-    """Warps of the most thread blocks that fit: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
+    """Returns the warps of the most thread blocks that fit: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
     def has_room(blocks):
         warps = blocks * -(-threads // 32)
-        of_partition = 16384 // (-(-registers * 32 // 256) * 256)  # warps that its registers are enough for; there are four
+        of_partition = 16384 // (-(-registers * 32 // 256) * 256)  # warps that fit into the registers of one of four partitions
         kept = 0 if device.target == "sm_75" else 1024
         return (blocks <= device.blocks and warps * 32 <= device.threads and -(-warps // 4) <= of_partition
                 and shared <= device.shared_of_block and blocks * (-(-shared // 128) * 128 + kept) <= device.shared)
@@ -381,7 +381,7 @@ def milliseconds(value):
 
 
 def taken(variant, device):
-    """The target of the image that it takes; all here are for it and newer ones. None: none is."""
+    """Returns the target of the image that the device runs, or None. All images here also run on newer devices."""
     return max((int(i["target"][3:]) for i in variant["images"] if int(i["target"][3:]) <= int(DEVICES[device].target[3:])), default=None)
 
 
@@ -404,7 +404,7 @@ def microseconds(text):
 
 
 def check_counted(page):
-    """4,000,000 warp instructions and 32,000 bytes, of two variants of one family: on an A100 108 * 4 in each of 1,410 cycles."""
+    """Two variants of one family: 4,000,000 warp instructions and 32,000 bytes. An A100 executes 108 * 4 per cycle at 1,410 MHz."""
     part = section(page, "roofline")
     times = rows_of(list(part.all("table"))[-1])
     expect("minimum times that were counted", {k: v.text for k, v in times[0].items()},
@@ -445,7 +445,7 @@ def check_changes(page, old):
             f"{now[2]['id']}: sm_87: moved to sm_75, {now[2]['images'][0]['bytes']:,} bytes"]})
 
 
-# Worked out by hand: occupancies of (device, threads, shared bytes, registers), where what is rounded matters.
+# Computed by hand: occupancies of (device, threads, shared bytes, registers) for which rounding matters.
 OCCUPANCIES = {("A100", 256, 0, 41): 62.5, ("A100", 256, 0, 40): 75, ("A100", 1024, 0, 65): 0, ("T4", 32, 5957, None): 31.25,
                ("A100", 32, 0, None): 50, ("T4", 256, 65537, None): 0, ("H100", 256, 115 * 1024, None): 12.5}
 
@@ -473,7 +473,7 @@ NASTY = ['<script>alert(1)</script>', '"><svg onload=alert(1)>', "' onmouseover=
 
 
 def nasty(value, names):
-    """The value with a hostile text after each of its texts, except those that are no names."""
+    """Returns the value with a hostile text appended to each name."""
     if isinstance(value, dict):
         return {k: v if k in ("args", "target", "targets", "condition", "bytes_read", "bytes_written", "elements", "shared_bytes", "result", "sm")
                 else nasty(v, names) for k, v in value.items()}
@@ -509,7 +509,7 @@ def check_pages():
 
 
 def check_same_bytes(folder):
-    """Whatever the folder, the seed of hashes, the locale; and a file is replaced whole, with the usual rights."""
+    """The page does not depend on the folder, the hash seed or the locale. A file is replaced atomically, with the usual permissions."""
     manifest, output = pathlib.Path(ROOT, "generated/kiln_default.json"), pathlib.Path(folder, "page.html")
     pages = set()
     for seed, locale in ("1", "C"), ("2", "C.UTF-8"):
@@ -524,7 +524,7 @@ def check_same_bytes(folder):
 
 
 def check_odd(folder):
-    """External PTX, whose images stand under another name, and whose geometry is not known; compressed images; cubins; nothing."""
+    """External PTX with images under another name and unknown geometry, compressed images, cubins, an empty bundle."""
     bundle = copy.deepcopy(MANIFEST)
     first, second = bundle["variants"][:2]
     bundle["variants"] = [first, second]
@@ -542,7 +542,7 @@ def check_odd(folder):
     whole = first["images"][0]["bytes"] + 500
     expect("compression", facts(section(page, "summary"))["Bytes of images"], f"1.5 KB (1,500 bytes), before compression {whole / 1000:.3g} KB ({whole:,} bytes)")
     expect("cubins", facts(section(page, "summary"))["Images"], "2, 1 of them cubins")
-    for v in bundle["variants"]:  # a cubin runs on its own device
+    for v in bundle["variants"]:  # a cubin only runs on its own device
         v["images"] = [{"target": "sm_80", "format": "cubin", "min_driver": 12000, "bytes": 500, "xxh3_128": "0" * 32}]
     bundle["targets"] = ["sm_80", "sm_90"]
     path.write_text(json.dumps(bundle))
@@ -557,7 +557,7 @@ def check_odd(folder):
 # ---- mistakes ---------------------------------------------------------------------------------------------------------------
 
 def changed(*path, to=None):
-    """The manifest's text with one member changed; without `to` it is left out."""
+    """Returns the manifest's text with one member changed; without `to` the member is removed."""
     bundle = copy.deepcopy(MANIFEST)
     at = bundle
     for step in path[:-1]:
@@ -673,7 +673,7 @@ def check_usage(folder):
 # ---- other tools ------------------------------------------------------------------------------------------------------------
 
 def check_tools():
-    """A page of what kiln-verify, the emulated driver and kiln-profile write."""
+    """Makes a page from the output of kiln-verify, the emulated driver and kiln-profile."""
     verify, profile, emulator = TOOLS
     one, other = "nf4_scale/type=f16,group=64", "nf4_unpack/type=f16,group=64,nibbles=low"
     with tempfile.TemporaryDirectory() as folder:
@@ -686,7 +686,7 @@ def check_tools():
         done = run(ROOT + "/generated/kiln_default.json", "--verify", "v.json", "--counts", "counts", "--counts", "profile", "--counts", "counts", "--device", "h100",
                    "-o", "-")
         expect("it is made", (done.returncode, done.stderr), (0, ""))
-        for name in ("v.json", "counts"):  # replaced by their own kind only
+        for name in ("v.json", "counts"):  # only replaced by their own kind
             pathlib.Path("main.c").write_text("int main(void) {}\n")
             option = ["--json", "main.c"] if name == "v.json" else []
             again = subprocess.run([verify, "--driver", emulator, "--filter", one, "--size", "n=64", *option], check=False, capture_output=True,

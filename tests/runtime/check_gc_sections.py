@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An application that names one kernel carries one kernel.
+"""Checks that an application that names one kernel links only that kernel.
 
 usage: check_gc_sections.py SOURCE_DIR
 """

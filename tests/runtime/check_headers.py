@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Each public header compiles alone, in C11 and C++17, and on either side of <cuda.h>.
+"""Checks that each public header compiles alone, in C11 and C++17, and before and after <cuda.h>.
 
 usage: check_headers.py alone SOURCE_DIR
        check_headers.py cuda SOURCE_DIR
        check_headers.py cxx SOURCE_DIR
 
 "cuda" also compares the type of every row of the driver table with the declaration of its entry point in cuda.h, and the
-runtime's numbers with cuda.h's. It is skipped where no toolkit is installed.
+runtime's numbers with cuda.h's. It is skipped without a toolkit.
 """
 import pathlib
 import re
@@ -87,11 +87,11 @@ def check_alone(source_dir):
     for header in HEADERS:
         compile_text(source_dir, include(header))
         compile_text(source_dir, include(header, header))
-    compile_text(source_dir, include("tests/runtime/mini.h"))  # the form of a generated one
+    compile_text(source_dir, include("tests/runtime/mini.h"))  # in the form of a generated header
 
 
 def check_cxx(source_dir, emulator=None):
-    """kiln.hpp without exceptions and run-time type information: hpp_test.cc, which runs over the scripted driver and the emulated one."""
+    """Builds hpp_test.cc without exceptions and run-time type information, and runs it on the scripted and the emulated driver."""
     runtime = source_dir / "tests/runtime"
     sources = [*sorted((source_dir / "runtime").glob("*.c")), runtime / "mini.c", runtime / "fake_driver.c"]
     with tempfile.TemporaryDirectory() as folder:

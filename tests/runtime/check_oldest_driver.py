@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""KILN_OLDEST_DRIVER is the CUDA release that brought the newest entry point which the runtime requires.
+"""Checks that KILN_OLDEST_DRIVER is the first CUDA release with all entry points that the runtime requires.
 
 usage: check_oldest_driver.py DRIVER_H
 
@@ -23,7 +23,7 @@ required = driver.partition("#define KILN_DRIVER_OPTIONAL_FUNCTIONS")[0]
 
 
 def release(symbol):
-    """The n-th release is that of the version n."""
+    """Returns the releases of an entry point; the n-th one belongs to version n."""
     name, _, version = symbol.partition("_v")
     releases = sorted({int(r) for r in re.findall(rf"PFN_{name}_v(\d+)\)", typedefs)})
     return releases[int(version or 1) - 1]

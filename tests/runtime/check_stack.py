@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""How much stack the runtime and generated functions take: the deepest chain of calls, against what kiln.h states.
+"""Compares the stack of the runtime and of generated functions, by the deepest chain of calls, with kiln.h.
 
 usage: check_stack.py SOURCE_DIR
 
-The compilers say what each function takes (-fstack-usage), the relocations in the objects who calls whom. The generated
-functions are those of the default bundle. Not counted is what lies beyond the runtime: the driver, the callbacks in
-kiln_options, the C library.
+The compilers print each function's stack (-fstack-usage); the objects' relocations give the calls. The generated functions are
+the default bundle's. The driver, the callbacks in kiln_options and the C library do not count.
 """
 import collections
 import pathlib
@@ -17,20 +16,20 @@ from compilers import c_compilers, compile_runtime, run
 
 LEVELS = ("-O2", "-Os")
 BUNDLE = "kiln_default_"
-CALL_BYTES = 16  # a return address, which not every compiler counts, and alignment
+CALL_BYTES = 16  # a return address, which some compilers do not count, and alignment
 STATED = re.compile(r"Stack: at most (\d+) bytes, and (\d+) with")
 SECTION = re.compile(r"RELOCATION RECORDS FOR \[\.text\.([\w.]+)\]")
 TARGET = re.compile(r"^[0-9a-f]+ +R_\w+ +(\S+)$")
 
 
 def plain(symbol):
-    """The function of a section or a symbol, without the compiler's suffixes and the addend: the function of the source."""
+    """Returns the source's function for a section or symbol, without the compiler's suffixes and the addend."""
     symbol = re.sub(r"^\.text\.", "", re.split(r"[+-]0x", symbol)[0])
     return re.sub(r"^(unlikely|hot|startup|exit)\.", "", symbol).split(".")[0]
 
 
 def frames(path):
-    """function -> bytes, of one object."""
+    """Returns function -> bytes for one object."""
     taken = {}
     for line in path.with_suffix(".su").read_text().splitlines():
         place, count, kind = line.split("\t")
@@ -41,7 +40,7 @@ def frames(path):
 
 
 def calls(path):
-    """function -> the symbols that it refers to, of one object."""
+    """Returns function -> the symbols that it refers to, for one object."""
     made, caller = collections.defaultdict(set), None
     for line in run(["objdump", "-r", path]).splitlines():
         section, target = SECTION.match(line), TARGET.match(line)
@@ -53,7 +52,7 @@ def calls(path):
 
 
 def graph(objects):
-    """(object, function) -> (bytes, [called]); a name is looked for in its own object before the others."""
+    """Returns (object, function) -> (bytes, [called]). Searches a name in its own object first."""
     taken = {o: frames(o) for o in objects}
     public = {name: o for o in objects for name in taken[o]}
     nodes = {}
@@ -66,7 +65,7 @@ def graph(objects):
 
 
 def add_picked(nodes):
-    """What relocations do not show: a family's functions run one of its kernels through kernel->run."""
+    """Adds calls that relocations do not show: a family's functions run one of its kernels through kernel->run."""
     run_by = {node[1]: node for node in nodes if node[1].startswith("run_")}
     assert run_by
     for (_, name), (_, called) in nodes.items():
@@ -77,7 +76,7 @@ def add_picked(nodes):
 
 
 def deepest(nodes, node, known, above=()):
-    """Bytes and names of the chain from this function that takes the most."""
+    """Returns the bytes and names of the deepest chain from this function."""
     if node in above:
         sys.exit(f"FAILED: {node[1]} calls itself, through {[name for _, name in above]}")
     if node not in known:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the runtime refers to, and how large it is.
+"""Checks the runtime's undefined symbols and its size.
 
 usage: check_symbols.py SOURCE_DIR ARCHIVE
 
@@ -24,7 +24,7 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 
 
 def symbols(path):
-    """member -> (defined, undefined), of an archive or an object."""
+    """Returns member -> (defined, undefined) for an archive or an object."""
     members, member = {}, pathlib.Path(path).stem
     for line in run(["nm", "-g", path]).splitlines():
         if line.endswith(":"):
@@ -49,7 +49,7 @@ def text_bytes(objects):
 
 
 def check_sizes(compiler, sizes):
-    """Prints them, and gives what is wrong with them."""
+    """Prints the symbols. Returns the mistakes."""
     total = sum(sizes.values())
     plain = total - sum(size for member, size in sizes.items() if member in WITH_HASH)
     print(f"{compiler} -Os: text {total} bytes, {plain} without find_name and verify:",

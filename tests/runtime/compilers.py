@@ -1,4 +1,4 @@
-"""The compilers that a script tests with: those of gcc and clang that are installed."""
+"""Finds the compilers for a script's tests: gcc and clang, if installed."""
 import shutil
 import subprocess
 import sys
@@ -15,13 +15,13 @@ def c_compilers():
 
 
 def cxx_compiler(c_compiler):
-    """g++ for gcc, clang++ for clang; None when it is not installed."""
+    """Returns g++ for gcc and clang++ for clang; None if it is not installed."""
     name = {"gcc": "g++", "clang": "clang++"}[c_compiler]
     return name if shutil.which(name) else None
 
 
 def run(command):
-    """Its output. A command that fails ends the test."""
+    """Returns the command's output. A failing command ends the test."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         print("FAILED:", " ".join(map(str, command)), done.stdout, sep="\n")
@@ -30,7 +30,7 @@ def run(command):
 
 
 def compile_runtime(compiler, level, source_dir, out, *more):
-    """The runtime's objects in folder `out`, compiled as its CMakeLists.txt does."""
+    """Compiles the runtime's objects into the folder `out`, with the flags of its CMakeLists.txt."""
     objects = []
     for source in sorted((source_dir / "runtime").glob("*.c")):
         objects.append(out / (source.stem + ".o"))

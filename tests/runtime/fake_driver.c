@@ -27,7 +27,7 @@ const char *fake_call_symbol(fake_call call)
     return symbols[call];
 }
 
-/* Books the call. What it must return when that is not 0. */
+/* Records the call. Returns the scripted error, or 0. */
 static int enter(fake_call call)
 {
     __atomic_add_fetch(&fake.counts[call], 1, __ATOMIC_RELAXED);
@@ -62,7 +62,7 @@ static int get_device(int *device)
     return result;
 }
 
-/* Numbers from cuda.h, written again: this is the judge of those in the runtime. */
+/* Numbers from cuda.h, repeated here to check the runtime's copy. */
 static int get_attribute(int *value, int attribute, int device)
 {
     int result = enter(FAKE_device_get_attribute);
@@ -99,7 +99,7 @@ static int load_data(CUmodule *module, const void *image, unsigned int count, in
     for (int i = 0; i < fake.load_yields; i++)
         sched_yield();
     if (result != 0) {
-        /* As the driver may: writes rubbish to the result, fills the log to the brim without a NUL. */
+        /* Writes garbage to the result and fills the log without a NUL, as a real driver may. */
         *module = (CUmodule)(uintptr_t)0xbad;
         for (unsigned i = 0; i < count && fake.log != NULL; i++) {
             if (options[i] == 5) {

@@ -1,5 +1,5 @@
-/* A scripted driver: a table of functions that count their calls, fail one of them on demand, and keep books of what
- * is loaded. Safe to call from many threads. */
+/* A scripted driver: a table of functions that count their calls, fail one call on demand, and record what is loaded.
+ * Safe to call from many threads. */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
@@ -25,14 +25,14 @@ typedef struct fake_driver {
     /* the script */
     int version, major, minor, multiprocessors, max_shared_bytes;
     CUcontext current;
-    int fail_at;     /* the number of the call that fails, counted from 1 over all functions; 0 for none */
-    int fail_result; /* what it returns */
-    const char *log; /* what a load that fails writes to the JIT log */
-    int load_yields; /* how often a load gives way before it ends, to let threads race */
-    /* the books */
+    int fail_at;     /* number of the failing call, counted from 1 over all functions; 0: none */
+    int fail_result; /* its result */
+    const char *log; /* text that a failing load writes to the JIT log */
+    int load_yields; /* number of times a load yields before it ends, to let threads race */
+    /* the records */
     int calls; /* over all functions */
     int counts[FAKE_CALLS];
-    fake_call failed;   /* which one failed as scripted */
+    fake_call failed;   /* the call that failed as scripted */
     int loads, unloads; /* those that succeeded */
     const void *loaded_image;
     int option_count, log_bytes; /* of the last load */
@@ -46,7 +46,7 @@ typedef struct fake_driver {
 
 extern fake_driver fake;
 
-/* A device sm_90 with driver 12.8 and a context, empty books. */
+/* Resets to a device sm_90 with driver 12.8, a context and empty records. */
 void fake_reset(void);
 const char *fake_call_symbol(fake_call call);
 

@@ -1,4 +1,4 @@
-/* An application that uses one kernel of two: check_gc_sections.py looks at what the linker kept. */
+/* An application that uses one of two kernels. check_gc_sections.py checks what the linker kept. */
 #include "mini.h"
 
 static kiln_driver driver;

@@ -1,5 +1,5 @@
-/* kiln.hpp over the scripted driver: what closes when, what moves, and what a status says. With the emulated driver, hpp_test
- * libcuda.so.1, also device memory, and loaders by context. */
+/* Tests kiln.hpp on the scripted driver: closing, moving, and status texts. With the emulated driver (hpp_test libcuda.so.1) also
+ * device memory, and loaders per context. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +35,7 @@ namespace {
 kiln::storage<MINI_SLOTS> memory, other_memory;
 const mini_axpy_args args = {MINI_AXPY_TYPE_F32, 256, 512, 2, 1024};
 
-/* A scope unloads what it loaded, also after a move; close is heard once. */
+/* The end of a scope unloads everything, also after a move; the driver gets one unload. */
 void closes()
 {
     fake_reset();
@@ -51,7 +51,7 @@ void closes()
         kiln::loader third;
         CHECK(third.open(other_memory, fake_table, mini_bundle) && third.preload(mini_index) &&
               fake.loads == 3);
-        third = static_cast<kiln::loader &&>(second); /* closes what it had */
+        third = static_cast<kiln::loader &&>(second); /* closes the previous loader */
         CHECK(fake.unloads == 2 && third.get() == &memory.loader);
         kiln::loader &same = third;
         third = static_cast<kiln::loader &&>(same);
@@ -63,7 +63,7 @@ void closes()
     CHECK(mini_axpy(again, nullptr, args) == KILN_ERROR_CLOSED);
 }
 
-/* In another context it stays open, until the context is its own. */
+/* Closing in another context fails, and the loader stays open until its own context is current. */
 void context()
 {
     fake_reset();
@@ -72,7 +72,7 @@ void context()
     fake.current = FAKE_OTHER_CONTEXT;
     CHECK(loader.close() == KILN_ERROR_WRONG_CONTEXT && loader.is_open());
     kiln::loader other;
-    loader = static_cast<kiln::loader &&>(other); /* which has it then */
+    loader = static_cast<kiln::loader &&>(other); /* other then owns the open loader */
     CHECK(!loader.is_open() && loader.get() == nullptr && other.is_open() && other.get() == &memory.loader);
     fake.current = FAKE_CONTEXT;
     CHECK(other.close().ok() && !other.is_open());
@@ -102,7 +102,7 @@ void errors()
     driver.close();
 }
 
-/* One line says why, whichever of the two failed, and before there is a loader. */
+/* One line explains an error of kiln or of the driver, even before a loader exists. */
 void causes()
 {
     fake_reset();
@@ -130,7 +130,7 @@ void causes()
     CHECK(std::strstr(text, "misaligned pointer: axpy: ") == text);
 }
 
-/* A loader whose context is gone: the storage is free again, and the driver hears nothing. */
+/* Closing a loader whose context is gone frees its storage without a driver call. */
 void forgets()
 {
     fake_reset();
@@ -149,7 +149,7 @@ void forgets()
     CHECK(loader.open(memory, fake_table, mini_bundle).ok());
 }
 
-/* A hook is a lambda that captures nothing, and its context what it works on. */
+/* A hook is a lambda without captures; its context has its data. */
 void traces()
 {
     struct seen {
@@ -173,7 +173,7 @@ void traces()
     CHECK(std::strncmp(all.line, "axpy n=", 7) == 0);
 }
 
-/* Device memory has what was written, and frees what it had before. */
+/* Device memory keeps its contents, and assignment frees the previous memory. */
 void keeps_memory(const char *path)
 {
     kiln::driver driver;

@@ -1,7 +1,6 @@
-/* Written by hand, as `kiln generate` would: two variants of one family. It is the reference for the generated form, and
- * small enough to read.
+/* Two variants of one family, written by hand in the form of `kiln generate`: a reference that is small enough to read.
  *
- * Each text is a named array and each variant an object of its own; nothing but the index refers to all of them. */
+ * Each text is a named array and each variant is a separate object. Only the index refers to all of them. */
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
 #include "mini.h"
@@ -35,7 +34,7 @@ static const kiln_pointers axpy_pointers_1 = {axpy_pointers_1_texts, axpy_pointe
 
 static const char axpy_sizes_1[] = "3:n:u64";
 
-/* What every variant asks of its arguments. */
+/* The checks of every variant. */
 static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
 {
     const kiln_status status = kiln_begin(loader, a, axpy_name);
@@ -281,7 +280,7 @@ const kiln_kernel mini_axpy_f64_kernel = {
     .max_shared_bytes = 0,
 };
 
-/* Which variant serves these arguments on this device. */
+/* Picks the variant for these arguments on this device. */
 static const kiln_kernel *choose_axpy(const kiln_loader *loader, mini_axpy_args a)
 {
     if (a.type == MINI_AXPY_TYPE_F32 && kiln_usable(loader, &mini_axpy_f32_kernel))

@@ -1,4 +1,4 @@
-/* Written by hand, as `kiln generate` would: the header of a bundle of two kernels. */
+/* The header of a bundle of two kernels, written by hand in the form of `kiln generate`. */
 #ifndef MINI_H
 #define MINI_H
 
@@ -30,7 +30,7 @@ kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args
 /* The kernel that it would launch. */
 kiln_status mini_axpy_pick(kiln_loader *loader, const mini_axpy_args *args, const kiln_kernel **kernel);
 
-/* One variant each; args->type is not looked at. */
+/* Each launches one variant, and ignores args->type. */
 extern const kiln_kernel mini_axpy_f32_kernel;
 kiln_status mini_axpy_f32(kiln_loader *loader, CUstream stream, const mini_axpy_args *args);
 extern const kiln_kernel mini_axpy_f64_kernel;

@@ -1,4 +1,4 @@
-/* A driver library that only exports: every entry point of the table, each returning its row's number from 1. */
+/* A stub driver library: exports every entry point of the table. Each returns its row's number, from 1. */
 #include <kiln/driver.h>
 
 enum {

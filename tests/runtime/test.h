@@ -12,7 +12,7 @@
 
 #include <kiln/kiln.h>
 
-/* cmocka's own message for a status is two numbers; ours are two texts. */
+/* Prints two status texts; cmocka's own message has only the numbers. */
 #define assert_status(got, wanted) assert_string_equal(kiln_status_string(got), kiln_status_string(wanted))
 
 #endif

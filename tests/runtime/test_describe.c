@@ -1,4 +1,4 @@
-/* Status texts, and errors as one line: exact texts. And the version as the header, the runtime and CMake tell it. */
+/* Exact texts of statuses and of errors in one line. The header, the runtime and CMake have the same version. */
 #include "test.h"
 
 #include <stdio.h>
@@ -103,7 +103,7 @@ static void errors_read_well(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_text(&loader, &rows[i].error, NULL, rows[i].text);
-    /* A loader that was never opened has no driver to ask for names, nor has a closed one. */
+    /* A loader that was never opened, or is closed, has no driver to ask for names. */
     assert_text(NULL, &rows[5].error, NULL, "load failed: x: cuModuleLoadDataEx: driver result 218");
     assert_text(&(kiln_loader){0}, &rows[5].error, NULL,
                 "load failed: x: cuModuleLoadDataEx: driver result 218");
@@ -111,7 +111,7 @@ static void errors_read_well(void **state)
     assert_text(&loader, &rows[5].error, NULL, "load failed: x: cuModuleLoadDataEx: driver result 218");
 }
 
-/* One that could not be opened has: it says why. */
+/* A loader that failed to open has a driver, and says why it failed. */
 static void a_loader_that_did_not_open_names_the_result(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void a_miss_says_why_each_image_was_not_taken(void **state)
         "sm_100f is for other devices; cubin sm_80 is not PTX");
     loader.device.ptx_only = 0;
 
-    /* The bundle written by hand, on the device at hand: both its images fit. */
+    /* The hand-written bundle: both images run on this device. */
     error = (kiln_error){.status = KILN_ERROR_NO_IMAGE, .subject = "s", .detail = "d"};
     assert_text(&loader, &error, &mini_axpy_f32_kernel,
                 "no image runs on this device: s: d; device sm_90; sm_75 fits; sm_90 fits");

@@ -1,5 +1,5 @@
-/* On the emulated driver, which computes results: threads that race for the first use of kernels in several contexts on two
- * devices; captures into CUDA graphs, with and without a preload; and a process that forks. */
+/* Tests on the emulated driver, which computes results: threads race for the first use of kernels in several contexts on two
+ * devices; CUDA graphs are captured with and without a preload; a process forks. */
 #include "test.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static void count_launch(void *context, const kiln_launch_event *event)
     __atomic_add_fetch(&traced[event->is_after], 1, __ATOMIC_RELAXED);
 }
 
-/* Entry points that the table does not have. */
+/* Entry points that the table lacks. */
 static int (*ctx_create)(CUcontext *, unsigned, int);
 static int (*ctx_destroy)(CUcontext);
 static int (*begin_capture)(CUstream, int);
@@ -117,7 +117,7 @@ static mini_axpy_args args_of(const job *j, int launch)
                             .n = ELEMENTS};
 }
 
-/* y += 2 * x in f32, again and again, with launches of the f64 kernel in between that add 0. */
+/* Repeats y += 2 * x in f32, with launches of the f64 kernel in between that add 0. */
 static void *work(void *given)
 {
     job *j = given;
@@ -141,7 +141,7 @@ static void *work(void *given)
     return NULL;
 }
 
-/* Two on each device: the primary context and one more. */
+/* Two contexts on each device: the primary one and another. */
 static void open_places(void)
 {
     const kiln_options options = {.launch_hook = count_launch};
@@ -250,7 +250,7 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     DO(begin_capture(stream, 0));
     assert_status(launch_both(&j, stream), KILN_OK);
     DO(end_capture(stream, &graph));
-    assert_int_equal(traced[0], 2); /* what was captured, and nothing else */
+    assert_int_equal(traced[0], 2); /* only the captured launches */
     DO(driver.memcpy_dtoh(y, j.y, sizeof y));
     assert_memory_equal(y, zero, sizeof y); /* nothing has run yet */
 
@@ -271,9 +271,9 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     close_places();
 }
 
-/* ---- contexts that others end ------------------------------------------------------------------------------------- */
+/* ---- contexts that others destroy --------------------------------------------------------------------------------- */
 
-/* Its modules went with the context, so the loader is forgotten, and opened again in another. */
+/* The context took the modules with it, so the loader is abandoned, and opened again in another context. */
 static void a_loader_outlives_its_context(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* kiln_driver_load over stub libraries: whole, and without one entry point. */
+/* kiln_driver_load with stub libraries: complete, and without one entry point. */
 #include "test.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Fault injection: each driver call of a run fails in turn. The right status and subject each time, nothing leaks, and
- * the same storage goes on to work. */
+/* Fault injection: each driver call of a run fails in turn. Status and subject are right each time, nothing leaks, and the
+ * same storage works again. */
 #include "test.h"
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static char jit_log[64];
 
 static const mini_axpy_args axpy = {.type = MINI_AXPY_TYPE_F32, .x = 256, .y = 512, .a = 2, .n = 1000};
 
-/* Over 48 KB of dynamic shared memory, so that loading it opts in. */
+/* Needs over 48 KB of dynamic shared memory, so loading opts in. */
 static const kiln_kernel *big_kernel(void)
 {
     static kiln_kernel big;
@@ -49,7 +49,7 @@ static kiln_status load_and_launch_second(void)
     return kiln_launch(&loader, big_kernel(), NULL, grid, 60000, NULL);
 }
 
-/* An error of the caller's in between: it is reported, and hides nothing that comes later. */
+/* A caller's error in between is reported, and does not hide later errors. */
 static kiln_status refuse_a_launch(void)
 {
     mini_axpy_args odd = axpy;
@@ -66,7 +66,7 @@ static kiln_status (*const steps[])(void) = {open_loader,     preload_first,    
                                              refuse_a_launch, load_and_launch_second, close_loader};
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
-/* From a step on; stops at the first failure, as a program would. */
+/* Runs from a step on, and stops at the first failure, as a program would. */
 static kiln_status run_from(int first, int *stopped_at)
 {
     kiln_status status = KILN_OK;
@@ -77,7 +77,7 @@ static kiln_status run_from(int first, int *stopped_at)
     return status;
 }
 
-/* ---- what has to come of it --------------------------------------------------------------------------------------- */
+/* ---- expected results --------------------------------------------------------------------------------------------- */
 
 #define FIRST  "axpy/type=f32"
 #define SECOND "axpy/type=f64"
@@ -94,7 +94,7 @@ static const struct {
     {0, 1, "cuDriverGetVersion",   KILN_ERROR_DRIVER, "cuDriverGetVersion",   ""},
     {0, 1, "cuCtxGetDevice",       KILN_ERROR_DRIVER, "cuCtxGetDevice",       ""},
     {0, 4, "cuDeviceGetAttribute", KILN_ERROR_DRIVER, "cuDeviceGetAttribute", ""},
-    {0, 5, "cuDeviceGetAttribute", KILN_OK,           "",                     ""}, /* what only estimates read */
+    {0, 5, "cuDeviceGetAttribute", KILN_OK,           "",                     ""}, /* read only by estimates */
     {1, 1, "cuCtxGetCurrent",      KILN_ERROR_DRIVER, "cuCtxGetCurrent",      ""},
     {1, 1, "cuModuleLoadDataEx",   KILN_ERROR_LOAD,   FIRST,                  "cuModuleLoadDataEx"},
     {1, 1, "cuModuleGetFunction",  KILN_ERROR_LOAD,   FIRST,                  "cuModuleGetFunction"},
@@ -146,8 +146,8 @@ static void assert_outcome(size_t row, int position, int result)
     if (logs)
         assert_string_equal(jit_log, fake.log);
 
-    /* The rest of the run, from where it stopped; a loader that is closed starts over. Nothing is loaded twice. A
-     * module that the driver refuses to unload is the driver's: it stays, and no call asks for it again. */
+    /* The rest of the run, from where it stopped; a closed loader starts over. Nothing is loaded twice. If the driver
+     * refuses to unload a module, the module stays and is never unloaded again. */
     const int refused = fake.failed == FAKE_module_unload;
     assert_status(run_from(loader.state == 0 ? 0 : stopped_at, &stopped_at), KILN_OK);
     assert_int_equal(fake.loads, refused ? 4 : 2);
@@ -194,7 +194,7 @@ static void run_on(int *stopped_at, int *refused)
         *refused += fake.failed == FAKE_module_unload;
 }
 
-/* The second failure strikes the attempt to recover from the first, wherever both are. */
+/* A second failure hits the recovery from the first one, for every pair of calls. */
 static void a_failure_while_recovering_is_survived(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* kiln_find and kiln_find_name over synthetic indices. */
+/* kiln_find and kiln_find_name with synthetic indices. */
 #include "test.h"
 
 #include <stdbool.h>
@@ -80,7 +80,7 @@ static void finds_every_kernel_and_no_other(void **state)
 static void probes_wrap_around(void **state)
 {
     (void)state;
-    static const uint64_t keys[] = {7, 15, 23, 6}; /* places 7, then 0 and 1 by wrapping; 6 */
+    static const uint64_t keys[] = {7, 15, 23, 6}; /* slots 7, then 0 and 1 by wrapping; 6 */
     synthetic s = make(4, 8, keys);
     for (uint32_t i = 0; i < 4; i++)
         assert_ptr_equal(kiln_find(&s.index, keys[i]), &s.kernels[i]);

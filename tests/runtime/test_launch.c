@@ -1,4 +1,4 @@
-/* What is checked before a launch, and the typed functions of the bundle written by hand. */
+/* The checks before a launch, and the typed functions of the hand-written bundle. */
 #include "test.h"
 
 #include "fake_driver.h"
@@ -80,7 +80,7 @@ static void a_kernel_without_a_block_takes_the_launch_s(void **state)
     }
 }
 
-/* A kernel that may ask for `most` bytes of dynamic shared memory. */
+/* Returns a kernel that may use `most` bytes of dynamic shared memory. */
 static kiln_kernel kernel_sharing(uint32_t most)
 {
     kiln_kernel kernel = mini_axpy_f32_kernel;
@@ -94,10 +94,10 @@ static void shared_memory_over_48_kb_is_opted_in_at_load(void **state)
     static const struct {
         uint32_t most;
         int device;
-        int opted_in; /* 0: not */
+        int opted_in; /* 0: no opt-in */
     } rows[] = {
         {0, 232448, 0},           {49152, 232448, 0},     {49153, 232448, 49153},
-        {232448, 232448, 232448}, {100000, 65536, 65536}, /* sm_75: what the device has; launches that ask for less still run */
+        {232448, 232448, 232448}, {100000, 65536, 65536}, /* sm_75: the device's limit; launches that need less still run */
         {65536, 49152, 0},
     };
     static const uint64_t grid[3] = {1, 1, 1};
@@ -135,12 +135,12 @@ static void shared_memory_has_limits(void **state)
     assert_int_equal(error.present, 232448);
 }
 
-/* Static and dynamic shared memory are one: what a launch may take, what is opted in, and which kernels are usable. */
+/* Static and dynamic shared memory are added for the launch limit, the opt-in, and kiln_usable. */
 static void static_shared_memory_counts(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t most, fixed, words; /* words: of 4 bytes, the least */
+        uint32_t most, fixed, words; /* words: minimum, in 4-byte words */
         int device, is_usable, opted_in;
         uint64_t shared_bytes; /* of the launch */
         kiln_status status;
@@ -205,10 +205,10 @@ static void arguments_are_checked_before_anything(void **state)
         assert_status(mini_axpy(&loader, NULL, &rows[i].args), rows[i].status);
         assert_last_error(rows[i].status, "axpy", rows[i].detail);
     }
-    /* A rule that n breaks and one that the grid breaks. */
+    /* n breaks one rule, and the grid breaks another. */
     const mini_axpy_args most = {MINI_AXPY_TYPE_F32, 512, 512, 1, UINT64_C(1) << 40};
     assert_status(mini_axpy(&loader, NULL, &most), KILN_ERROR_GRID_TOO_LARGE);
-    /* Nothing to do is a success. */
+    /* An empty problem succeeds. */
     const mini_axpy_args empty = {MINI_AXPY_TYPE_F32, 0, 0, 1, 0};
     assert_status(mini_axpy(&loader, NULL, &empty), KILN_OK);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);

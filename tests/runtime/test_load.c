@@ -1,4 +1,4 @@
-/* Opening, loading and closing, and what they refuse, over a scripted driver. test_faults.c has its failures. */
+/* Opening, loading and closing on a scripted driver, and their errors. test_faults.c has the driver's failures. */
 #include "test.h"
 
 #include "fake_driver.h"
@@ -108,8 +108,8 @@ static void a_loader_can_be_opened_again(void **state)
     assert_int_equal(fake.unloads, 3);
 }
 
-/* A module of two entries, as external PTX may be: loaded once, whichever kernel comes first. */
-/* Someone else destroyed the context: the driver would be handed modules that are gone. */
+/* A module with two entries, such as external PTX, is loaded once, for either kernel first. */
+/* After someone else destroyed the context, the driver must not get its modules. */
 static void a_forgotten_loader_can_be_opened_again(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void contexts_are_checked(void **state)
     fake.current = FAKE_CONTEXT;
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
 
-    /* Closing under another context would leak: it does nothing, and can be tried again. */
+    /* Closing under another context would leak, so it does nothing and can be repeated. */
     fake.current = FAKE_OTHER_CONTEXT;
     assert_status(kiln_close(&loader), KILN_ERROR_WRONG_CONTEXT);
     assert_int_equal(fake.unloads, 0);
@@ -395,7 +395,7 @@ static void images_that_do_not_fit_are_refused(void **state)
     assert_status(open_mini(NULL), KILN_OK);
     assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
     assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_DRIVER_TOO_OLD);
-    assert_int_equal(last_error().needed, 10000); /* the lowest that would do, not sm_90's 11080 */
+    assert_int_equal(last_error().needed, 10000); /* the lowest sufficient version, not sm_90's 11080 */
     assert_int_equal(last_error().present, 9020);
     assert_status(kiln_close(&loader), KILN_OK);
     assert_int_equal(fake.loads, 0);
@@ -421,7 +421,7 @@ static void images_are_checked_when_asked_for(void **state)
     assert_status(kiln_close(&loader), KILN_OK);
 }
 
-/* A kernel of another bundle must neither reach beyond the slots nor launch another kernel's function. */
+/* A kernel of another bundle must not access memory beyond the slots or launch another kernel's function. */
 static void kernels_of_other_bundles_are_refused(void **state)
 {
     (void)state;
@@ -460,14 +460,14 @@ static void the_jit_log_is_delivered(void **state)
     assert_string_equal(log, fake.log);
     assert_int_equal(last_error().log_bytes, strlen(fake.log));
 
-    /* One that fills the buffer is cut and ended. */
+    /* A log that fills the buffer is truncated and terminated. */
     fake.log = "0123456789012345678901234567890123456789";
     fake.fail_at = fake.calls + 2;
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_LOAD);
     assert_string_equal(log, "0123456789012345678901234567890");
     assert_int_equal(last_error().log_bytes, 31);
 
-    /* A driver that writes none leaves an empty text, not the last one. */
+    /* If the driver writes no log, the text is empty, not the previous one. */
     fake.log = NULL;
     fake.fail_at = fake.calls + 2;
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_LOAD);

@@ -1,9 +1,9 @@
-/* Which image is taken: every kind of target, on every device, with every driver. */
+/* The selected image, for every kind of target, every device and every driver. */
 #include "test.h"
 
 #include <stdio.h>
 
-/* Where each target runs, from the table in "NVIDIA CUDA Compiler Driver" (family-specific features) and from trials with
+/* The devices on which each target runs, from the table in "NVIDIA CUDA Compiler Driver" (family-specific features) and from trials with
  * ptxas 13.0. One column per device: + runs, < the device is too old, . another device. */
 static const int devices[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 enum { DEVICES = sizeof devices / sizeof devices[0] };
@@ -101,13 +101,12 @@ static void keeps_family_images_from_what_has_another_name(void **state)
                      KILN_FIT_OTHER_DEVICE);
 }
 
-/* Images in the order of preference where all of them fit: exact cubin, specific PTX, newest base PTX. */
+/* The order of preference if all images fit: exact cubin, specific PTX, newest base PTX. */
 static const struct {
     int device;
     uint32_t driver;
-    const char
-        *present;      /* "name@min_driver ..." is too much: a trailing ! marks one that needs driver 13.0 */
-    const char *taken; /* "" for none */
+    const char *present; /* a trailing ! marks an image that needs driver 13.0 */
+    const char *taken;   /* "" for none */
 } choices[] = {
     {75, 12080, "sm_75 sm_80 sm_90 sm_90a", "sm_75"},  {86, 12080, "sm_75 sm_80 sm_90 sm_90a", "sm_80"},
     {90, 12080, "sm_75 sm_80 sm_90 sm_90a", "sm_90a"}, {90, 12080, "sm_90a sm_90 sm_80", "sm_90a"},

@@ -1,4 +1,4 @@
-/* The launch hook, and what trace.h makes of its events. */
+/* The launch hook, and trace.h's texts for its events. */
 #include "test.h"
 
 #include <kiln/trace.h>

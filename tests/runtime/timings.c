@@ -1,5 +1,5 @@
-/* What a lookup and a typed call cost, in nanoseconds: medians of five. Printed, never judged: machines differ, and so do
- * their other guests. The aims are those of a release build on a quiet machine. */
+/* Prints the cost of a lookup and of a typed call in nanoseconds: medians of five. Any time passes, because machines and
+ * their load differ. The aims are for a release build on an idle machine. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { ROUNDS = 5 };
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* other processes' turns do not count */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* excludes other processes' time */
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
@@ -22,7 +22,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* The median time of a call, over `count` calls in run(count). */
+/* Returns the median time of a call, over `count` calls in run(count). */
 static double median(void (*run)(uint32_t), uint32_t count)
 {
     double ns[ROUNDS];
@@ -40,10 +40,10 @@ static double median(void (*run)(uint32_t), uint32_t count)
 
 static kiln_index index_of_many;
 static kiln_kernel *kernels_of_many;
-static uint64_t *asked; /* keys, in an order that no cache foresees */
+static uint64_t *asked; /* keys in random order */
 static uint32_t asked_count;
 
-/* splitmix64 of Steele, Lea and Flood, 2014: as even as the hashes that keys are. */
+/* splitmix64 of Steele, Lea and Flood, 2014: as uniform as the keys, which are hashes. */
 static uint64_t next_random(void)
 {
     static uint64_t state;
@@ -61,7 +61,7 @@ static void *allocate(size_t count, size_t bytes)
     return p;
 }
 
-/* The table as the generator lays it out: at most half full. */
+/* Builds the table like the generator: at most half full. */
 static void make_index(uint32_t count)
 {
     uint32_t places = 2;
@@ -111,8 +111,8 @@ static void look_up(uint32_t count)
         (void)find(asked[i % asked_count]);
 }
 
-/* Each key waits for the kernel that was found before it, so that no two lookups overlap: most of it is waiting for
- * memory, once the kernels do not fit into the caches. */
+/* Each lookup depends on the previous one, so lookups do not overlap. If the kernels do not fit into the caches, most of the
+ * time is memory latency. */
 static void look_up_in_turn(uint32_t count)
 {
     uint64_t zero = 0;

@@ -1,4 +1,4 @@
-"""kiln-sbom: what its documents say, worked out here again from the bundle; and what it refuses.
+"""Tests kiln-sbom: compares its documents with facts computed here from the bundle, and checks its errors.
 
 usage: check.py PROGRAM KILN ROOT contents|same_bytes|mistakes|spdx
 """
@@ -92,7 +92,7 @@ def contents(folder):
         ("kiln-runtime", "CONTAINS", "xxHash"), ("Bundle", "CONTAINS", "External-1"),
         *(("Bundle", "CONTAINS", f"File-{i + 1}") for i in range(5))})
 
-    # Compressed images and a ptxas, told by the manifest of a bundle whose CRC is made to fit.
+    # A manifest that names compressed images and a ptxas, in a bundle with an adjusted CRC.
     manifest["ptxas"] = "ptxas 12.9"
     manifest["variants"][0]["images"][0]["stored_bytes"] = 17
     rewrite(folder, manifest)
@@ -105,7 +105,7 @@ def contents(folder):
 
 
 def rewrite(folder, manifest):
-    """Another manifest, and NAME.c as if it were made with it."""
+    """Writes another manifest, and a matching NAME.c."""
     text = json.dumps(manifest).encode()
     (folder / "both.json").write_bytes(text)
     code = (folder / "both.c").read_text()

@@ -1,4 +1,4 @@
-/* The reference of the fixture's kernel without a family of kiln's: y = a*x + y, and the sum of its squares. */
+/* The reference of the fixture's kernel outside kiln's families: y = a*x + y, and the sum of its squares. */
 #include <math.h>
 
 #include <kiln/reference.h>

@@ -1,4 +1,4 @@
-/* References of the fixture's axpy with one mistake each, by KILN_FAULT: the message and its place. */
+/* References of the fixture's axpy with one mistake each, chosen by KILN_FAULT. The test checks message and place. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

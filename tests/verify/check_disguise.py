@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What only happens on a GPU, on the emulated driver in disguise: one copy each way per execution, and launches that overlap.
+"""Tests behaviour for a GPU, on a disguised emulated driver: one copy each way per execution, and overlapping launches.
 
 usage: check_disguise.py DISGUISE VERIFY OVERLAP PROGRAM DRIVER
 
-DISGUISE is the driver library of disguise.c. VERIFY has the default bundle, OVERLAP kernels that wait for the preceding launch,
-PROGRAM three kernels over a DRIVER that is the host.
+DISGUISE is the driver library of disguise.c. VERIFY has the default bundle, OVERLAP has kernels that wait for the preceding
+launch, PROGRAM has three kernels on DRIVER, which runs on the host.
 """
 import json
 import os
@@ -25,7 +25,7 @@ def expect(condition, what, *shown):
 
 
 def run(folder, program, *arguments, **variables):
-    """Its standard error, the rows of its report by id, and how often it called what."""
+    """Returns the program's standard error, the rows of its report by id, and its number of calls by name."""
     report, calls = folder / "report.json", folder / "calls"
     environment = dict(os.environ, KILN_EMU_DEVICE="sm_90", KILN_EMU_CHECK="memory", KILN_DISGUISE_CALLS=str(calls))
     environment.update(variables)
@@ -37,7 +37,7 @@ def run(folder, program, *arguments, **variables):
 
 
 def check_copies(folder):
-    """Before, each buffer was allocated in the arena, filled once for its guards and once for what it holds, and copied back."""
+    """Each execution copies once each way, from one allocation, without fills."""
     _, rows, calls = run(folder, VERIFY, "--max-elements", "1024", "--filter", "type=f32,group=64,nibbles=low")
     executions = calls["ctx_synchronize"]
     expect(len(rows) == 3 and {row["result"] for row in rows.values()} == {"ok"}, "all right", rows)
@@ -47,7 +47,7 @@ def check_copies(folder):
 
 
 def check_large_guards():
-    """Guards in a piece of memory of its own, of more than 64 MiB."""
+    """A buffer of more than 64 MiB has its own allocation, and guards."""
     done = subprocess.run([PROGRAM, "--driver", DRIVER, "--inputs", "1", "--filter", "nf4_unpack", "--max-elements", "2048", "--size", "n=17825792"],
                           env=dict(os.environ, KILN_FAULT="one-too-many"), text=True, capture_output=True, check=False)
     expect(done.returncode == 1 and re.search(r"n=17825792, .*\n\s*the kernel wrote outside out", done.stdout), "a large buffer's guard",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes of kernels without a plan: bounds of their rules are among them, and a bound that is too large is named.
+"""Tests sizes of kernels without a plan: they include the bounds of rules, and a bound that is too large is reported.
 
 usage: check_edges.py DRIVER PROGRAM
 

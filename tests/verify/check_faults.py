@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Proves that kiln-verify finds wrong kernels: plants one mistake at a time and expects the right variant to be wrong, for
-the right reason.
+"""Proves that kiln-verify finds wrong kernels: plants one mistake at a time, and expects an error in the right variant for the
+right reason.
 
 usage: check_faults.py PROGRAM DRIVER
 """
@@ -14,7 +14,7 @@ import tempfile
 QUANTIZE = "nf4_quantize/type=f32,group=64,nibbles=low"
 UNPACK = "nf4_unpack/type=f32,group=64,nibbles=high"
 
-# fault: the variants that it makes wrong, and what must be said of the first
+# fault: the variants that it makes wrong, and the message for the first
 FAULTS = {
     # the kernel computes something else
     "nibbles-swapped": ([QUANTIZE], r"elements are wrong.*\n\s*packed\[0\] is"),
@@ -30,11 +30,11 @@ FAULTS = {
     "group-shifted": ([UNPACK], r"^n=65, .*elements are wrong.*\n\s*out\[63\] is"),
     "denormals-flushed": ([UNPACK], r'input "(denormal|any-bits|uniform)".*elements are wrong'),
     "stopped-at-4096": ([UNPACK], r"^n=409[79], .* of 409[79] elements are wrong.*\n\s*out\[409[678]\] is 0 "),
-    # the reference of a kernel that is no family of kiln's
+    # the reference of a kernel outside kiln's families
     "axpy-sign": (["axpy"], r"elements are wrong.*\n\s*y\[0\] is .*; expected "),
     "axpy-neighbour": (["axpy"], r"1 of [0-9]+ elements are wrong.*\n\s*y\[1\] is|elements are wrong; the first:\n\s*y\["),
     "axpy-norm": (["axpy"], r" 1 of [0-9]+ elements are wrong; the first:\n\s*norm\[0\] is "),
-    # it touches what it must not
+    # it accesses forbidden memory
     "write-past-end": ([QUANTIZE], r"the kernel wrote outside packed"),
     "write-before": ([QUANTIZE], r"the kernel wrote outside scale"),
     "one-too-many": ([UNPACK], r"^n=1024, .*\n\s*the kernel wrote outside out"),
@@ -122,7 +122,7 @@ def check_command_line(program, driver):
 
 
 def check_all_skipped(program, driver):
-    """A driver that was asked for and runs none of the variants is an error; one that was just there is not."""
+    """A requested driver that runs no variant is an error; a driver found by default is not."""
     failed = 0
     rows = [(["--driver", driver], "all variants were", 1),
             (["--driver", driver, "--filter", "axpy"], "the only variant was", 1),
@@ -140,7 +140,7 @@ def check_all_skipped(program, driver):
 
 
 def check_sizes(program, driver):
-    """Any size is tried that rules allow, with the others of the plan; why there is none is reported."""
+    """Any size that rules allow can be run, with the plan's other sizes. Otherwise the reason is reported."""
     rows = [("n=1234", QUANTIZE, 0, "ok", "", 20 + 617), ("n=1000001", UNPACK, 0, "ok", "", 1000001),
             ("n=1234", "axpy", 0, "ok", "", 1234 + 1),
             ("n=1235", "axpy", 1, "skipped", "not applicable where n is 1235: n must be even", 0),
@@ -160,7 +160,7 @@ def check_sizes(program, driver):
 
 
 def check_lacks(program, driver):
-    """What the emulated driver does not have is no mistake of the kernel's."""
+    """A feature that the emulated driver lacks does not count as a kernel's mistake."""
     status, output, report = run(program, driver, "lacks-on-emulator")
     said = {"the emulated driver cannot execute it: line 7: error: 'wgmma' is not emulated"}
     variants = report.get("variants", [])

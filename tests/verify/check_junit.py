@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""JUnit XML of runs: of a right bundle, of wrong kernels, of parts that are merged; written whole or not at all.
+"""Tests the JUnit XML of runs: a right bundle, wrong kernels, merged parts. The file is written completely or not at all.
 
 usage: check_junit.py DRIVER PROGRAM LISTED UNLISTED
 
-PROGRAM has three kernels, over a DRIVER that is the host; the others have one of them without a reference, which is listed as
-UNCOMPARED or is not.
+PROGRAM has three kernels on DRIVER, which runs on the host. In LISTED and UNLISTED one of them lacks a reference; only LISTED
+lists it as UNCOMPARED.
 """
 import json
 import os
@@ -37,7 +37,7 @@ OUTCOMES = {"ok": None, "skipped": "skipped", "WRONG": "failure"}
 
 
 def check_against_json(tree, results, uncompared=None):
-    """Each variant is a test case with its result, each family a suite with the facts of the run, and the counts are right."""
+    """Each variant is a test case with its result, each family is a suite with the run's facts, and the counts are right."""
     suites = list(tree)
     expect(tree.tag == "testsuites" and [s.get("name") for s in suites] == [f["family"] for f in results["families"]], "suites")
     for suite in suites:
@@ -81,7 +81,7 @@ def check_runs(folder):
 
 
 def check_bytes(folder):
-    """Without times two runs write the same; so does a merge of parts; and standard output has nothing else."""
+    """Except for times, two runs and a merge of parts write the same, and standard output has nothing else."""
     files = [folder / f"{i}.xml" for i in range(3)]
     for file in files[:2]:
         run(PROGRAM, "--junit", file, "--no-times")

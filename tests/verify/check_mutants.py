@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kiln-verify --mutate: which mutants it draws, which of them it finds, and what it says of those that live.
+"""Tests kiln-verify --mutate: the drawn mutants, the ones that it finds, and its report on survivors.
 
 usage: check_mutants.py DRIVER PROGRAM VERIFY PTX REAL_PROGRAM REAL_DRIVER
 
@@ -16,7 +16,7 @@ KINDS = {"operation", "comparison", "operand", "register", "immediate", "address
          "wait", "lanes", "rounding", "qualifier", "branch"}
 SMALL = ["--max-elements", "512", "--inputs", "1"]
 
-# What happens to a change, in any draw: its kind, the line after it, the result, a word of why.
+# The fate of a change, in any draw: its kind, the changed line, the result, a word of the reason.
 KNOWN = [
     ("barrier", "", "killed", "CUDA_ERROR"),
     ("fence", "", "lives", ""),
@@ -70,7 +70,7 @@ def check_lines(checker, report, ptx):
 
 
 def check_kinds(checker, program, ptx):
-    """All that there are."""
+    """Runs all mutants."""
     arguments = ["--mutate", "100000", "--seed", "3", "--size", "n=64", "--inputs", "1"]
     report = checker.report(program, *arguments)
     checker.expect(300 < report["drawn"] < 600 and report["asked"] == 100000, f"{report['drawn']} were drawn")
@@ -108,7 +108,7 @@ def check_text(checker, program):
 
 
 def check_again(checker, program):
-    """Single ones, by their numbers."""
+    """Runs single mutants by number."""
     arguments = ["--mutate", "30", "--seed", "5", *SMALL]
     every = checker.report(program, *arguments)["mutants"]
     asked = every[3:20:4]
@@ -119,7 +119,7 @@ def check_again(checker, program):
 
 
 def check_reference(checker, verify):
-    """A reference finds most, and fewer at a size that is not enough; the others are reported."""
+    """A reference finds most mutants, and fewer at a size that is too small. Survivors are reported."""
     arguments = ["--filter", "nf4_scale/type=f32", "--mutate", "45", "--seed", "1", "--inputs", "2"]
     enough = checker.report(verify, *arguments, "--max-elements", "9000")
     weak = checker.report(verify, *arguments, "--size", "n=1")
@@ -144,7 +144,7 @@ def check_same_code(checker, program):
 
 
 def check_turns(checker, verify):
-    """Where each size takes one input, another device begins with another."""
+    """If each size takes one input, another device begins with another input."""
     names = set()
     for target in ("sm_75", "sm_80", "sm_90", "sm_120"):
         os.environ["KILN_EMU_DEVICE"] = target
@@ -163,7 +163,7 @@ def check_refused(checker, verify, driver):
 
 
 def check_not_begun(checker, program, verify, driver):
-    """A kernel that cannot run what was asked for has no mutants, nor has a text without instructions."""
+    """A kernel that cannot run the requested sizes has no mutants, and neither does a text without instructions."""
     done = checker.run(program, "--mutate", "5", "--size", "n=63")
     checker.expect(done.returncode == 1 and "smooth has no mutants: not applicable where n is 63" in done.stderr, done.stderr)
     os.environ["KILN_FAULT"] = "lacks-on-emulator"

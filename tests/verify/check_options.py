@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kiln-verify's command line: what it refuses, and with what words.
+"""Tests the errors of kiln-verify's command line.
 
 usage: check_options.py VERIFY
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What one run leaves out: another order of thread blocks, and the images of other targets.
+"""Tests what a single run leaves out: another order of thread blocks, and images of other targets.
 
 usage: check_order.py DRIVER PROGRAM VERIFY
 

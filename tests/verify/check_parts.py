@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A run in parts, merged; a run that is killed and goes on; and what neither accepts.
+"""Tests a run in merged parts, a killed run that resumes, and the errors of both.
 
 usage: check_parts.py PROGRAM DRIVER VERIFY EMULATOR SPREAD
 
-PROGRAM has three kernels, over a DRIVER that is the host. VERIFY has the default bundle. SPREAD is the folder of scripts.
+PROGRAM has three kernels on DRIVER, which runs on the host. VERIFY has the default bundle. SPREAD is the folder of scripts.
 """
 import fcntl
 import json
@@ -52,7 +52,7 @@ def make_parts(folder, count, *arguments, fault=""):
 # ---- merging ---------------------------------------------------------------------------------------------------------
 
 def check_union(folder):
-    """The parts together are the run: for a right bundle, and with a wrong kernel; in any order; with empty parts."""
+    """The merged parts equal the whole run: for a right bundle, with a wrong kernel, in any order, with empty parts."""
     for fault, status in (("", 0), ("stopped-at-4096", 1), ("lacks-on-emulator", 1)):
         whole = folder / "whole.json"
         done = run("--json", whole, fault=fault)
@@ -86,7 +86,7 @@ def check_bytes(folder):
 
 
 def check_ranges(folder, whole):
-    """The smallest and largest values of sizes that launched, as axpy does without elements; of one that is asked for, that alone."""
+    """The report has the smallest and largest launched sizes (axpy launches without elements), or only the requested size."""
     for row in json.loads(whole.read_text())["variants"]:
         least, most = row["ranges"]["n"]
         expect(all(limit > row["ranges"][name][1] for name, limit in row["limits"].items()), f"the limits of {row['id']}", row)
@@ -99,7 +99,7 @@ def check_ranges(folder, whole):
     expect([row["ranges"]["n"] for row in json.loads((folder / "one.json").read_text())["variants"]] == [[192, 192]] * 3, "one size")
 
 
-# What is changed in the first of two parts: the message. (by text, its replacement)
+# A change in the first of two parts (a text, its replacement): the message.
 CHANGES = {
     ('"seed": 1', '"seed": 2'): '{1}: seed is "1", that of {0} is "2"',
     ('"options": "--max-elements 8192 --inputs 1"', '"options": ""'): '{1}: options is "--max-elements 8192 --inputs 1", that of {0} is ""',
@@ -161,7 +161,7 @@ def check_missing(folder):
 
 
 def check_lacking(folder):
-    """A part that lacks variants, with and without a header that admits it; and all of them."""
+    """A part that lacks some or all variants, with and without a header that says so."""
     parts = make_parts(folder, 2)
     for number, part in enumerate(parts):
         text = part.read_text()
@@ -184,7 +184,7 @@ def check_lacking(folder):
         part.write_text(text)
 
 
-# ---- going on --------------------------------------------------------------------------------------------------------
+# ---- resuming --------------------------------------------------------------------------------------------------------
 
 def check_killed(folder):
     whole, out = folder / "whole.json", folder / "out.json"
@@ -211,9 +211,9 @@ def check_killed(folder):
         done = run("--resume", *flags)
         expect(done.returncode == 2 and f"--resume: {journal}{place}" in done.stderr and "; remove the file to begin anew\n" in done.stderr
                and journal.read_text() == text and not out.exists(), f"a journal with {text!r}", done.stderr)
-    for tail in ("", '{"id": "nf4_unp', kept.splitlines()[-1][:-1]):  # what it was about to write
+    for tail in ("", '{"id": "nf4_unp', kept.splitlines()[-1][:-1]):  # the incomplete line
         journal.write_text(kept + tail)
-        done = run("--resume", *flags, fault="nibbles-swapped")  # which a second run of nf4_quantize would show
+        done = run("--resume", *flags, fault="nibbles-swapped")  # a second run of nf4_quantize would show it
         expect(done.returncode == 0 and "resumed  2 of 3 variants have run before" in done.stdout and
                out.read_bytes() == whole.read_bytes() and not journal.exists(), f"resumed after {tail}", done.stdout + done.stderr)
     done = run("--resume", *flags, fault="killed")
@@ -259,7 +259,7 @@ def check_list():
 
 
 def check_terminal():
-    """What runs, and how far it is, is shown on a terminal; the table and the results know nothing of it."""
+    """A terminal shows the progress; the table and the results do not contain it."""
     host, guest = pty.openpty()
     done = subprocess.run([PROGRAM, "--driver", DRIVER, "--max-elements", "64"], stdout=subprocess.PIPE, stderr=guest, check=False)
     os.close(guest)

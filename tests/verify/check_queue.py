@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Variants that a feeder asks for one by one, launches that take turns, and launches that do not end.
+"""Tests --queue: a feeder requests variants one by one. Also launches under a lock, and launches that do not end.
 
 usage: check_queue.py PROGRAM DRIVER
 
-PROGRAM has three kernels, over a DRIVER that is the host.
+PROGRAM has three kernels on DRIVER, which runs on the host.
 """
 import fcntl
 import json
@@ -75,12 +75,12 @@ def check_wrong():
 
 
 def next_line(process, seconds):
-    """Without a line in this time: None."""
+    """Returns a line, or None if there is none in this time."""
     return json.loads(process.stdout.readline()) if select.select([process.stdout], [], [], seconds)[0] else None
 
 
 def check_lock(folder):
-    """Each line comes as soon as its variant has run; kernels wait for the lock, which nothing else needs."""
+    """Each line comes as soon as its variant has run. Only kernels wait for the lock."""
     lock = folder / "lock"
     with open(lock, "w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -99,7 +99,7 @@ def check_lock(folder):
 
 
 def check_hung(folder):
-    """A line that is whole, after the whole ones; without --queue a message; and with --resume the other variants are kept."""
+    """Each line is complete. Without --queue there is a message. With --resume the other variants are kept."""
     for lock in ([], ["--launch-lock", folder / "lock"]):
         done, lines = queue([IDS[1]], "--launch-seconds", "1", *lock, fault="hangs")
         expect(done.returncode == HUNG and done.stdout.endswith("\n") and lines[1:] ==

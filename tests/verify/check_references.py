@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""References and the list of kernels that need none: what is compared, what fails a run, and the messages about mistakes.
+"""Tests references and the UNCOMPARED list: what is compared, what fails a run, and the messages about mistakes.
 
 usage: check_references.py DRIVER COMPARED LISTED UNLISTED CARELESS WRONG
 
-Five programs of one bundle, whose kernel axpy is no family of kiln's: with its reference, with axpy listed as UNCOMPARED,
-with neither, with a reference that makes mistakes, and with references and lists that are mistakes.
+Five programs of one bundle, whose kernel axpy is outside kiln's families: with its reference, with axpy listed as UNCOMPARED,
+with neither, with a reference that makes mistakes, and with invalid references and lists.
 """
 import json
 import os

@@ -1,8 +1,7 @@
-/* A driver library before the emulated one, whose device does not look emulated. It counts calls, and writes the numbers to
- * the file KILN_DISGUISE_CALLS. KILN_DISGUISE_EARLY takes the waits for the preceding launch out of all kernels, and with
- * KILN_DISGUISE_WORST a kernel ends before the preceding writer begins, as it may on a device. All else is the emulated
- * driver's, which it is linked with. Linked with a GPU's, KILN_DISGUISE_EARLY alone shows whether --overlap finds such kernels
- * there. */
+/* A driver library that wraps the emulated driver; its device does not look emulated. It counts calls, and writes the numbers
+ * to the file KILN_DISGUISE_CALLS. KILN_DISGUISE_EARLY removes the waits for the preceding launch from all kernels. With
+ * KILN_DISGUISE_WORST a kernel ends before the preceding writer begins, as it may on a device. The linked emulated driver does
+ * everything else. If linked with a GPU's driver, KILN_DISGUISE_EARLY shows whether --overlap finds such kernels there. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -95,7 +94,7 @@ EXPORT(count_memset, "cuMemsetD8_v2", CUdeviceptr to, unsigned char value, size_
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 static CUfunction writer;
-static int launched; /* something, since the last synchronisation */
+static int launched; /* whether there was a launch since the last synchronisation */
 
 static struct {
     int is_held;

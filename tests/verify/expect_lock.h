@@ -1,4 +1,4 @@
-/* KILN_LOCK names a file that has to be locked while a kernel runs, and at no other time. */
+/* KILN_LOCK names a file that must be locked exactly while a kernel runs. */
 #ifndef VERIFY_EXPECT_LOCK_H
 #define VERIFY_EXPECT_LOCK_H
 

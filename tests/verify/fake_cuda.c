@@ -1,4 +1,4 @@
-/* A driver library whose device is the host: memory is malloc's, and kernels are C functions found by entry name.
+/* A driver library whose device is the host: memory comes from malloc, and kernels are C functions found by entry name.
  * KILN_FAULT plants a mistake in a kernel; kiln-verify must find each of them. */
 #define _DEFAULT_SOURCE /* flock */
 #include <math.h>
@@ -352,7 +352,7 @@ EXPORT(fake_memset, "cuMemsetD8_v2", CUdeviceptr to, unsigned char value, size_t
     return pending_error;
 }
 
-/* Streams and events: verification uses none. */
+/* Streams and events, which verification does not use. */
 EXPORT(fake_stream_create, "cuStreamCreate", void)
 {
     return 801;

@@ -1,5 +1,5 @@
-/* A bundle written by hand, for tests of kiln-verify itself: its kernels are C functions in fake_cuda.c, found there by
- * entry name. KILN_FAULT plants a mistake in what a generated launcher does; each must be found. */
+/* A hand-written bundle for tests of kiln-verify itself: its kernels are C functions in fake_cuda.c, found by entry name.
+ * KILN_FAULT plants a mistake in a launcher; kiln-verify must find each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const kiln_image image = {.data = "fixture",
                                  .sm = 75};
 static const kiln_module modules[3] = {{&image, 1, 0}, {&image, 1, 1}, {&image, 1, 2}};
 
-/* ---- what the generated launchers share --------------------------------------------------------------------------- */
+/* ---- shared by the launchers -------------------------------------------------------------------------------------- */
 
 typedef struct nf4_args {
     CUdeviceptr first, scale, last;

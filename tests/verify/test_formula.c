@@ -1,4 +1,4 @@
-/* The expression language of manifests: precedence, laziness, words, and what is a mistake. */
+/* The expression language of manifests: precedence, lazy evaluation, words, and mistakes. */
 #include "test_verify.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ static void test_values(void **state)
         {"negative(minus_zero)", 0}, {"negative(nan)", 1}, {"negative(infinity)", 0}, {"negative(minus_infinity)", 1},
         {"finite(half)", 1}, {"finite(minus)", 1}, {"finite(nan)", 0}, {"finite(infinity)", 0},
         {"finite(minus_infinity)", 0}, {"!negative(half) && finite(half)", 1},
-        /* the side that does not count is not evaluated */
+        /* the unused side is not evaluated */
         {"zero != 0 && n / zero > 1", 0}, {"zero == 0 || n / zero > 1", 1}, {"select(zero, n / zero, 7)", 7},
         /* clang-format on */
     };

@@ -1,4 +1,4 @@
-/* Work in processes of its own: results come back, and a crash there is distinguished from an exit. */
+/* Jobs in child processes: results come back, and a crash is distinguished from an exit. */
 #include "test_verify.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* JUnit XML of results that no kernel gives: every text is escaped, and every outcome counted. */
+/* JUnit XML of made-up results: every text is escaped, and every outcome is counted. */
 #include "test_verify.h"
 
 #include <stdio.h>

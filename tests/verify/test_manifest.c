@@ -1,4 +1,4 @@
-/* Reading a manifest: every fact in its place, and mistakes named with theirs. */
+/* Reads a manifest: every fact is read, and each mistake is reported with its place. */
 #include "test_verify.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "manifest.h"
 
-/* The fixture's text with the first occurrence of `from` replaced; the caller frees it. */
+/* Returns the fixture's text with the first occurrence of `from` replaced; the caller frees it. */
 static char *fixture_with(const char *from, const char *to)
 {
     FILE *in = fopen(FIXTURE_MANIFEST, "rb");

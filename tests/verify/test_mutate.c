@@ -1,4 +1,4 @@
-/* Which changes an instruction has, by kind; and how PTX is cut into instructions. */
+/* The possible changes of an instruction, by kind, and the splitting of PTX into instructions. */
 #include "test_verify.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void test_cut(void **state)
     pool_free(&memory);
 }
 
-/* Whatever is cut off in the middle is read to its end and no further. */
+/* Truncated text is read to its end and no further. */
 static void test_torn(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static const struct row {
     {MUTATE_QUALIFIER, "ld.global.u32 %r1, [%rd1];", ""},
     {MUTATE_QUALIFIER, "ld.global.u16 %h1, [%rd1];", "ld.global.u8 %h1, [%rd1];"},
     {MUTATE_QUALIFIER, "ld.global.u8 %x, [%rd1];",
-     "ld.global.u16 %x, [%rd1];"}, /* what reads it masks the sign */
+     "ld.global.u16 %x, [%rd1];"}, /* the instruction that reads it masks the sign */
     {MUTATE_QUALIFIER, "max.f32 %f1, %f2, %f3;", ""},
     {MUTATE_QUALIFIER, "add.ftz.f32 %f1, %f2, %f3;", "add.ftz.sat.f32 %f1, %f2, %f3;"},
     {MUTATE_QUALIFIER, "add.rn.sat.f32 %f1, %f2, %f3;", "add.rn.f32 %f1, %f2, %f3;"},

@@ -1,4 +1,4 @@
-/* The NF4 reference: thresholds by hand, and the error that it makes on normal numbers. */
+/* The NF4 reference: thresholds computed by hand, and its error on normally distributed numbers. */
 #include "test_verify.h"
 
 #include <math.h>

@@ -22,7 +22,7 @@ static void test_round_trip(void **state)
     }
 }
 
-/* Half-way between each pair of neighbours goes to the even one, anything to a side goes there. */
+/* The midpoint of two neighbours rounds to the even one; anything to one side rounds to that side. */
 static void test_ties(void **state)
 {
     (void)state;

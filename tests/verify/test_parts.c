@@ -13,7 +13,7 @@ const char kiln_verify_uncompared[] = "";
 enum { VARIANTS = 10 };
 static const uint64_t weights[VARIANTS] = {7, 0, 30, 1, 30, 8, 0, 20, 5, 1};
 
-/* The heaviest first, each to the part that has the least: by hand. A variant without weight counts as 1. */
+/* Computed by hand: the heaviest variant first, each to the lightest part. A variant without weight counts as 1. */
 static void test_three_parts(void **state)
 {
     (void)state;
@@ -28,7 +28,7 @@ static void test_three_parts(void **state)
     }
 }
 
-/* Each variant is in one part, however many there are; more parts than variants leave some empty. */
+/* Each variant is in exactly one part, for any number of parts. With more parts than variants, some are empty. */
 static void test_union(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The references of GGUF's formats: the vectors of the GGUF reference package; of Q4_K the layout by hand, and the error of real
- * weights. */
+/* The references of GGUF's formats: the vectors of the GGUF reference package. For Q4_K also the layout, derived by hand, and the
+ * error on real weights. */
 #include "test_verify.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static double value_of(const gguf_format *f, const unsigned char *block, unsigne
     return gguf_value(&b, i);
 }
 
-/* The blocks of a format, and what the package makes of them, bit for bit except NaNs. Returns the section's end. */
+/* Compares a format's blocks with the package's elements, bit for bit except NaNs. Returns the section's end. */
 static const unsigned char *check_section(const gguf_format *f, const unsigned char *at)
 {
     assert_string_equal((const char *)at, f->name);
@@ -71,7 +71,7 @@ static void test_vectors(void **state)
     assert_int_equal(at - bytes, size);
 }
 
-/* A field at a time, set to all ones: which bits it has. */
+/* Sets one field at a time to all ones, to find its bits. */
 static void test_layout(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void test_layout(void **state)
     }
 }
 
-/* Any bytes come back as they were. */
+/* Any bytes survive unpacking and packing. */
 static void test_write(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void test_write(void **state)
     }
 }
 
-/* Real weights lose what 4 bits lose: 0.078 of their root mean square. */
+/* Real weights have the error of 4 bits: 0.078 of their root mean square. */
 static void test_quantize(void **state)
 {
     (void)state;

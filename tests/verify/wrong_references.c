@@ -1,4 +1,4 @@
-/* References that no program should start with: each is reported with its line. */
+/* Invalid references: kiln-verify reports each with its line and does not start. */
 #include <kiln/reference.h>
 
 static const kiln_pattern none[] = {{0}};

@@ -1,5 +1,5 @@
-/* For machines without a GPU and without the emulated driver: a table of functions filled by hand, which show what the
- * runtime asks a driver for. */
+/* Runs without a GPU and without the emulated driver: the driver table is filled by hand with functions that print the
+ * runtime's requests. */
 #include <stdio.h>
 #include <string.h>
 

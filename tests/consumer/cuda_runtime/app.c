@@ -1,4 +1,4 @@
-/* Quantises one group on a stream of the CUDA runtime, and prints its scale. 77: there is no device. */
+/* Quantises one group on a stream of the CUDA runtime, and prints its scale. Exits with 77 if there is no device. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static int failed(const char *what, cudaError_t error)
     return error != cudaSuccess;
 }
 
-/* Prints why the runtime refused a call, and says whether it did. */
+/* Returns true if the runtime refused a call, and prints why. */
 static int refused(kiln_status status)
 {
     kiln_error error;
@@ -38,7 +38,7 @@ int main(void)
     for (int i = 0; i < N; i++)
         x[i] = (float)(i - 32) / 4;
 
-    /* The runtime makes the device's primary context current when it is first asked for something: before kiln_open. */
+    /* The CUDA runtime makes the primary context current at its first call, which must come before kiln_open. */
     if (failed("cudaSetDevice", cudaSetDevice(0)) || failed("cudaMalloc", cudaMalloc((void **)&in, sizeof x)))
         return 77;
     if (failed("cudaMalloc", cudaMalloc((void **)&scales, sizeof scale)) ||
@@ -47,7 +47,7 @@ int main(void)
         failed("cudaMemcpyAsync", cudaMemcpyAsync(in, x, sizeof x, cudaMemcpyHostToDevice, stream)))
         return 1;
 
-    /* The same driver that the runtime has opened. */
+    /* the driver that the CUDA runtime has opened */
     kiln_status status = kiln_driver_load(&driver, NULL, NULL);
     if (status != KILN_OK) {
         puts(kiln_status_string(status));
@@ -66,7 +66,7 @@ int main(void)
         return 1;
     printf("%s, scale %g\n", kiln_status_string(status), (double)scale);
 
-    kiln_close(&loader); /* before the runtime's context goes, as at exit or with cudaDeviceReset */
+    kiln_close(&loader); /* before the CUDA runtime destroys its context, at exit or in cudaDeviceReset */
     cudaStreamDestroy(stream);
     cudaFree(packed);
     cudaFree(scales);

@@ -1,4 +1,4 @@
-/* kiln's linear, then a kernel of one's own on the same stream: y = gelu(x * W^T + bias): app [DRIVER]. */
+/* Launches kiln's linear, then your own kernel on the same stream: y = gelu(x * W^T + bias). Usage: app [DRIVER]. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static kiln_driver driver;
 static kiln_slot slots[ENCODER_SLOTS];
 static kiln_loader loader;
 
-/* Prints why a driver call failed, and says whether it did. */
+/* Returns true if a driver call failed, and prints why. */
 static int failed(const char *call, int result)
 {
     char text[256];
@@ -23,7 +23,7 @@ static int failed(const char *call, int result)
     return result != 0;
 }
 
-/* Prints why the runtime refused a call, and says whether it did. */
+/* Returns true if the runtime refused a call, and prints why. */
 static int refused(kiln_status status)
 {
     kiln_error error;
@@ -36,7 +36,7 @@ static int refused(kiln_status status)
     return status != KILN_OK;
 }
 
-/* Opens the driver and makes a context current, or prints why not. */
+/* Opens the driver and makes a context current. On failure, prints why. */
 static int no_device(const char *path)
 {
     CUcontext context;
@@ -58,7 +58,7 @@ static CUdeviceptr upload(const void *data, size_t bytes)
     return at;
 }
 
-/* Row i of W is all (i + 1) / 64, x is all 1/2, and so the product is (i + 1) / 4. */
+/* Each element in row i of W is (i + 1) / 64 and each x is 1/2, so the product is (i + 1) / 4. */
 static int run(uint32_t columns)
 {
     static unsigned char weights[MOST_COLUMNS * BLOCK_BYTES];

@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* out = gelu(x + bias), a row for each token. An element for each thread. */
+/* out = gelu(x + bias). Each row is a token; each thread computes one element. */
 extern "C" __global__ void bias_gelu(float *out, const float *x, const float *bias, unsigned rows, unsigned columns)
 {
     const unsigned i = thread_number();

@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* The same for four elements at a time: all three arrays aligned to 16 bytes, columns a multiple of 4. */
+/* bias_gelu with four elements per thread. All three arrays are aligned to 16 bytes; columns is a multiple of 4. */
 extern "C" __global__ void bias_gelu_4(float4 *out, const float4 *x, const float4 *bias, unsigned rows, unsigned columns)
 {
     const unsigned i = thread_number();

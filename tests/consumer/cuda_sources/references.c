@@ -1,4 +1,4 @@
-/* What bias_gelu should compute, in float64. */
+/* The reference of bias_gelu, in float64. */
 #include <math.h>
 
 #include <kiln/reference.h>

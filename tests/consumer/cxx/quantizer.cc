@@ -9,7 +9,7 @@
 
 namespace {
 
-struct Device { // destroyed from below: the loader, its memory, the context, the driver
+struct Device { // destroyed in reverse order: the loader, its memory, the context, the driver
     kiln::driver driver;
     struct Context {
         const kiln::driver &driver;
@@ -44,7 +44,7 @@ struct Device { // destroyed from below: the loader, its memory, the context, th
     }
 };
 
-/* The text of a status; of a failure all that is known of it. */
+/* Returns the status as text; for a failure, with all its details. */
 std::string text_of(kiln::status status, const kiln::driver &driver, const kiln::loader &loader)
 {
     char text[256];
@@ -59,7 +59,7 @@ std::string quantize(const char *driver_path, const std::vector<float> &x, float
     kiln::status status = device->open(driver_path);
     if (!status)
         return text_of(status, device->driver, device->loader);
-    kiln::loader loader = std::move(device->loader); // the handle may move, its memory stays
+    kiln::loader loader = std::move(device->loader); // the handle may move, its memory must not
     kiln::driver &driver = device->driver;
 
     minimal_nf4_quantize_args args{};

@@ -2,5 +2,5 @@
 #include <string>
 #include <vector>
 
-/* One group of 64; what became of it, "success" if all is well. */
+/* Quantises one group of 64. Returns "success" or the error message. */
 std::string quantize(const char *driver_path, const std::vector<float> &x, float &scale);

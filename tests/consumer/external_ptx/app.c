@@ -1,4 +1,4 @@
-/* Launches kernels of external PTX and compares what they give: app [DRIVER]. */
+/* Launches kernels from external PTX and compares their results: app [DRIVER]. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static kiln_slot slots[EXTERNAL_SLOTS];
 static kiln_loader loader;
 static float x[N], y[N], sums[BLOCKS];
 
-/* Prints why a driver call failed, and says whether it did. */
+/* Returns true if a driver call failed, and prints why. */
 static int failed(const char *call, int result)
 {
     char text[256];
@@ -24,7 +24,7 @@ static int failed(const char *call, int result)
     return result != 0;
 }
 
-/* Opens the driver and makes a context current, or prints why not. */
+/* Opens the driver and makes a context current. On failure, prints why. */
 static int no_device(const char *path)
 {
     CUcontext context;
@@ -37,7 +37,7 @@ static int no_device(const char *path)
            failed("cuCtxSetCurrent", driver.ctx_set_current(context));
 }
 
-/* 0 after a failure, which launches are refused for. */
+/* Returns 0 after a failure; kiln then refuses the launch. */
 static CUdeviceptr upload(const void *data, size_t bytes)
 {
     CUdeviceptr at = 0;
@@ -70,7 +70,7 @@ static int check_saxpy(CUdeviceptr at_x, CUdeviceptr at_y)
     return right & check("no y", status, KILN_ERROR_NULL_POINTER, 1);
 }
 
-/* The struct that the kernel takes by value, and geometry that is left to the caller. */
+/* A kernel that takes a struct by value, and whose grid the caller chooses. */
 static int check_sums(CUdeviceptr at_x, CUdeviceptr at_sums)
 {
     const struct bounds {
@@ -81,7 +81,7 @@ static int check_sums(CUdeviceptr at_x, CUdeviceptr at_sums)
         .n = N, .x = at_x, .sums = at_sums, .grid_x = BLOCKS, .shared_bytes = 128 * 4};
     double got = 0, expected = 0;
     memcpy(args.bounds, &bounds, sizeof bounds);
-    kiln_status status = external_bounded_sums(&loader, NULL, &args); /* block_x = 0: as many as .maxntid */
+    kiln_status status = external_bounded_sums(&loader, NULL, &args); /* block_x = 0 means .maxntid threads */
     driver.memcpy_dtoh(sums, at_sums, sizeof sums);
     for (int i = 0; i < BLOCKS; i++)
         got += sums[i];
@@ -107,7 +107,7 @@ static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
     for (int i = 0; i < N; i++)
         right &= y[i % COLUMNS * ROWS + i / COLUMNS] == x[i];
     right = check("transpose", status, KILN_OK, right);
-    /* Rows without elements: thread blocks for them, and nothing that they could touch. */
+    /* Rows without elements: the grid has thread blocks, but they must not access memory. */
     status = external_transpose(&loader, NULL, &(external_transpose_args){.rows = ROWS});
     right &= check("no columns", status, KILN_OK, driver.ctx_synchronize() == 0);
     status = external_transpose(&loader, NULL, &(external_transpose_args){.rows = ROWS, .columns = 1});
@@ -117,7 +117,7 @@ static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
     return right & check("fewer", status, KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
-/* Which variant runs, by the rows' length, which is what their conditions ask about. */
+/* The variants' conditions test the number of columns. Checks which variant runs. */
 static int check_variants(CUdeviceptr at_x, CUdeviceptr at_y)
 {
     static const struct {

@@ -1,9 +1,9 @@
-/* What kernels of external PTX should give. */
+/* The references of the external PTX kernels. */
 #include <math.h>
 
 #include <kiln/reference.h>
 
-/* ---- saxpy: nvcc makes one fma of it ----------------------------------------------------------------------------- */
+/* ---- saxpy: nvcc fuses it into one fma --------------------------------------------------------------------------- */
 
 static void make_saxpy(kiln_problem *p, const kiln_pattern *pattern, kiln_random s)
 {
@@ -44,7 +44,7 @@ static void expect_transpose(kiln_problem *p, const kiln_pattern *pattern)
 KILN_REFERENCE(transpose, .patterns = any_bits, .expect = expect_transpose, .expects_nonfinite = true);
 KILN_REFERENCE(transpose_rows, .patterns = any_bits, .expect = expect_transpose, .expects_nonfinite = true);
 
-/* ---- softmax: exponentials by ex2.approx of rounded differences, which flushes what is below 2^-126 ------------------ */
+/* ---- softmax: ex2.approx of rounded differences, which flushes results below 2^-126 -------------- ----------------- */
 
 static void expect_row(kiln_argument *x, kiln_argument *out, uint64_t first, uint64_t columns)
 {

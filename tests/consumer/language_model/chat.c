@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct {
-    uint64_t size, hash; /* of tokenizer.chat_template: its bytes, and their FNV-1a of 64 bits */
+    uint64_t size, hash; /* length and 64-bit FNV-1a hash of tokenizer.chat_template */
     chat_template template;
 } known[] = {
     {368,

@@ -6,16 +6,16 @@
 
 enum { F16 = 2, F32 = 4 }; /* bytes */
 
-/* What changes from step to step. Kernels read it on the device, so one graph serves every token. */
+/* Inputs that change with each step. Kernels read them on the device, so one graph serves every token. */
 typedef struct inputs {
-    int64_t slots[CHUNK];      /* rows of the cache that the tokens' keys and values go to */
-    uint32_t positions[CHUNK]; /* of the tokens */
+    int64_t slots[CHUNK];      /* cache rows for the tokens' keys and values */
+    uint32_t positions[CHUNK]; /* the tokens' positions */
     int32_t tokens[CHUNK];
-    uint32_t length; /* tokens in the cache, these among them */
+    uint32_t length; /* tokens in the cache, including these */
     uint32_t reserved;
 } inputs;
 
-/* ---- launches: or, while everything is loaded, which kernel it would be -------------------------------------------- */
+/* ---- launches; load_kernels calls these too, to load the kernels --------------------------------------------------- */
 
 #define LAUNCH(family)                                                                                       \
     static bool launch_##family(decoder *n, const lm_kernels_##family##_args *args)                          \
@@ -48,7 +48,7 @@ static lm_kernels_linear_args normed(const decoder *n, CUdeviceptr gamma, uint32
                                     .y = LM_KERNELS_LINEAR_Y_F16};
 }
 
-/* Q, K and V: in one launch where the three are of one format. */
+/* Q, K and V: one launch if all three have the same format. */
 static bool project(decoder *n, const layer *l, uint32_t rows)
 {
     const matrix *weights[3] = {&l->q, &l->k, &l->v};
@@ -96,7 +96,7 @@ static bool add_hidden_layer(decoder *n, const layer *l, uint32_t rows)
     return launch_linear(n, &args) && add_product(n, n->hidden, &l->down, rows);
 }
 
-/* Elements of one layer in each cache. */
+/* Returns the elements of one layer in each cache. */
 static uint64_t cache_elements(const decoder *n)
 {
     return (uint64_t)n->context * n->model->key_heads * n->model->head_size;
@@ -136,11 +136,11 @@ static bool rotate_and_append(decoder *n, uint32_t index, uint32_t rows)
                .cache_row_stride = k_row,
                .cache_head_stride = m->head_size,
                .head_dim = m->head_size,
-               .pairs = LM_KERNELS_ROPE_PAIRS_NEIGHBOURS, /* so llama's files have their rows ordered */
+               .pairs = LM_KERNELS_ROPE_PAIRS_NEIGHBOURS, /* llama's files store rows in this order */
            });
 }
 
-/* The cache has room for `context` tokens; how many are in it is read on the device. */
+/* The cache has room for `context` tokens; the kernel reads their current number on the device. */
 static lm_kernels_attention_args attention_args(const decoder *n, uint32_t index, uint32_t rows)
 {
     const model *m = n->model;
@@ -187,7 +187,7 @@ bool decoder_layer(decoder *n, uint32_t index, uint32_t count)
            add_product(n, n->attended, &l->output, count) && add_hidden_layer(n, l, count);
 }
 
-/* ---- before and behind the layers ---------------------------------------------------------------------------------- */
+/* ---- before and after the layers ----------------------------------------------------------------------------------- */
 
 static bool look_up(decoder *n, uint32_t count)
 {
@@ -201,7 +201,7 @@ static bool look_up(decoder *n, uint32_t count)
                                                             .format = n->model->embedding_format});
 }
 
-/* What is behind the last token that was appended: `count` tokens more. */
+/* Sets the inputs for `count` tokens after the last one in the cache. */
 static bool set_inputs(decoder *n, const int32_t *tokens, uint32_t count)
 {
     inputs in = {.length = n->length + count};
@@ -232,7 +232,7 @@ bool decoder_head(decoder *n, uint32_t count)
     return launch_linear(n, &args);
 }
 
-/* Runs all layers, but begins no further one once `is_stopped` is set. */
+/* Runs all layers, or stops before the next one when `is_stopped` is set. */
 static bool run_layers(decoder *n, uint32_t count, const volatile sig_atomic_t *is_stopped)
 {
     for (uint32_t i = 0; i < n->model->layer_count && !(is_stopped && *is_stopped); i++)
@@ -309,7 +309,7 @@ static bool allocate_workspace(decoder *n)
                               device_zero(d, n->counters, counter_bytes));
 }
 
-/* Loads what any number of tokens would launch, so that nothing is compiled between the first token and the last. */
+/* Loads the kernels for every number of tokens, so that nothing is compiled while the answer is written. */
 static bool load_kernels(decoder *n)
 {
     bool ok = true;

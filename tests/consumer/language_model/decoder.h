@@ -1,4 +1,4 @@
-/* Runs a model: tokens in, logits out. The cache of keys and values, and all buffers, are made at the start. */
+/* Runs a model: tokens in, logits out. decoder_open allocates the KV cache and all buffers. */
 #ifndef LM_DECODER_H
 #define LM_DECODER_H
 
@@ -6,10 +6,10 @@
 
 #include "model.h"
 
-enum { CHUNK = 64 }; /* tokens of a prompt that pass through the layers at once */
+enum { CHUNK = 64 }; /* most tokens of a prompt that pass through the layers at once */
 
 typedef struct decoder_options {
-    bool has_all_logits; /* of each token, not only of the last; for tests */
+    bool has_all_logits; /* logits of each token, not only of the last; for tests */
     bool has_no_graph;   /* decoder_step launches each kernel by itself */
 } decoder_options;
 
@@ -21,28 +21,28 @@ typedef struct decoder {
     uint32_t length;                       /* tokens that are in it */
     CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
     CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
-    CUdeviceptr logits;                    /* f32[vocabulary] of the last token; [CHUNK, vocabulary] of all */
-    CUdeviceptr k_cache, v_cache;          /* f16[layers, context, key_heads, head_size] */
-    CUdeviceptr workspace, counters;       /* of attention */
+    CUdeviceptr logits;              /* f32[vocabulary] for the last token, or [CHUNK, vocabulary] for all */
+    CUdeviceptr k_cache, v_cache;    /* f16[layers, context, key_heads, head_size] */
+    CUdeviceptr workspace, counters; /* attention's workspace */
     uint64_t workspace_bytes;
-    CUdeviceptr inputs; /* what changes from step to step: struct inputs of decoder.c */
-    /* When it is not 0 any more, decoder_read ends before the next layer, and the logits are none; may be null. */
+    CUdeviceptr inputs; /* inputs that change with each step: struct inputs of decoder.c */
+    /* When nonzero, decoder_read ends before the next layer without logits. May be null. */
     const volatile sig_atomic_t *is_stopped;
     bool is_loading;   /* kernels are loaded instead of launched */
-    uint32_t launches; /* of kernels, since load_kernels last set it to 0 */
+    uint32_t launches; /* kernel launches since load_kernels set it to 0 */
     uint32_t launches_per_token;
 } decoder;
 
 /* Allocates, loads all kernels, and records the graph of one token. There is no close: the device owns memory and graph. */
 bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, decoder_options options);
 
-/* Appends up to CHUNK tokens. The logits of the last, or of all, are on the device then. */
+/* Appends up to CHUNK tokens. Leaves the logits of the last token, or of all, on the device. */
 bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count);
 
-/* Appends one token: launches the graph if there is one, else each kernel. is_stopped does not end it. */
+/* Appends one token: launches the graph if there is one, else each kernel. Ignores is_stopped. */
 bool decoder_step(decoder *n, int32_t token);
 
-/* The steps of decoder_read, for programs that look between them. */
+/* The steps of decoder_read, for programs that inspect the values between them. */
 bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count);
 bool decoder_layer(decoder *n, uint32_t index, uint32_t count);
 bool decoder_head(decoder *n, uint32_t count);

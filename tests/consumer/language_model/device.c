@@ -90,7 +90,7 @@ bool device_open(device *d, const char *path)
 {
     static char jit_log[8192];
     kiln_options options = {.check_image = kiln_check_image, .log = jit_log, .log_bytes = sizeof jit_log};
-#ifdef LM_KERNELS_SCRATCH_BYTES /* where images are compressed */
+#ifdef LM_KERNELS_SCRATCH_BYTES /* defined if the images are compressed */
     static _Alignas(16) char scratch[LM_KERNELS_SCRATCH_BYTES];
     options.scratch = scratch;
     options.scratch_bytes = sizeof scratch;
@@ -102,7 +102,7 @@ bool device_open(device *d, const char *path)
 
 void device_close(device *d)
 {
-    if (d->is_recording) /* a launch failed: what there is of the graph is dropped */
+    if (d->is_recording) /* a launch failed: drops the incomplete graph */
         d->end_capture(d->stream, &d->graph);
     if (d->recorded)
         d->graph_exec_destroy(d->recorded);

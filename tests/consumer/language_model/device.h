@@ -1,6 +1,6 @@
 /* The device: a CUDA driver, a context, a loader for the bundle's kernels, memory, and a stream whose launches a graph
- * records. Functions that return a bool say on stderr what failed, and clean nothing up: device_close does that, also
- * after a failure half-way. */
+ * records. Functions that return a bool print failures to stderr, and do not clean up: device_close does, even after a
+ * failure halfway. */
 #ifndef LM_DEVICE_H
 #define LM_DEVICE_H
 
@@ -11,7 +11,7 @@
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 
-/* Entry points beside those in kiln's table. A graph is recorded once and launched for each token. */
+/* Entry points that kiln's table lacks. A graph is recorded once and launched for each token. */
 #define GRAPH_FUNCTIONS(X)                                                                                   \
     X(stream_create, "cuStreamCreate", (CUstream * stream, unsigned flags))                                  \
     X(stream_destroy, "cuStreamDestroy_v2", (CUstream stream))                                               \
@@ -42,14 +42,14 @@ typedef struct device {
     int allocation_count;
     size_t allocated; /* bytes */
     char name[128];
-    int version; /* of CUDA that the driver supports, 1000 * major + 10 * minor */
+    int version; /* CUDA version that the driver supports, 1000 * major + 10 * minor */
 } device;
 
-/* Opens the first device of the driver at `path`; null: libcuda.so.1. All of `d` must be zeros. */
+/* Opens the first device of the driver at `path`; null means libcuda.so.1. `d` must be all zeros. */
 bool device_open(device *d, const char *path);
 void device_close(device *d);
 
-/* Memory for `what`, aligned to 256 bytes, until device_close. */
+/* Allocates memory aligned to 256 bytes, until device_close. Error messages name it by `what`. */
 bool device_allocate(device *d, size_t bytes, const char *what, CUdeviceptr *address);
 bool device_upload(device *d, CUdeviceptr to, const void *from, size_t bytes);
 bool device_zero(device *d, CUdeviceptr at, size_t bytes);
@@ -57,15 +57,15 @@ bool device_zero(device *d, CUdeviceptr at, size_t bytes);
 bool device_download(device *d, void *to, CUdeviceptr from, size_t bytes);
 bool device_wait(device *d);
 
-/* What is launched between these two is not executed, but recorded, and executed by each device_replay. */
+/* Launches between these two are recorded, not executed; each device_replay executes them once. */
 bool device_record(device *d);
 bool device_recorded(device *d);
 bool device_replay(device *d);
 
-/* Says what a function of the bundle returned, unless it is KILN_OK. */
+/* Returns true for KILN_OK; otherwise prints the error of a bundle's function. */
 bool device_launched(device *d, kiln_status status);
 
-/* Says on stderr, behind the program's name, what went wrong. Returns false. */
+/* Prints to stderr, after the program's name. Returns false. */
 bool failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,4 +1,4 @@
-/* kiln-lm: a language model that writes text, every kernel from a bundle that was baked when the program was built.
+/* kiln-lm: a language model that writes text. Its kernels come from a bundle that was baked when the program was built.
  *
  *     kiln-lm MODEL.gguf --prompt TEXT [-n N] [--chat | --bench] [option ...]
  *
@@ -26,7 +26,7 @@ static void interrupt(int signal)
     is_interrupted = 1;
 }
 
-/* When each phase had ended, in seconds. */
+/* Seconds at the end of each phase. */
 typedef struct times {
     double start, read, uploaded, ready, begun, prompted, end;
 } times;
@@ -38,13 +38,12 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* All that a run holds. */
 typedef struct session {
     options options;
     gguf_file *file;
     tokenizer *tokenizer;
     const chat_template *template;
-    int32_t *tokens; /* of the prompt */
+    int32_t *tokens; /* tokens of the prompt */
     size_t token_count;
     int32_t *answer;
     size_t written; /* tokens of the answer */
@@ -81,7 +80,7 @@ static bool read_prompt(session *s)
            (s->token_count > 0 || failed("--prompt: expected a text of at least one token, found none"));
 }
 
-/* Tokens that the cache gets room for. */
+/* Returns the number of tokens that the cache gets room for. */
 static bool choose_context(session *s)
 {
     options *o = &s->options;
@@ -114,7 +113,7 @@ static bool read_model(session *s)
     return read_prompt(s) && choose_context(s);
 }
 
-/* Memory of the host; nothing is allocated after it. */
+/* Allocates the host's memory; nothing is allocated after it. */
 static bool allocate(session *s)
 {
     s->logits = malloc(s->model.vocabulary * sizeof *s->logits);
@@ -195,7 +194,7 @@ static bool read_prompt_tokens(session *s)
     return true;
 }
 
-/* Runs the prompt and one token untimed: their first run is slower. */
+/* Runs the prompt and one token without timing, because the first run is slower. */
 static bool warm_up(session *s)
 {
     const bool ok = read_prompt_tokens(s) &&
@@ -311,7 +310,7 @@ int main(int argc, char **argv)
         return 2;
     if (s.options.is_help)
         return fflush(stdout) == 0 || failed("the usage cannot be written") ? 0 : 1;
-    /* The second one ends the program at once. */
+    /* The second interrupt ends the program at once. */
     const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
     sigaction(SIGINT, &once, NULL);
     bool ok = open_session(&s) && answer(&s);

@@ -3,7 +3,7 @@
 
 usage: make_unicode_tables.py > unicode_tables.c
 
-The data is that of PyPI's unicodedata2==15.1.0: the tables of llama.cpp, whose tokens the tokenizer gives, are of this version.
+The data comes from PyPI's unicodedata2==15.1.0: llama.cpp's tables have this version, and the tokenizer gives llama.cpp's tokens.
 """
 import sys
 
@@ -14,7 +14,7 @@ if unicodedata.unidata_version != "15.1.0":
 
 
 def ranges(category):
-    """First and last of each run of code points whose general category begins with this letter."""
+    """Returns the first and last of each run of code points whose general category begins with this letter."""
     runs = []
     for code in range(0x110000):
         if unicodedata.category(chr(code))[0] == category:

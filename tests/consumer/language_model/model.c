@@ -8,7 +8,7 @@
 
 enum { ALIGNMENT = 256, PIECE_BYTES = 4 << 20, MOST_LAYERS = 1024, MOST_ROTARY = 256 };
 
-/* Says so on stderr, with the file's path. */
+/* Prints the error with the file's path. */
 __attribute__((format(printf, 2, 3))) static bool refused(const gguf_file *file, const char *format, ...)
 {
     char text[512];
@@ -36,7 +36,7 @@ static bool is_llama(const gguf_file *file)
 static const struct known_key {
     const char *name;
     const char
-        *expected; /* the allowed values, separated by " or "; null: no effect, or checked where it is read */
+        *expected; /* the allowed values, separated by " or "; null: no effect, or the reader checks it */
     const char *why;
 } known_keys[] = {
     {"general.quantization_version", "2", "blocks of another version are laid out differently"},
@@ -61,12 +61,12 @@ static const struct known_key {
     {"llama.rope.freq_base", NULL, NULL},
     {"llama.rope.scale_linear", NULL, NULL},
     {"llama.rope.scaling.factor", NULL, NULL},
-    {"llama.rope.scaling.finetuned", NULL, NULL},               /* tells how the model was trained */
+    {"llama.rope.scaling.finetuned", NULL, NULL},               /* describes the training */
     {"llama.rope.scaling.original_context_length", NULL, NULL}, /* linear scaling does not depend on it */
     {"llama.rope.scaling.type", "none or linear", "this program scales positions by a factor only"},
     {"llama.tensor_data_layout", "Meta AI original pth", "Q and K have rows in that order"},
     {"llama.use_parallel_residual", "false", "attention comes before the hidden layer"},
-    {"llama.vocab_size", NULL, NULL}, /* token_embd.weight has as many rows */
+    {"llama.vocab_size", NULL, NULL}, /* the rows of token_embd.weight say it too */
     {"split.count", "0 or 1",
      "the file is one of several: merge them first, as llama-gguf-split --merge does"},
     {"tokenizer.ggml.suppress_tokens", "an array of 0 i32", "this program may choose any token"},
@@ -111,7 +111,7 @@ static bool is_plain(const gguf_file *file)
                    "tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
 }
 
-/* A number of the file from 1 to `most`; where it may be left out, *value is what it is then, else 0. */
+/* Reads a number from 1 to `most`. *value is the default of an optional key, or 0 if the key is required. */
 static bool read_size(const gguf_file *file, const char *key, uint32_t most, uint32_t *value)
 {
     gguf_error error;
@@ -163,7 +163,7 @@ static bool read_heads(model *m, const gguf_file *file)
                    MOST_ROTARY, m->rotary);
 }
 
-/* llama.cpp scales by the factor wherever the type is not "none", and reads the older key where there is no newer one. */
+/* llama.cpp scales by the factor unless the type is "none", and reads the older key if the newer one is absent. */
 static bool read_scaling(model *m, const gguf_file *file)
 {
     gguf_string type;
@@ -186,7 +186,7 @@ static bool read_sizes(model *m, const gguf_file *file)
            read_factor(file, "llama.rope.freq_base", 1, &m->rope_base) && read_scaling(m, file);
 }
 
-/* ---- what the bundle takes ------------------------------------------------------------------------------------------- */
+/* ---- the bundle's formats ------------------------------------------------------------------------------------------- */
 
 /* Whether a word of the bundle, "q4_1", is the file's name of a type, "Q4_1". */
 static bool is_word(const char *word, const char *name)
@@ -196,7 +196,7 @@ static bool is_word(const char *word, const char *name)
     return !*word && !*name;
 }
 
-/* The number of the tensor's type as the arguments of a family take it. */
+/* Finds the family's format number for the tensor's type. */
 static bool find_format(const gguf_file *file, const char *family_name, const gguf_tensor *tensor,
                         uint32_t *format)
 {
@@ -230,7 +230,7 @@ static bool place_tensors(model *m, const gguf_file *file)
     m->places = calloc(count ? count : 1, sizeof *m->places);
     if (!m->places)
         return failed("out of memory");
-    for (uint64_t i = 0; i < count; i++) { /* no sum overflows: the tensors are apart in the file */
+    for (uint64_t i = 0; i < count; i++) { /* cannot overflow: tensors do not overlap in the file */
         m->places[i].offset = m->weight_bytes;
         m->weight_bytes += (gguf_tensor_at(file, i)->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
@@ -309,7 +309,7 @@ static bool find_layer(const model *m, const gguf_file *file, uint32_t index)
     return find_vector(m, file, name, &l->hidden_norm);
 }
 
-/* Every tensor that the file has is used: another one, such as a bias, would change the model. */
+/* Checks that the model uses each tensor of the file: another one, such as a bias, would change the results. */
 static bool all_are_used(const model *m, const gguf_file *file)
 {
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++)
@@ -359,7 +359,7 @@ void model_close(model *m)
     *m = (model){0};
 }
 
-/* How far one position turns each pair, in fractions of a turn, 2^-64 each: base^(-2 i / rotary) / factor radians. */
+/* Uploads the rotation of each pair per position, base^(-2 i / rotary) / factor radians, in units of 2^-64 turns. */
 static bool upload_frequencies(model *m, device *d)
 {
     const long double two_pi = 6.283185307179586476925286766559005768L;
@@ -395,5 +395,5 @@ bool model_upload(model *m, gguf_file *file, device *d)
     for (uint64_t i = 0; ok && i < gguf_tensor_count(file); i++)
         ok = upload_tensor(m, file, d, i, piece);
     free(piece);
-    return ok && upload_frequencies(m, d) && find_tensors(m, file); /* again: now they have addresses */
+    return ok && upload_frequencies(m, d) && find_tensors(m, file); /* again, now with addresses */
 }

@@ -69,7 +69,7 @@ static bool read_text(const char *option, const char *text, bool may_be_empty, c
     return (text && (may_be_empty || *text)) || misused(option, "a text", text);
 }
 
-/* The value of the option at argv[0] is argv[1], which is null behind the last. */
+/* Reads the option argv[0] with the value argv[1], which is null after the last argument. */
 static bool read_option(options *o, char **argv)
 {
     const char *name = argv[0], *value = argv[1];

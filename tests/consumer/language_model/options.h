@@ -7,16 +7,16 @@
 typedef struct options {
     const char *model, *prompt;
     const char *driver; /* null: libcuda.so.1 */
-    uint32_t count;     /* tokens to write at most */
-    uint32_t context;   /* tokens that the cache has room for; 0: as many as prompt and answer need */
+    uint32_t count;     /* most tokens to write */
+    uint32_t context;   /* tokens that the cache has room for; 0: enough for prompt and answer */
     bool is_chat, is_quiet;
     bool is_bench;      /* print rates as JSON instead of the answer */
     bool has_no_graphs; /* launch each kernel by itself */
-    bool is_help;       /* the usage was printed, and that is all */
+    bool is_help;       /* --help: the usage was printed */
     sampler sampler;
 } options;
 
-/* False: stderr says what is wrong and how the program is called. */
+/* Returns false after a mistake, and prints it with the usage to stderr. */
 bool read_options(options *o, int argc, char **argv);
 
 #endif

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* splitmix64 (Steele, Lea, Flood, 2014); a number from 0 to 1, below 1 */
+/* Returns a random number in [0, 1), by splitmix64 (Steele, Lea, Flood, 2014). */
 static double next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -17,7 +17,7 @@ static bool is_better(const float *logits, uint32_t a, uint32_t b)
     return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
 
-/* Moves the root of a heap, the best of it, down to where it belongs. */
+/* Sifts the root down; the root of a heap is its best token. */
 static void sift_down(uint32_t *heap, uint32_t count, uint32_t root, const float *logits)
 {
     for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -31,7 +31,7 @@ static void sift_down(uint32_t *heap, uint32_t count, uint32_t root, const float
     }
 }
 
-/* Takes the best out of a heap of `count`, to the place behind the rest. */
+/* Removes the best token from a heap of `count`, and stores it after the remaining tokens. */
 static uint32_t take_best(uint32_t *heap, uint32_t count, const float *logits)
 {
     const uint32_t best = heap[0];
@@ -50,7 +50,7 @@ static uint32_t best_of(const float *logits, uint32_t count)
     return best;
 }
 
-/* How many of the best tokens count, which then stand at the end of `order`, the very best last. */
+/* Moves the tokens to sample from to the end of `order`, the best one last. Returns their number. */
 static uint32_t keep_best(sampler *s, const float *logits, uint32_t count)
 {
     const uint32_t most = s->top_k && s->top_k < count ? s->top_k : count;

@@ -1,14 +1,14 @@
-/* The writer of text_stream.h. What is replaced by one U+FFFD is the longest beginning of a character (Unicode, 3.9). */
+/* Implements text_stream.h. One U+FFFD replaces the longest valid start of a character (Unicode, 3.9). */
 #include "text_stream.h"
 
-/* Bytes of the character that this one begins; 0 where it begins none. */
+/* Returns the length of the character that starts with this byte; 0 if no character does. */
 static size_t length_after(unsigned char lead)
 {
     return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
 }
 
-/* Whether `next` goes on with the character of which `count` bytes are held. The second byte is bounded so that overlong
- * forms, surrogates and numbers above U+10FFFF do not begin. */
+/* Whether `next` continues the character whose first `count` bytes are held. The range of the second byte excludes overlong
+ * forms, surrogates and numbers above U+10FFFF. */
 static bool continues(const unsigned char *held, size_t count, unsigned char next)
 {
     unsigned char least = 0x80, most = 0xbf;

@@ -1,5 +1,5 @@
-/* Writes bytes that come in pieces as valid UTF-8: an incomplete character is held back until it is whole, and what can no
- * longer become one is written as U+FFFD. */
+/* Writes bytes that come in pieces as valid UTF-8. It holds back an incomplete character until it is complete, and replaces
+ * invalid bytes by U+FFFD. */
 #ifndef TEXT_STREAM_H
 #define TEXT_STREAM_H
 
@@ -14,9 +14,9 @@ typedef struct text_stream {
     size_t held_count;
 } text_stream;
 
-/* Writes what is whole and flushes. False where `out` fails. */
+/* Writes all complete characters and flushes. Returns false if `out` fails. */
 bool text_stream_write(text_stream *stream, const char *bytes, size_t count);
-/* The text ends here: what is held back will not become whole. */
+/* Ends the text: an incomplete character becomes U+FFFD. */
 bool text_stream_end(text_stream *stream);
 
 #endif

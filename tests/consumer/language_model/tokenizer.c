@@ -1,5 +1,5 @@
-/* The tokenizer of tokenizer.h: special tokens are cut out of the text, the rest is split into words by GPT-2's pattern, and
- * the bytes of each word are merged pair by pair, the pair of the lowest rank first. */
+/* Implements tokenizer.h: cuts special tokens out of the text, splits the rest into words by GPT-2's pattern, and merges the
+ * bytes of each word pair by pair, lowest rank first. */
 #include "tokenizer.h"
 #include "unicode_tables.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message; false. */
+/* Prints a message. Returns false. */
 #define FAIL(error, ...) (snprintf((error)->text, sizeof(error)->text, __VA_ARGS__), false)
 
 /* tokenizer.ggml.token_type; source: llama.h. */
@@ -16,7 +16,7 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 enum { MOST_TOKENS = 1 << 24, MOST_TEXT_BYTES = 1 << 28 };
 
 /* Texts of special tokens that end a generation, and keys that name such a token; source: llama.cpp's llama-vocab.cpp.
- * llama.cpp also ends at a normal token with such a text. Here that is text, which a model may write: "</s>" in HTML. */
+ * llama.cpp also ends at a normal token with such a text. Here it is ordinary text, which a model may write: "</s>" in HTML. */
 static const char *const end_texts[] = {
     "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>",
     "<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>", "<turn|>", "<|tool_response>",
@@ -31,8 +31,8 @@ static const char *const end_keys[] = {"tokenizer.ggml.eos_token_id",     "token
 enum { END_TEXTS = sizeof end_texts / sizeof *end_texts, END_KEYS = sizeof end_keys / sizeof *end_keys };
 
 typedef struct token_row {
-    uint32_t text, text_bytes;   /* in texts: as the file has it, where a character stands for a byte */
-    uint32_t bytes, bytes_count; /* in bytes: what it stands for */
+    uint32_t text, text_bytes;   /* in texts: the file's text, in which a character stands for a byte */
+    uint32_t bytes, bytes_count; /* in bytes: the decoded bytes */
     int32_t type;
 } token_row;
 
@@ -50,7 +50,7 @@ struct tokenizer {
     uint32_t text_mask;
     merge_row *merge_slots; /* hash table of merges by both tokens */
     uint32_t merge_mask;
-    int32_t byte_tokens[256]; /* -1: the vocabulary has none, and the byte is dropped */
+    int32_t byte_tokens[256]; /* -1: not in the vocabulary, and the byte is dropped */
     int32_t *specials;        /* control, user-defined and unknown tokens, the longest text first */
     uint32_t special_count;
     int32_t ends[END_TEXTS + END_KEYS];
@@ -72,7 +72,7 @@ tokenizer *tokenizer_open(const gguf_file *file, gguf_error *error)
     if (ok && check_kind(file, error) && read_tokens(t, file, error) && read_merges(t, file, error) &&
         list_specials(t, error) && find_ends(t, file, error) && find_added(t, file, error))
         return t;
-    /* Texts of the file may stand in the message, which is a line of printable characters. */
+    /* Prints a line of printable characters; the message may quote the file's texts. */
     for (char *c = error->text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
@@ -117,8 +117,8 @@ static bool check_kind(const gguf_file *file, gguf_error *error)
 
 enum { REPLACEMENT = 0xfffd };
 
-/* The character at *at, which is moved past it. Overlong forms and surrogates are taken; of anything else that is not
- * UTF-8 one byte becomes U+FFFD. Numbers above U+10FFFF too, of which llama.cpp aborts. */
+/* Returns the character at *at, and moves *at past it. Accepts overlong forms and surrogates; of other invalid UTF-8 one
+ * byte becomes U+FFFD. So does a number above U+10FFFF, at which llama.cpp aborts. */
 static uint32_t next_code(const char *text, size_t end, size_t *at)
 {
     const unsigned char *s = (const unsigned char *)text + *at;
@@ -139,7 +139,7 @@ static uint32_t next_code(const char *text, size_t end, size_t *at)
     return whole ? code : REPLACEMENT;
 }
 
-/* At most four bytes. */
+/* Writes at most four bytes. */
 static unsigned write_utf8(uint32_t code, unsigned char *out)
 {
     static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
@@ -150,8 +150,8 @@ static unsigned write_utf8(uint32_t code, unsigned char *out)
     return more + 1;
 }
 
-/* GPT-2's table: the character that stands for a byte in the texts of a vocabulary. Printable bytes of Latin-1 stand for
- * themselves, the others follow from U+0100 on. */
+/* GPT-2's table: the character that stands for a byte in a vocabulary's texts. Printable bytes of Latin-1 stand for
+ * themselves, the others map to U+0100 and up. */
 static bool is_itself(unsigned byte)
 {
     return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
@@ -175,7 +175,7 @@ static uint32_t hash_text(const char *text, size_t bytes)
     return hash ^ hash >> 15;
 }
 
-/* A power of two of at least twice the rows, less 1: half of the slots stay empty. */
+/* Returns a mask: a power of two, at least twice the rows, minus 1. Half of the slots stay empty. */
 static uint32_t mask_for(uint64_t rows)
 {
     uint32_t slots = 16;
@@ -184,7 +184,7 @@ static uint32_t mask_for(uint64_t rows)
     return slots - 1;
 }
 
-/* The slot that has the text, or the empty one where it belongs. */
+/* Returns the text's slot, or the empty slot for it. */
 static uint32_t *text_slot(const tokenizer *t, const char *text, size_t bytes)
 {
     for (uint32_t i = hash_text(text, bytes);; i++) {
@@ -210,7 +210,7 @@ static merge_row *merge_slot(const tokenizer *t, int32_t left, int32_t right)
     }
 }
 
-/* What the texts of normal tokens stand for: each character for its byte. */
+/* Decodes the texts of normal tokens: each character stands for a byte. */
 static bool decode_text(tokenizer *t, token_row *row, const int16_t *byte_of_code)
 {
     for (size_t at = row->text, end = at + row->text_bytes; at < end;) {
@@ -298,7 +298,7 @@ static bool read_merges(tokenizer *t, const gguf_file *file, gguf_error *error)
         return FAIL(error, "out of memory for %llu merges", (unsigned long long)merges.count);
     for (size_t i = 0; i <= t->merge_mask; i++)
         t->merge_slots[i] = (merge_row){-1, -1, 0, -1};
-    /* The product's text is that of both without the space between: put together here. */
+    /* the merged token's text: both texts without the space between them */
     char *both = NULL;
     size_t room = 0;
     bool ok = true;
@@ -332,7 +332,7 @@ static bool read_merges(tokenizer *t, const gguf_file *file, gguf_error *error)
             break;
         }
         merge_row *slot = merge_slot(t, row.left, row.right);
-        if (slot->left < 0) /* the first of two that are equal counts, as in llama.cpp */
+        if (slot->left < 0) /* of two equal merges the first counts, as in llama.cpp */
             *slot = row;
     }
     free(both);
@@ -368,7 +368,7 @@ static bool list_specials(tokenizer *t, gguf_error *error)
     return true;
 }
 
-/* The token that a key names, or -1 where there is no such key. */
+/* Returns the token that a key names, or -1 if the key is absent. */
 static bool get_token(const tokenizer *t, const gguf_file *file, const char *key, int32_t *token,
                       gguf_error *error)
 {
@@ -446,8 +446,8 @@ const char *tokenizer_bytes(const tokenizer *t, int32_t token, bool special, siz
 
 /* ---- Words: GPT-2's pattern, each number by itself ----
  *   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
- * A number ends the text for what stands before it, as in llama.cpp, which splits at numbers first: of several spaces
- * before a letter the last begins a word, but not of those before a digit. */
+ * As in llama.cpp, numbers are split off first, and a number ends the text before it. So the last of several spaces begins
+ * a word before a letter, but not before a digit. */
 
 typedef enum { END, LETTER, SPACE, OTHER, NUMBER } class;
 
@@ -477,7 +477,7 @@ static class class_of(uint32_t code)
     return is_in(unicode_numbers, unicode_count_of_numbers, code) ? NUMBER : OTHER;
 }
 
-/* The class of the character at `at`, the character, and where the next one begins. */
+/* Returns the class of the character at `at`, the character, and the start of the next one. */
 static class class_at(const char *text, size_t end, size_t at, uint32_t *code, size_t *next)
 {
     *next = at;
@@ -485,7 +485,7 @@ static class class_at(const char *text, size_t end, size_t at, uint32_t *code, s
     return at < end ? class_of(*code) : END;
 }
 
-/* Where 's 't 'm 'd 're 've 'll ends that may begin at the apostrophe before `at`; 0 where it does not. */
+/* Returns the end of 's 't 'm 'd 're 've 'll whose apostrophe is before `at`; 0 if there is no such suffix. */
 static size_t contraction_end(const char *text, size_t at, size_t end)
 {
     uint32_t first, second;
@@ -500,7 +500,7 @@ static size_t contraction_end(const char *text, size_t at, size_t end)
                : 0;
 }
 
-/* Where the word that begins at `at` ends; at < end. */
+/* Returns the end of the word that begins at `at`; at < end. */
 static size_t word_end(const char *text, size_t at, size_t end)
 {
     uint32_t code, unused;
@@ -517,7 +517,7 @@ static size_t word_end(const char *text, size_t at, size_t end)
             next = after;
         }
     }
-    size_t last = at; /* where the last character of the run begins */
+    size_t last = at; /* start of the run's last character */
     class following;
     while ((following = class_at(text, end, next, &unused, &after)) == first) {
         last = next;
@@ -529,7 +529,7 @@ static size_t word_end(const char *text, size_t at, size_t end)
 /* ---- Merges ---- */
 
 typedef struct symbol {
-    int32_t token; /* -1: a byte that the vocabulary has not */
+    int32_t token; /* -1: a byte that the vocabulary lacks */
     int32_t previous, next;
 } symbol;
 
@@ -538,11 +538,11 @@ typedef struct pair {
     int32_t left, left_token, right_token, product; /* left: a symbol */
 } pair;
 
-/* What encoding works in: grows to the longest word. */
+/* The memory for encoding, which grows to the longest word. */
 typedef struct work {
     const tokenizer *t;
     symbol *symbols;
-    pair *heap; /* the least rank first, of equal ones the leftmost */
+    pair *heap; /* lowest rank first; among equal ranks the leftmost */
     size_t room, heap_count;
     int32_t *tokens;
     size_t token_count;
@@ -586,7 +586,7 @@ static bool reserve(work *w, size_t symbols)
 {
     if (symbols <= w->room)
         return true;
-    /* Each merge takes one pair and adds up to two: no more than two per symbol at a time. */
+    /* Each merge removes one pair and adds up to two, so there are at most two pairs per symbol. */
     free(w->symbols);
     free(w->heap);
     w->room = 2 * symbols;
@@ -614,7 +614,7 @@ static bool encode_word(work *w, const char *text, size_t at, size_t end)
         pair merge = pop_pair(w);
         symbol *left = &w->symbols[merge.left];
         symbol *right = left->next < 0 ? NULL : &w->symbols[left->next];
-        /* Symbols only grow: one whose token is still the same has not been merged since. */
+        /* Symbols only grow: a symbol with the same token has not been merged since. */
         if (!right || left->token != merge.left_token || right->token != merge.right_token)
             continue;
         left->token = merge.product;
@@ -633,8 +633,8 @@ static bool encode_word(work *w, const char *text, size_t at, size_t end)
 
 /* ---- Texts ---- */
 
-/* The special tokens of the text: marks[i] is 1 more than one that begins at byte i, -1 within one, and stays 0 elsewhere. The
- * longest is looked for in the whole text first. */
+/* Marks the special tokens of the text: marks[i] is 1 + the token that begins at byte i, -1 inside a token, 0 elsewhere.
+ * Searches the whole text for the longest token first. */
 static void mark_specials(const tokenizer *t, const char *text, size_t bytes, int32_t *marks)
 {
     for (uint32_t k = 0; k < t->special_count; k++) {

@@ -1,4 +1,4 @@
-/* Quantises two groups in an NVTX range, with a range of its own for each launch: app [DRIVER]. */
+/* Quantises two groups in an NVTX range; each launch has its own range inside it: app [DRIVER]. */
 #include <stdio.h>
 
 #include <kiln/trace.h>
@@ -25,7 +25,7 @@ static void push_and_pop(void *context, const kiln_launch_event *event)
     }
 }
 
-/* Prints why a driver call failed, and says whether it did. */
+/* Returns true if a driver call failed, and prints why. */
 static int failed(const char *call, int result)
 {
     char text[256];

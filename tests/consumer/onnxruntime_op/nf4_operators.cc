@@ -6,7 +6,7 @@
  *     y       float16 [..., n]
  *
  * CUDA execution provider: the tensors are on the device, and the kernel is launched on the provider's stream. CPU execution
- * provider: tensors are copied to device 0 and back. That is for tests on the emulated driver: it is right, but slow.
+ * provider: tensors are copied to device 0 and back. This is slow, and meant for tests on the emulated driver.
  */
 #include <mutex>
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr uint32_t API = 16; /* ONNX Runtime 1.16 or newer, whichever headers this was compiled with */
+constexpr uint32_t API = 16; /* works with ONNX Runtime 1.16 or newer, even if compiled with newer headers */
 static_assert(ORT_API_VERSION >= API, "headers of ONNX Runtime 1.16 or newer are needed");
 
 kiln::loaders<OPERATORS_SLOTS> loaders{operators_bundle};
@@ -78,7 +78,7 @@ OrtStatus *get_output(OrtKernelContext *context, Tensor &tensor)
     return api->GetTensorMutableData(value, &tensor.data);
 }
 
-/* Tensors on the device, in the context that the provider has current. */
+/* Device tensors, in the provider's current context. */
 OrtStatus *run_on_stream(OrtKernelContext *context, operators_nf4_gemm_args args, const Tensor &x,
                          const Tensor &packed, const Tensor &scale, const Tensor &y)
 {
@@ -96,7 +96,7 @@ OrtStatus *run_on_stream(OrtKernelContext *context, operators_nf4_gemm_args args
     return status_of(status, *loader);
 }
 
-/* Tensors of the host. */
+/* Host tensors. */
 OrtStatus *run_with_copies(operators_nf4_gemm_args args, const Tensor &x, const Tensor &packed,
                            const Tensor &scale, const Tensor &y)
 {
@@ -196,7 +196,7 @@ extern "C" __attribute__((visibility("default"))) OrtStatus *RegisterCustomOps(O
                                                                                const OrtApiBase *base)
 {
     static const Nf4MatMul on_cpu{nullptr}, on_cuda{"CUDAExecutionProvider"};
-    static OrtCustomOpDomain *domain; /* lives as long as the library, as sessions refer to it */
+    static OrtCustomOpDomain *domain; /* lives as long as the library, because sessions refer to it */
     api = base->GetApi(API);
     if (!api)
         return base->GetApi(1)->CreateStatus(ORT_FAIL, "Nf4MatMul needs ONNX Runtime 1.16 or newer");

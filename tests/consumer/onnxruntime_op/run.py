@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a model of one Nf4MatMul and compares it with NumPy in float64.
+"""Runs a model with one Nf4MatMul and compares it with NumPy in float64.
 
 usage: run.py nf4_operators.so
 """
@@ -16,7 +16,7 @@ N, K = 96, 320
 
 
 def quantize(w):
-    """NF4 codes, two per byte, and the scales of groups of 64."""
+    """Returns NF4 codes, two per byte, and the scales of groups of 64."""
     groups = w.reshape(N, K // 64, 64)
     scale = numpy.abs(groups).max(axis=2)
     codes = numpy.abs(groups[..., None] / scale[..., None, None] - NF4).argmin(axis=3).reshape(N, K).astype(numpy.uint8)
@@ -34,7 +34,7 @@ graph = helper.make_graph(
     [numpy_helper.from_array(packed, "packed"), numpy_helper.from_array(scale, "scale")])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("kiln", 1)], ir_version=8)
 options = onnxruntime.SessionOptions()
-options.log_severity_level = 4  # no warning that the operator has two providers, nor the error that is expected below
+options.log_severity_level = 4  # hides the warning about two providers, and the error that is expected below
 options.register_custom_ops_library(sys.argv[1])
 providers = [p for p in ("CUDAExecutionProvider", "CPUExecutionProvider") if p in onnxruntime.get_available_providers()]
 session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)

@@ -1,19 +1,19 @@
-/* Each launch of the last layer against float64. The inputs of a launch are read back from the device, so that its error is its
- * own, and its bound is the one that `kiln families` states. */
+/* Compares each launch of the last layer with float64. The reference reads the launch's inputs back from the device, so errors
+ * do not accumulate over launches. The bound is the one that `kiln families` states. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "layer.h"
 
-#define HALF_ULP    0x1p-11 /* of f16, relatively */
+#define HALF_ULP    0x1p-11 /* relative rounding error of f16 */
 #define HALF_LEAST  0x1p-24
 #define FLOAT_ULP   0x1p-24
 #define FLOAT_LEAST 0x1p-149
 
 typedef struct report {
     uint32_t count, wrong;
-    double error, share; /* the largest error, and the largest as a share of its bound */
+    double error, share; /* the largest error, absolute and relative to its bound */
 } report;
 
 static void compare(report *r, double found, double exact, double bound)
@@ -57,10 +57,10 @@ static void decode_row(const matrix *w, uint32_t row, double *weights, double *p
 }
 
 typedef struct sum {
-    double exact, bound; /* of the sum in f32, before it is rounded to y's type */
+    double exact, bound; /* bound of the f32 sum, before it is rounded to y's type */
 } sum;
 
-/* A row's product with h: r and the terms of the bound for `activation: exact`. */
+/* Computes a row's product with h, and the terms of its bound for `activation: exact`. */
 static sum multiply(const matrix *w, uint32_t row, const double *h, bool is_normed)
 {
     static double weights[1 << 14], parts[1 << 14];
@@ -140,11 +140,11 @@ static void check_rotated(report *r, const model *m, uint32_t position, const do
 /* ---- attention ----------------------------------------------------------------------------------------------------- */
 
 typedef struct keys {
-    const double **k, **v; /* a row for each token */
+    const double **k, **v; /* one row per token */
     uint32_t count;
 } keys;
 
-/* A head of the token: the bound is that on tensor cores, which is the larger one. */
+/* Checks one head of the token. The bound is that of tensor cores, the larger one. */
 static void check_head(report *r, const double *q, keys rows, const double *o, double *p, double *doubt)
 {
     const double scale = 1 / sqrt(HEAD_DIM);
@@ -237,11 +237,11 @@ static report check_rope(const model *m, const buffers *b, const token *now)
     for (uint32_t h = 0; h < K_HEADS; h++)
         check_rotated(&r, m, now->position, b->k + h * HEAD_DIM, k_row + h * HEAD_DIM);
     for (uint32_t i = 0; i < K_HEADS * HEAD_DIM; i++)
-        compare(&r, v_row[i], b->v[i], FLOAT_LEAST); /* the same bits */
+        compare(&r, v_row[i], b->v[i], FLOAT_LEAST); /* must have the same bits */
     return r;
 }
 
-/* False when there is no memory for it. */
+/* Returns false if out of memory. */
 static bool check_attention(report *r, const model *m, const buffers *b, uint32_t length)
 {
     const double **rows = malloc(2 * length * sizeof *rows);

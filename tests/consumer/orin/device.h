@@ -1,5 +1,5 @@
 /* The device: driver, context, stream, memory, a loader for the bundle's kernels, and a CUDA graph. Functions that return a
- * bool say on stderr what failed. device_close releases everything, also after a failure halfway. */
+ * bool print failures to stderr. device_close releases everything, even after a failure halfway. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -38,15 +38,15 @@ typedef struct device {
     CUdeviceptr allocations[MOST_ALLOCATIONS];
     int allocation_count;
     char name[128];
-    int version; /* that the driver reports: 1000 * major + 10 * minor of CUDA */
+    int version; /* CUDA version of the driver: 1000 * major + 10 * minor */
 } device;
 
-/* Opens device 0 of the driver at `path`; null: libcuda.so.1. `d` must be all zeros. With ptx_only no cubin is loaded, as the
- * emulated driver needs it. */
+/* Opens device 0 of the driver at `path`; null means libcuda.so.1. `d` must be all zeros. With ptx_only, kiln loads no
+ * cubins; the emulated driver needs this. */
 bool device_open(device *d, const char *path, bool ptx_only);
 void device_close(device *d);
 
-/* Device memory of at least one byte; with `data` a copy of it, otherwise zeros. 0 on failure. */
+/* Allocates at least one byte of device memory: a copy of `data`, or zeros if it is null. Returns 0 on failure. */
 CUdeviceptr device_allocate(device *d, const void *data, size_t bytes);
 bool device_upload(device *d, CUdeviceptr to, const void *from, size_t bytes);
 /* Waits for all launches, then copies. */
@@ -57,7 +57,7 @@ bool device_record(device *d);
 bool device_recorded(device *d);
 bool device_replay(device *d);
 
-/* True for KILN_OK; otherwise prints the runtime's explanation and the log of the driver's compiler. */
+/* Returns true for KILN_OK; otherwise prints the runtime's explanation and the log of the driver's compiler. */
 bool device_launched(device *d, kiln_status status);
 
 /* Prints to stderr after the program's name. Returns false. */

@@ -33,7 +33,7 @@ double half_value(uint16_t bits)
 
 /* ---- weights and buffers ------------------------------------------------------------------------------------------- */
 
-/* Random Q4_K blocks whose weights have a mean of about 0 and a deviation of about 1 / sqrt(columns). */
+/* Makes random Q4_K blocks whose weights have a mean of about 0 and a standard deviation of about 1 / sqrt(columns). */
 static bool make_matrix(device *d, matrix *w, uint32_t rows, uint32_t columns, uint64_t *random)
 {
     const size_t count = (size_t)rows * (columns / BLOCK);
@@ -62,7 +62,7 @@ static bool make_norm(device *d, float **gamma, CUdeviceptr *address, uint32_t c
     return *address != 0;
 }
 
-/* Keys or values of tokens that came before: the text that the token continues. */
+/* Makes random keys or values of the earlier tokens, which the token continues. */
 static bool make_cache(device *d, CUdeviceptr *address, uint32_t context, uint64_t *random)
 {
     const size_t count = (size_t)context * K_HEADS * HEAD_DIM;
@@ -89,7 +89,7 @@ static bool make_layer(const model *m, device *d, layer *l, uint64_t *random)
            make_cache(d, &l->k_cache, context, random) && make_cache(d, &l->v_cache, context, random);
 }
 
-/* The pages of the cache in another order than the text: as they lie after some texts have come and gone. */
+/* Shuffles the pages of the cache, like a server that has freed and reused pages. */
 static bool make_pages(model *m, device *d)
 {
     m->page_count = m->size.context / PAGE_ROWS;
@@ -102,7 +102,7 @@ static bool make_pages(model *m, device *d)
     return m->page_table != 0;
 }
 
-/* Angles of Llama 3: a base of 500000. */
+/* Llama 3's angles: base 500000. */
 static bool make_frequencies(model *m, device *d)
 {
     for (int i = 0; i < HEAD_DIM / 2; i++)
@@ -274,7 +274,7 @@ bool model_preload(const model *m, device *d)
 {
     enum { LAUNCHES = 6 };
     const kiln_kernel *kernels[LAUNCHES];
-    const calls c = layer_calls(m, &m->layers[0]); /* layers differ in addresses alone */
+    const calls c = layer_calls(m, &m->layers[0]); /* layers differ only in addresses */
     return device_launched(d, orin_linear_pick(&d->loader, &c.project, &kernels[0])) &&
            device_launched(d, orin_rope_pick(&d->loader, &c.rotate, &kernels[1])) &&
            device_launched(d, orin_attention_pick(&d->loader, &c.attend, &kernels[2])) &&
@@ -308,7 +308,7 @@ static bool make_workspace(model *m, device *d)
     if (!device_launched(d, orin_attention_workspace(&d->loader, &args, &m->workspace_bytes, &counter_bytes)))
         return false;
     m->workspace = device_allocate(d, NULL, m->workspace_bytes);
-    m->counters = device_allocate(d, NULL, counter_bytes); /* zeros, which each launch leaves */
+    m->counters = device_allocate(d, NULL, counter_bytes); /* zeros; each launch resets them to zero */
     return m->workspace && m->counters;
 }
 

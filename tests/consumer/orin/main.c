@@ -1,4 +1,4 @@
-/* A token through decoder layers, checked against float64: orin-layer [--full] [DRIVER].
+/* Runs a token through decoder layers and compares with float64: orin-layer [--full] [DRIVER].
  *
  * The first token is launched kernel by kernel. The launches are then recorded as a CUDA graph, which is replayed for the tokens
  * that follow. Small sizes by default, for the emulated driver; --full takes those of an 8-billion-parameter model. */
@@ -13,7 +13,7 @@ enum { REPLAYED = 3 };
 static const sizes small = {.width = 256, .hidden = 512, .q_heads = 16, .context = 64};
 static const sizes full = {.width = 4096, .hidden = 14336, .q_heads = 32, .context = 2048};
 
-/* The numbers of the token at this position, and a random embedding before the first layer. */
+/* Sets the inputs of the token at this position, and a random embedding before the first layer. */
 static bool begin_token(const model *m, device *d, uint32_t position, token *now)
 {
     uint64_t random = position;
@@ -31,8 +31,7 @@ static bool begin_token(const model *m, device *d, uint32_t position, token *now
 
 static bool run(model *m, device *d, const sizes *size)
 {
-    uint32_t position =
-        size->context * 3 / 4 - 2; /* the tokens cross from one page of the cache to the next */
+    uint32_t position = size->context * 3 / 4 - 2; /* the tokens cross a page boundary of the cache */
     token now;
     if (!model_open(m, size, d) || !model_preload(m, d))
         return false;

@@ -1,4 +1,4 @@
-/* Adds 2 * x to y with the kernel of saxpy.c: app [DRIVER]. */
+/* Adds 2 * x to y with saxpy.c's kernel: app [DRIVER]. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static kiln_driver driver;
 static kiln_slot slots[MINE_SLOTS];
 static kiln_loader loader;
 
-/* Prints why a driver call failed, and says whether it did. */
+/* Returns true if a driver call failed, and prints why. */
 static int failed(const char *call, int result)
 {
     char text[256];
@@ -21,7 +21,7 @@ static int failed(const char *call, int result)
     return result != 0;
 }
 
-/* Prints why the runtime refused a call, and says whether it did. */
+/* Returns true if the runtime refused a call, and prints why. */
 static int refused(kiln_status status)
 {
     kiln_error error;
@@ -34,7 +34,7 @@ static int refused(kiln_status status)
     return status != KILN_OK;
 }
 
-/* Opens the driver and makes a context current, or prints why not. */
+/* Opens the driver and makes a context current. On failure, prints why. */
 static int no_device(const char *path)
 {
     CUcontext context;

@@ -1,4 +1,4 @@
-/* Another: halves numbers, `vector` of them at once, so that the pointers' alignment depends on the variant. */
+/* A second family: halves numbers, `vector` at a time. The pointers' alignment depends on the variant. */
 #include <kiln/author/family.h>
 
 static const kiln_param params[] = {{.name = "vector",

@@ -1,4 +1,4 @@
-/* What halve should give: halves are exact, except for the last bit of a denormal number. */
+/* The reference of halve: exact, except for the last bit of a denormal number. */
 #include <kiln/reference.h>
 
 static const kiln_pattern patterns[] = {

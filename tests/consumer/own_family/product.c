@@ -1,5 +1,5 @@
-/* y = x * w^T + bias on tensor cores. A thread block makes 64 rows by 64 columns of y, each of its four warps 32 by 32,
- * and copies 32 elements of k of both matrices at a time into a ring of `stages`. */
+/* y = x * w^T + bias on tensor cores. A thread block computes 64 x 64 elements of y, each of its four warps 32 x 32.
+ * It copies 32 elements of k of both matrices at a time into a ring of `stages`. */
 #include <kiln/author/family.h>
 #include <kiln/author/tile.h>
 

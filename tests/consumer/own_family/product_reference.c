@@ -1,4 +1,4 @@
-/* What product should give, in float64: within a rounding to the type, and what tensor cores cut off of each sum of eight products. */
+/* The reference of product, in float64. The bound is one rounding to the type, plus the truncation of tensor cores per sum of eight. */
 #include <math.h>
 
 #include <kiln/reference.h>

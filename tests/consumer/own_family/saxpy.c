@@ -1,4 +1,4 @@
-/* A family of one's own: y = a * x + y, in f32 or f64. */
+/* Your own family: y = a * x + y, in f32 or f64. */
 #include <kiln/author/family.h>
 
 static const kiln_param params[] = {{.name = "type",
@@ -18,7 +18,7 @@ static const kiln_arg args[] = {
 
 static const kiln_rule rules[] = {{"n <= 1073741824", "n must be at most 2^30"}, {0}};
 
-/* The parameters in the order of `args`; then what a thread does. */
+/* The parameters in the order of `args`, then the thread's code. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     const ptx_type type = kiln_type(v, "type");

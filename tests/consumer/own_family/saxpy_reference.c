@@ -1,4 +1,4 @@
-/* What saxpy should give, for its verification: in float64, within one rounding to the type. */
+/* The reference of saxpy, in float64. The bound is one rounding to the type. */
 #include <math.h>
 
 #include <kiln/reference.h>

@@ -1,4 +1,4 @@
-/* Unpacks NF4 codes by a family of a shared object: app PACK [DRIVER]. */
+/* Unpacks NF4 codes with a family from a shared object: app PACK [DRIVER]. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static kiln_driver driver;
 static kiln_slot slots[MOST_SLOTS];
 static kiln_loader loader;
 
-/* Prints why a driver call failed, and says whether it did. */
+/* Returns true if a driver call failed, and prints why. */
 static int failed(const char *call, int result)
 {
     char text[256];
@@ -21,7 +21,7 @@ static int failed(const char *call, int result)
     return result != 0;
 }
 
-/* Opens the driver and makes a context current, or prints why not. */
+/* Opens the driver and makes a context current. On failure, prints why. */
 static int no_device(const char *path)
 {
     CUcontext context;
@@ -40,7 +40,7 @@ static int fail(const char *what, const char *why)
     return 1;
 }
 
-/* Prints why the runtime refused a call, and says whether it did. */
+/* Returns true if the runtime refused a call, and prints why. */
 static int refused(kiln_status status)
 {
     kiln_error error;
@@ -53,7 +53,7 @@ static int refused(kiln_status status)
     return status != KILN_OK;
 }
 
-/* Whether it could not. */
+/* Returns true after a failure. */
 static int unpack(const kiln_index_family *family, float *out)
 {
     const float scale = 2;
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         return fail(argv[1], dlerror());
     if (no_device(argc > 2 ? argv[2] : NULL))
         return 77;
-    /* KILN_ERROR_LAYOUT: of a kiln that this program's does not go with */
+    /* KILN_ERROR_LAYOUT: made by a kiln that is incompatible with this program's */
     if (refused(kiln_open(&loader, &driver, index->bundle, slots, MOST_SLOTS, NULL)))
         return 1;
     const kiln_index_family *family = kiln_find_family(index, "nf4_unpack");

@@ -5,7 +5,7 @@
  *     nf4::linear_transposed(y, packed, scale)     [..., n] to [..., k]: that gradient
  *
  * On CUDA they run on PyTorch's current stream, and PyTorch's allocator gives them their workspace. On the CPU their tensors
- * are copied to device 0 and back. That is for tests on the emulated driver: it is right, but slow.
+ * are copied to device 0 and back. This is slow, and meant for tests on the emulated driver.
  */
 #include <deque>
 #include <mutex>
@@ -34,13 +34,13 @@ void check(kiln::status status, const kiln::loader &loader = {})
     TORCH_CHECK(status.ok(), kiln::describe(text, status, loaders.driver(), loader));
 }
 
-/* ---- Where a call runs. Each gives a loader, a stream, and addresses for tensors. */
+/* ---- Devices. Each gives a loader, a stream, and addresses of tensors. */
 
 kiln::loader &loader_on(int device)
 {
     kiln::loader *loader{};
     check(loaders.load());
-    check(loaders.driver().set_device(device)); /* threads of autograd may have no context yet */
+    check(loaders.driver().set_device(device)); /* autograd's threads may not have a context yet */
     check(loaders.current(loader), *loader);
     return *loader;
 }
@@ -112,7 +112,7 @@ struct Device {
 };
 #endif
 
-/* ---- Shapes, which the functions for Meta tensors check too. */
+/* ---- Shapes. The functions for Meta tensors check them too. */
 
 Tensor empty_product(const Tensor &in, const Tensor &packed, const Tensor &scale, bool transposed)
 {
@@ -164,7 +164,7 @@ template <typename Place> std::tuple<Tensor, Tensor> quantize(const Tensor &weig
     return {packed, scale};
 }
 
-/* What nf4_gemm and nf4_gemm_transposed have in common, which is all but their names. */
+/* Shared by nf4_gemm and nf4_gemm_transposed, which differ only in their names. */
 template <typename Place, typename Args>
 Tensor product(const Tensor &in, const Tensor &packed, const Tensor &scale, bool transposed, uint32_t type,
                kiln_status (*workspace)(kiln_loader *, const Args *, uint64_t *, uint64_t *),
@@ -210,7 +210,7 @@ template <typename Place> Tensor linear_transposed(const Tensor &y, const Tensor
         y, packed, scale, true, type, adapter_nf4_gemm_transposed_workspace, adapter_nf4_gemm_transposed);
 }
 
-/* The gradient for x; quantised weights have none. */
+/* Returns the gradient for x; quantised weights have no gradient. */
 struct Linear : torch::autograd::Function<Linear> {
     static Tensor forward(torch::autograd::AutogradContext *context, const Tensor &x, const Tensor &packed,
                           const Tensor &scale)

@@ -21,12 +21,12 @@ packed, scale = torch.ops.nf4.quantize(weight.to(device))
 codes = torch.stack((packed & 15, packed >> 4), dim=2).reshape(N, K).cpu().long()
 exact = NF4[codes] * scale.cpu().double().repeat_interleave(64, dim=1)
 assert torch.equal(scale.cpu(), weight.reshape(N, K // 64, 64).abs().amax(dim=2))
-# Each weight has the nearest code. The widest gap between codes is 0.304.
+# Each weight gets the nearest code. The widest gap between codes is 0.304.
 assert ((exact - weight.double()).abs() <= 0.153 * scale.cpu().double().repeat_interleave(64, dim=1)).all()
 
 
 def worst(result, left, right, unit):
-    """The largest error of result = left * right, as a part of what rounding may do."""
+    """Returns the largest error of result = left * right, relative to the rounding bound."""
     bound = left.double().abs() @ right.abs() * unit
     return ((result.double() - left.double() @ right).abs() / bound).max().item()
 
@@ -44,7 +44,7 @@ for dtype, unit in (torch.float16, 2**-10), (torch.bfloat16, 2**-7):
 x = torch.randn(3, K).to(device, torch.float16)
 assert torch.ops.nf4.linear(x[:0], packed, scale).shape == (0, N)
 assert torch.ops.nf4.linear(x.to("meta"), packed.to("meta"), scale.to("meta")).shape == (3, N)
-if hasattr(torch.library, "opcheck"):  # the schema, the Meta functions, autograd and tracing, as torch.compile needs them
+if hasattr(torch.library, "opcheck"):  # torch.compile needs the schema, the Meta functions, autograd and tracing
     torch.library.opcheck(torch.ops.nf4.linear, (x.requires_grad_(), packed, scale))
     torch.library.opcheck(torch.ops.nf4.quantize, (weight.to(device),))
 try:

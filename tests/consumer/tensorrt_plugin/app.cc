@@ -1,5 +1,5 @@
-/* Calls the plugin's methods in the order in which TensorRT does, without TensorRT's libraries: the builder's, serialisation,
- * and two execution contexts in each of two CUDA contexts. Compares with float64.
+/* Calls the plugin's methods in TensorRT's order, without TensorRT's libraries: the builder's, serialisation, and two
+ * execution contexts in each of two CUDA contexts. Compares the results with float64.
  *
  * usage: app PLUGIN.so [libcuda.so.1]
  */
@@ -54,7 +54,7 @@ void need(kiln::status status)
     if (!status)
         need(false, driver.describe(text));
 }
-/* A function that kiln's table is without. */
+/* Returns a function that kiln's table lacks. */
 template <typename Function> Function *symbol(const char *name)
 {
     void *const found = dlsym(driver->library, name);
@@ -76,12 +76,12 @@ struct Finder final : ILoggerFinder {
     }
 } finder;
 
-/* Small multiples of powers of two, which f16 has exactly. */
+/* Small multiples of powers of two, which are exact in f16. */
 struct Half {
     uint16_t bits;
     double value;
 };
-Half half(int i) /* -8 ... 7 eighths */
+Half half(int i) /* -8/8 ... 7/8 */
 {
     const int eighths = i % 16 - 8, magnitude = std::abs(eighths);
     if (magnitude == 0)
@@ -139,7 +139,7 @@ size_t free_bytes()
     return free;
 }
 
-/* One call of enqueue: the largest error, as a part of what rounding may do to the sum of its products' magnitudes. */
+/* Calls enqueue. Returns the largest error, relative to the rounding bound of the sum of the products' magnitudes. */
 double enqueue(IPluginV3 &context, int32_t rows, size_t workspace_bytes, const std::vector<int8_t> &packed,
                const std::vector<float> &scale)
 {
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     const size_t workspace_bytes = build.getWorkspaceSize(good, 1, good + 1, 1);
     need(workspace_bytes > 0, "some kernels take a workspace");
 
-    /* What is wrong is refused, and TensorRT's log says why. */
+    /* The plugin refuses mistakes, and TensorRT's log says why. */
     const DynamicPluginTensorDesc narrow = dynamic_tensor(K - 64);
     std::unique_ptr<IPluginV3> other{built->clone()};
     need(capability<IPluginV3OneBuild>(*other, PluginCapabilityType::kBUILD)
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
              logger.last.find("packed of n * k / 2") != std::string::npos,
          "too few codes");
 
-    /* The engine's file, and the runtime. In each CUDA context an engine of its own. */
+    /* The engine's file and the runtime. Each CUDA context has its own engine. */
     const PluginFieldCollection *const saved =
         capability<IPluginV3OneRuntime>(*built, PluginCapabilityType::kRUNTIME).getFieldsToSerialize();
     double worst = 0;

@@ -22,9 +22,9 @@ namespace {
 constexpr char NAME[] = "Nf4Linear", VERSION[] = "1", NAMESPACE[] = "kiln";
 
 kiln::loaders<LAYERS_SLOTS> loaders{layers_bundle};
-ILoggerFinder *logger_finder; /* TensorRT sets it when it loads this library */
+ILoggerFinder *logger_finder; /* TensorRT sets this when it loads the library */
 
-/* Whether it went well; what did not is in TensorRT's log. */
+/* Returns true for success; otherwise writes the error to TensorRT's log. */
 bool log(const char *what)
 {
     ILogger *const logger = logger_finder ? logger_finder->findLogger() : nullptr;
@@ -43,7 +43,7 @@ struct Weights {
     std::vector<int8_t> packed;
     std::vector<float> scale;
     kiln::memory device_packed, device_scale; /* allocated by the first attachToContext */
-    std::mutex mutex;                         /* execution contexts may be created by several threads */
+    std::mutex mutex;                         /* several threads may create execution contexts */
 
     bool upload(const kiln::loader &loader)
     {
@@ -139,7 +139,7 @@ class Nf4Linear final : public IPluginV3,
 
     /* ---- IPluginV3OneRuntime */
 
-    /* TensorRT has the engine's context current. */
+    /* TensorRT has made the engine's context current. */
     IPluginV3 *attachToContext(IPluginResourceContext *) noexcept override
     {
         std::unique_ptr<Nf4Linear> attached{clone()};
@@ -197,8 +197,8 @@ class Nf4Linear final : public IPluginV3,
         args.k = static_cast<uint32_t>(weights_->k);
         return args;
     }
-    /* All that enqueue will need. The counters are zero before a launch, and each launch leaves them zero. TensorRT's
-     * workspace would not do for them: other layers write to it. */
+    /* Allocates all that enqueue needs. The counters are zero before a launch, and each launch resets them to zero. They
+     * cannot be in TensorRT's workspace, because other layers write to it. */
     bool prepare()
     {
         uint64_t counter_bytes = 0;
@@ -283,7 +283,7 @@ class Creator final : public IPluginCreatorV3One {
 
 } // namespace
 
-/* What TensorRT calls in a plugin library that it loads: IPluginRegistry::loadLibrary, or trtexec --dynamicPlugins. */
+/* TensorRT calls these after it loads the plugin library: IPluginRegistry::loadLibrary, or trtexec --dynamicPlugins. */
 extern "C" __attribute__((visibility("default"))) IPluginCreatorInterface *const *getCreators(int32_t &count)
 {
     static Creator creator;

@@ -1,8 +1,8 @@
 /* Calls that must agree.
- * The function for a single head: against float64, at lengths beside a tile's and with as many as the published kernels read
- * stale keys for; the same bits as the family's own function; and what it refuses.
- * Sequences of a batch: each has the bits that it has by itself, its keys in rows, in slots or in pages; nothing behind the
- * last row is touched, and what is longer than the most is cut.
+ * The function for a single head: compared with float64, at lengths near a tile's and at lengths for which published kernels
+ * read stale keys. It gives the same bits as the family's own function, and refuses bad calls.
+ * Sequences of a batch: each gives the same bits as on its own, with keys in rows, in slots or in pages. Nothing after the last
+ * row changes, and a length above the maximum is cut.
  *
  * usage: attention_calls DRIVER
  */
@@ -43,7 +43,7 @@ static sample_attention_single_head_args single(uint32_t seq_len)
                                                .causal = 1};
 }
 
-/* One row of O; float64. */
+/* Computes one row of O in float64. */
 static void attend(uint32_t row, double *out)
 {
     double sum = 0;
@@ -69,7 +69,7 @@ static void judge_at(bool is_right, const char *what, uint32_t seq_len, kiln_sta
     launched.count = 0;
 }
 
-/* Right in all rows, and nothing after them touched. */
+/* Checks that all rows are right, and the memory after them is unchanged. */
 static void check_values(uint32_t seq_len)
 {
     static float out[NUMBERS];
@@ -83,7 +83,7 @@ static void check_values(uint32_t seq_len)
         double exact[HEAD_DIM];
         attend(row, exact);
         for (uint32_t d = 0; d < HEAD_DIM; d++)
-            is_right &= fabs(out[row * HEAD_DIM + d] - exact[d]) <= 0x1p-20; /* of values up to 1 */
+            is_right &= fabs(out[row * HEAD_DIM + d] - exact[d]) <= 0x1p-20; /* for values up to 1 */
     }
     judge_at(is_right, "against float64", seq_len, status);
 }
@@ -119,7 +119,7 @@ static void check_bits(uint32_t seq_len)
     judge_at(is_right, "the bits of the family's function", seq_len, other);
 }
 
-/* An empty cache: K and V are not there, and O is zero. */
+/* With an empty cache, K and V are null and O is zero. */
 static void check_no_keys(void)
 {
     static float out[NUMBERS], zero[NUMBERS];
@@ -183,13 +183,13 @@ enum {
     KV_HEADS = 2,
     Q_ROWS = 77,
     K_ROWS = 172,
-    UNUSED = 2, /* rows of O behind the last sequence's */
+    UNUSED = 2, /* rows of O after the last sequence */
     MOST_DIM = 48,
-    WORKSPACE = (Q_ROWS + UNUSED) * HEADS * 4 * (MOST_DIM + 8), /* numbers, of four parts */
+    WORKSPACE = (Q_ROWS + UNUSED) * HEADS * 4 * (MOST_DIM + 8), /* floats for four parts */
     PAGE = 24,                                                  /* rows */
     PAGES = 16,
     COUNTERS = BATCH * HEADS * 8,
-    TABLE = 4 /* entries of a sequence, of which the last may have no page */
+    TABLE = 4 /* entries per sequence; the last may have no page */
 };
 
 static const uint32_t q_lengths[BATCH] = {3, 0, 40, 1, 33}, q_offsets[BATCH + 1] = {0, 3, 3, 43, 44, 77};
@@ -203,7 +203,7 @@ typedef struct trial {
     uint32_t kv; /* 0: as type */
 } trial;
 
-/* O and the logarithms; the second have as many rows for each head as the first. */
+/* O and the log-sum-exps, which have as many rows per head as O. */
 typedef struct results {
     unsigned char out[(Q_ROWS + UNUSED) * HEADS * MOST_DIM * sizeof(float)];
     float lse[HEADS * (Q_ROWS + UNUSED)];
@@ -213,7 +213,7 @@ typedef struct results {
 static struct {
     CUdeviceptr q, k, v, k_pages, v_pages, out, lse, workspace, tile_counters, q_offsets, k_offsets,
         k_lengths, page_table;
-    CUdeviceptr scales, scale_pages; /* of K and V, of each row; their first two also those of heads */
+    CUdeviceptr scales, scale_pages; /* of K and V, per row; the first two also serve as heads' scales */
 } at;
 
 static size_t element_size(const trial *t)
@@ -226,13 +226,13 @@ static size_t row_size(const trial *t, uint32_t heads)
     return heads * t->dim * element_size(t);
 }
 
-/* Elements of a row of K and V. */
+/* Returns the elements of a row of K and V. */
 static size_t kv_row_size(const trial *t)
 {
     return t->kv ? (size_t)KV_HEADS * t->dim : row_size(t, KV_HEADS);
 }
 
-/* Numbers between -1 and 1; of bf16 the upper halves of f32. */
+/* Numbers between -1 and 1; bf16 ones are the upper halves of f32 numbers. */
 static unsigned char *make_rows(const trial *t, uint32_t rows, uint32_t heads, double step)
 {
     unsigned char *data = malloc(rows * row_size(t, heads));
@@ -245,7 +245,7 @@ static unsigned char *make_rows(const trial *t, uint32_t rows, uint32_t heads, d
     return data;
 }
 
-/* All codes but e4m3's NaN. */
+/* All codes except e4m3's NaN. */
 static unsigned char *make_keys(const trial *t, double step)
 {
     if (!t->kv)
@@ -258,7 +258,7 @@ static unsigned char *make_keys(const trial *t, double step)
     return data;
 }
 
-/* A page's rows where the table says; others are NaN. */
+/* Copies the rows to the table's pages; other pages are NaN. */
 static CUdeviceptr upload_pages(const unsigned char *rows, size_t row)
 {
     unsigned char *data = malloc(PAGES * PAGE * row);
@@ -373,8 +373,8 @@ static void run(const sample_attention_args *args, results *r, const char *what)
     judge(status == KILN_OK && others == 0, what, status);
 }
 
-/* A row of all sequences is that of one, whose logarithms have as many rows for each head as `one_rows`. A null `one`: it is as
- * it was. */
+/* Compares a row of the batch with a row of `one`, whose log-sum-exps have `one_rows` rows per head. With a null `one`, checks
+ * that the row is unchanged. */
 static bool same_row(const trial *t, const results *all, uint32_t row, const results *one, uint32_t one_row,
                      uint32_t one_rows)
 {
@@ -397,7 +397,7 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The sequence alone: dense, or, since parts are made by the most, with a length on the device. */
+/* Runs the sequence on its own: dense, or with a length on the device, because the maximum length decides the parts. */
 static void run_alone(const trial *t, uint32_t b, uint32_t most_queries, uint32_t most_keys, results *one)
 {
     sample_attention_args args =
@@ -458,7 +458,7 @@ static void try_rows(sample_attention_args args, uint32_t rows, kiln_status expe
     expect("rows of all queries", sample_attention(&loader, NULL, &args), expected, expected == KILN_OK);
 }
 
-/* Without offsets each sequence has q_length rows of Q; offsets of keys that are all 0 are offsets, too. */
+/* Without offsets each sequence has q_length rows of Q. Key offsets that are all 0 still count as offsets. */
 static void check_counts(const trial *t)
 {
     static const uint32_t none[BATCH + 1];
@@ -494,7 +494,7 @@ static void check_all_sequences(void)
             continue;
         upload_all(t);
         check_sequences(t, 40, 70);
-        check_sequences(t, 64, 72); /* more than any has */
+        check_sequences(t, 64, 72); /* more than any sequence has */
         check_sequences(t, 32, 60); /* cut */
         check_counts(t);
         free_all();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What attention moves, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
-V once per tile of queries, and no key that none of them sees), shared memory without conflicts on tensor
-cores. And what rope moves: each byte of the tensors once, by whole sectors, and the table once per thread block.
+"""Checks the emulated driver's counts of attention: each argument's bytes follow from the tiles (K and V once per tile of
+queries, without keys that no query sees), and shared memory has no conflicts on tensor cores. rope moves each byte of the
+tensors once, by whole sectors, and the table once per thread block.
 
 usage: check_counters.py PROFILE MANIFEST BATCH,Q_HEADS,KV_HEADS,Q_LENGTH,K_LENGTH...
        check_counters.py PROFILE MANIFEST rope TOKENS,Q_HEADS,KV_HEADS...
@@ -14,23 +14,23 @@ import counters
 
 SCALE = 1e-4
 PAGE = 16
-SPLITS = 3  # where the variant leaves them to the call
+SPLITS = 3  # if the variant leaves them to the call
 HEAD_SCALES = ("k_scale", "v_scale")  # every thread block reads them
 CACHES = ("k", "v", "k_codes", "v_codes", "k_scales", "v_scales", *HEAD_SCALES)
 STREAMED = ("q", "k", "v", "k_codes", "v_codes")
-LEAST_USED = 0.7  # of their sectors, where rows share some, or loads on CUDA cores take parts of them
+LEAST_USED = 0.7  # share of the sectors used, if rows share sectors or CUDA cores load parts of them
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
 def rows_and_heads(params, args):
-    """Rows that are cut into tiles, how many times: a head's queries, or those of the heads that share one of K and V."""
+    """Returns the rows that are cut into tiles, and how often: a head's queries, or those of all heads that share a K and V head."""
     if params["pack_gqa"] == "true":
         return args["q_length"] * args["q_heads"] // args["kv_heads"], args["batch"] * args["kv_heads"]
     return args["q_length"], args["batch"] * args["q_heads"]
 
 
 def tiles(params, args):
-    """(rows, keys that some of them sees) of each tile of rows."""
+    """Returns (rows, keys that any of them sees) for each tile of rows."""
     q_length, k_length, tile = args["q_length"], args["k_length"], int(params["tile_q"])
     rows, _ = rows_and_heads(params, args)
     for first in range(0, rows, tile):
@@ -41,13 +41,13 @@ def tiles(params, args):
 
 
 def head_dims(params):
-    """Elements of a row of Q and K, of V and O."""
+    """Returns the elements of a row of Q and K, and of a row of V and O."""
     dim = int(params["head_dim"])
     return dim, int(params.get("head_dim_v", 0)) or dim
 
 
 def expected_bytes(params, args):
-    """{argument: bytes that all thread blocks together read or write}"""
+    """Returns {argument: bytes that all thread blocks together read or write}."""
     row, v_row = (BYTES[params["type"]] * dim for dim in head_dims(params))
     kv = params.get("kv", "same")
     rows, heads = rows_and_heads(params, args)
@@ -56,7 +56,7 @@ def expected_bytes(params, args):
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
     parts, wide = int(params["split_k"]) or SPLITS, max(4, BYTES[params["type"]])
     shared = {}
-    if parts > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
+    if parts > 1:  # each part is written once and read once; a thread block of each part increments a counter, and looks for a Q
         tile_count = sum(1 for _ in tiles(params, args))
         numbers = heads * rows * parts * (head_dims(params)[1] + 2)
         shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * parts * tile_count}
@@ -65,19 +65,19 @@ def expected_bytes(params, args):
         cache = {"k": row * heads * keys, "v": v_row * heads * keys}
     else:
         cache = {name: dim * heads * keys for name, dim in zip(("k_codes", "v_codes"), head_dims(params))}
-    if kv == "int8_token":  # on CUDA cores each of four warps has them
+    if kv == "int8_token":  # on CUDA cores each of four warps reads them
         cache |= dict.fromkeys(("k_scales", "v_scales"), 4 * heads * keys * (1 if params["strategy"] == "mma" else 4))
     return {**shared, **cache, "q": row * heads * queries, "out": v_row * heads * rows, "lse": wide * heads * rows}
 
 
 def most_wavefronts(params):
-    """Over ideal. What warps with tile_q 16 tell each other in the end, a shift and a sum per row, has conflicts: that is
-    much beside as few keys as here."""
+    """Wavefronts over ideal. With tile_q 16, warps finally exchange a shift and a sum per row with conflicts, which is much for
+    as few keys as here."""
     return 1.12 if params["tile_q"] == "16" else 1.02 if params["strategy"] == "mma" else 1.05
 
 
 def layout(params, batch, q_length, k_length):
-    """One sequence has all rows."""
+    """All rows are in one sequence."""
     pages = -(-k_length // PAGE)
     scalars = {"dense": {}, "ragged": {"sequences_q_rows": batch * q_length, "sequences_k_rows": batch * k_length},
                "paged": {"sequences_q_rows": batch * q_length, "pages_entries": batch * pages, "pages_stride": pages,
@@ -124,7 +124,7 @@ def judge_rope(count):
     written = elements * (args["q_heads"] * wide + 2 * args["k_heads"] * (wide if params["cache"] == "same" else 1))
     scales = 8 * args["n"] * args["k_heads"] * (params["cache"] == "int8_token")
     read = elements * heads * wide
-    # else both chunks of some lanes are in one sector
+    # else both chunks of some lanes share a sector
     is_whole = dim * (wide if params["cache"] == "same" else 1) % 64 == 0
     return [
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
@@ -145,7 +145,7 @@ def main():
     profile, manifest, *shapes = sys.argv[1:]
 
     def sizes(params):
-        # Others make the same copies, beside a few loads of slopes or a mask.
+        # Other variants make the same copies, plus a few loads of slopes or a mask.
         if params.get("score", "plain") != "plain":
             return
         dim, dim_v = head_dims(params)

@@ -1,6 +1,6 @@
-/* O and the log-sum-exp against their bounds: over many keys, where all scores are equal, and where they rise from the first
- * keys on; and at both ends of the scores' range. V has one row (its stride is 0), so that O is that row, however the weights
- * come out: what O misses is what sums lost. Equal scores need one row of K too.
+/* Compares O and the log-sum-exp with their bounds, over many keys with equal scores, with scores that rise from the first keys
+ * on, and at both ends of the scores' range. V has one row (its stride is 0), so the exact O is that row for any weights, and
+ * the error of O is what the sums lose. Equal scores need only one row of K too.
  *
  *     attention_long DRIVER
  */
@@ -12,7 +12,7 @@
 
 typedef sample_attention_args attention_args;
 
-enum { MOST_DIM = 64, MOST_SPLITS = 4, K_STRIDE = 8 /* of rising scores: rows of K overlap */ };
+enum { MOST_DIM = 64, MOST_SPLITS = 4, K_STRIDE = 8 /* for rising scores: rows of K overlap */ };
 
 typedef enum element { F16, BF16, F32, F64 } element;
 
@@ -28,7 +28,7 @@ static const size_t sizes[] = {2, 2, 4, 8};
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* Decodes an element from 2^-14 on. */
+/* Decodes an element of at least 2^-14. */
 static double decode(element type, const void *from, size_t i)
 {
     uint16_t half;
@@ -45,7 +45,7 @@ static double decode(element type, const void *from, size_t i)
     return half >> 15 ? -magnitude : magnitude;
 }
 
-/* Cut to the type; 0, or a number from 2^-14 to 2^15. */
+/* Truncates x to the type; x is 0, or from 2^-14 to 2^15. */
 static void encode(element type, void *to, size_t i, double x)
 {
     if (type == F64) {
@@ -74,13 +74,13 @@ typedef struct long_case {
     element type;
     uint32_t dim, keys, split_k;
     bool rises;
-    double query, key, scale; /* query not 0: every score is the product of the three */
+    double query, key, scale; /* if query is not 0, every score is the product of the three */
 } long_case;
 
 static unsigned char q[MOST_DIM * 8], v[MOST_DIM * 8], out[MOST_DIM * 8];
 
-/* The score of key j. The first 100 keys are lowest, so that the weights of later ones are beside 1; each 3000 more are above
- * those before them. */
+/* Returns the score of key j. The first 100 keys have the lowest scores, so the weights of later keys are added to small sums;
+ * each further 3000 keys are above the keys before them. */
 static double score_of(const long_case *c, uint32_t j)
 {
     if (c->query != 0)
@@ -139,12 +139,12 @@ static void release(const attention_args *a)
         need(driver.mem_free(all[i]) == 0, "cuMemFree");
 }
 
-/* ---- bounds, as `kiln families attention` has them -------------------------------------------------------------- */
+/* ---- the bounds of `kiln families attention` -------------------------------------------------------------------- */
 
 typedef struct exact_sums {
     double most, log;      /* the largest score; the logarithm of the sum of exponentials */
     double deviation;      /* sum of p * d */
-    double o_sums, l_sums; /* relative, of sums over the keys */
+    double o_sums, l_sums; /* relative error of sums over the keys */
 } exact_sums;
 
 static exact_sums sum_exactly(const long_case *c)
@@ -163,7 +163,7 @@ static exact_sums sum_exactly(const long_case *c)
     e.o_sums = u * (c->keys + 4.0);
     e.l_sums = c->keys / 16.0;
     if (on_tensor_cores) {
-        e.o_sums = half_ulps[c->type]; /* of weights, and for what sums lose */
+        e.o_sums = half_ulps[c->type]; /* rounding of weights, and loss in sums */
         e.l_sums = chunk / 4 + c->keys / 4096.0;
     }
     e.l_sums = u * (e.l_sums + 2 * c->split_k + 8 + 8 * (fabs(e.log) + fabs(e.most)));
@@ -218,7 +218,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Scores at both ends of what they may be, 70 keys: ln(70) is 4.2484952420493594. */
+/* Scores at both ends of their range, with 70 keys: ln(70) is 4.2484952420493594. */
 static void try_ends(void)
 {
     static const struct {

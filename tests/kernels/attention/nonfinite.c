@@ -1,6 +1,6 @@
-/* A NaN in one place of K or Q makes O and the log-sum-exp NaN in the rows that see it, and changes not a bit of the others: at
- * each key and each query, whatever the type, strategy, mask, parts of the keys and packing of heads. Each place is a batch of
- * one launch.
+/* A NaN in one element of K or Q makes O and the log-sum-exp NaN in the rows that see it, and changes no bit of other rows: at each
+ * key and query, for every type, strategy and mask, with split keys and packed heads. Each NaN's place is a batch of one
+ * launch.
  *
  *     attention_nonfinite DRIVER
  */
@@ -23,7 +23,7 @@ typedef unsigned char bytes;
 
 #define TYPE(name) SAMPLE_ATTENTION_TYPE_##name
 
-/* All that the bundle has, but rows of 256. */
+/* All variants of the bundle except rows of 256. */
 static const trial all[] = {
     {TYPE(F32), 16, true},  {TYPE(F32), 72, false},   {TYPE(F32), 128, true},  {TYPE(F32), 40, false},
     {TYPE(F32), 24, true},  {TYPE(F64), 24, true},    {TYPE(F64), 16, true},   {TYPE(F16), 40, true},
@@ -36,7 +36,7 @@ static size_t size_of(uint32_t type)
     return type == TYPE(F64) ? 8 : type == TYPE(F32) ? 4 : 2;
 }
 
-/* Stores x; for f16, numbers whose f32 has zeros after ten bits, in [2^-14, 2). */
+/* Stores x; for f16, x is in [2^-14, 2) and exact in ten bits of fraction. */
 static void put(uint32_t type, bytes *to, size_t i, float x)
 {
     uint32_t word;
@@ -67,7 +67,7 @@ static bool is_nan(uint32_t type, const bytes *from, size_t i)
     return (half & 0x7fff) > (type == TYPE(F16) ? 0x7c00 : 0x7f80);
 }
 
-/* Numbers from 1/2 to 1, of either sign, in rows of all batches. */
+/* Fills the rows of all batches with numbers from 1/2 to 1 of either sign. */
 static bytes *make(const trial *t, uint32_t rows, uint32_t seed)
 {
     bytes *data = malloc((size_t)BATCHES * rows * t->dim * size_of(t->type));
@@ -82,7 +82,7 @@ static bytes *make(const trial *t, uint32_t rows, uint32_t seed)
     return data;
 }
 
-/* Every row of O and the logarithms. */
+/* Checks every row of O and its log-sum-exp. */
 typedef struct results {
     bytes *out, *lse;
 } results;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes tests/data/gguf_vectors.bin: quantised blocks, and what the GGUF reference package makes of them.
+"""Makes tests/data/gguf_vectors.bin: quantised blocks, and the elements that the GGUF reference package decodes from them.
 
 usage: make_vectors.py make WEIGHTS VECTORS               (needs numpy and gguf; the tests need neither)
        make_vectors.py run PROGRAM DRIVER [BLOCKS [SEED]]  runs gguf_vectors on random blocks; 77 without the package
 
 WEIGHTS is tests/data/minilm_l6_ffn_512x384.f32. VECTORS gets a section for each format: its name in 8 bytes, elements and bytes
 of a block and their number, u32 each; the blocks; their elements, f32. All are little-endian. The blocks are
-    of random bits, every second of them with finite factors
+    of random bits, every second block with finite factors
     with factors at the ends of their range, and all other bits 0, 1 or random
-    of Q4_K also 24 of real weights, rounded here (the package decodes Q4_K and does not make it)
+    for Q4_K also 24 of real weights, quantised here (the package only decodes Q4_K)
 """
 import itertools
 import struct
@@ -36,7 +36,7 @@ EXTREMES = [(MOST, MOST), (MOST, MINUS | MOST), (MINUS | MOST, LEAST), (LEAST, L
 
 
 def pack(d, dmin, scales, minima, codes):
-    """Super-blocks from their fields: f16[n], f16[n], u8[n, 8], u8[n, 8], u8[n, 256]."""
+    """Packs super-blocks from their fields: f16[n], f16[n], u8[n, 8], u8[n, 8], u8[n, 256]."""
     s = numpy.concatenate([scales[:, :4] | scales[:, 4:] >> 4 << 6, minima[:, :4] | minima[:, 4:] >> 4 << 6,
                            scales[:, 4:] & 15 | (minima[:, 4:] & 15) << 4], axis=1)
     halves = codes.reshape(-1, 4, 2, 32)
@@ -46,7 +46,7 @@ def pack(d, dmin, scales, minima, codes):
 
 
 def quantize(x):
-    """Each sub-block of 32 from its least element, or 0 when that is more, to its largest."""
+    """Quantises each sub-block of 32, from its least element (at most 0) to its largest."""
     x = x.reshape(-1, 8, 32).astype(numpy.float64)
     offset = -numpy.minimum(x.min(axis=2), 0)
     step = (x.max(axis=2) + offset) / 15
@@ -59,7 +59,7 @@ def quantize(x):
 
 
 def with_factors(name, blocks, factors):
-    """The blocks with these bits for their factors; the ends of MXFP4's are 0, 1, 254 and 255."""
+    """Returns the blocks with these bits as factors; MXFP4 has the extreme factors 0, 1, 254 and 255."""
     for column, at in enumerate(FACTORS[name]):
         blocks[:, at:at + 2] = numpy.array(factors, dtype="<u2")[:, column:column + 1].copy().view(numpy.uint8)
     if name == "mxfp4":
@@ -72,7 +72,7 @@ def finite(random, count):
 
 
 def section(name, random, count, ends, more):
-    """Blocks of random bits, of factors at the ends of their range, and more; and their elements."""
+    """Returns blocks of random bits, blocks with extreme factors, and more, with their elements."""
     kind = getattr(gguf.GGMLQuantizationType, name.upper())
     elements, size = gguf.GGML_QUANT_SIZES[kind]
     bits = random.integers(0, 256, (count, size), dtype=numpy.uint8)

@@ -1,5 +1,5 @@
-/* The vectors of the GGUF reference package through the generated functions: gguf_dequantize and gguf_rows for each format and
- * type; for Q4_K also q4k_dequantize, and rmsnorm_q4k_gemv, whose products of a unit vector are one element of each row, exactly.
+/* Decodes the GGUF reference package's vectors with the generated functions: gguf_dequantize and gguf_rows for each format and
+ * type. For Q4_K also q4k_dequantize, and rmsnorm_q4k_gemv, whose product with a unit vector is exactly one element of each row.
  *
  *     gguf_vectors DRIVER VECTORS
  *
@@ -23,7 +23,7 @@ typedef struct section {
     float *expected;
 } section;
 
-/* The types that the three functions give, in one order; their numbers in calls are the same. */
+/* The output types of the three functions, which have the same numbers in all calls. */
 static const uint32_t types[TYPES] = {SAMPLE_GGUF_DEQUANTIZE_TYPE_F32, SAMPLE_GGUF_DEQUANTIZE_TYPE_F16,
                                       SAMPLE_GGUF_DEQUANTIZE_TYPE_BF16};
 static const element_type elements[TYPES] = {ELEMENT_F32, ELEMENT_F16, ELEMENT_BF16};
@@ -55,7 +55,7 @@ static void *read_bytes(FILE *file, size_t bytes)
     return memory;
 }
 
-/* False at the file's end. */
+/* Reads a section. Returns false at the file's end. */
 static bool read_section(FILE *file, section *s)
 {
     uint32_t sizes[3];
@@ -79,7 +79,7 @@ static bool is_nan(element_type type, uint64_t bits)
     return isnan(number_decode(type, bits));
 }
 
-/* Whether `count` elements of `out` are these; a null `expected` is NaNs. */
+/* Whether `count` elements of `out` equal `expected`; null means NaNs. */
 static bool compare(const char *what, const section *s, element_type type, CUdeviceptr out, size_t first,
                     const float *expected, size_t count)
 {
@@ -118,7 +118,7 @@ static void try_tensor(const section *s, size_t type, CUdeviceptr packed, CUdevi
     tally(compare("q4k_dequantize", s, elements[type], out, 0, s->expected, n));
 }
 
-/* Rows of `width` blocks, the last one first; then one that the tensor does not have. */
+/* Looks up rows of `width` blocks in reverse order, then a row outside the tensor. */
 static void try_rows(const section *s, size_t type, CUdeviceptr packed, CUdeviceptr out, uint32_t width)
 {
     uint32_t rows = s->blocks / width, k = width * s->elements;
@@ -156,7 +156,7 @@ static bool is_row_finite(const section *s, size_t block)
     return true;
 }
 
-/* Eight unit vectors, from element `first` on, times the super-blocks as rows. */
+/* Multiplies the super-blocks, as rows, by eight unit vectors from element `first` on. */
 static bool try_units(const section *s, CUdeviceptr packed, CUdeviceptr out, CUdeviceptr in, size_t first)
 {
     static float units[BATCH * Q4K_ELEMENTS], *products;

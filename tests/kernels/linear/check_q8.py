@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What q8_quantize and linear with x s8 move, as the emulated driver counts it, and that the manifest's cost says the same.
+"""Compares the emulated driver's counts of q8_quantize and linear with x s8 with the manifest's cost.
 
-usage: check_q8.py PROFILE MANIFEST WORD...    (of the variants whose id holds a word)
+usage: check_q8.py PROFILE MANIFEST WORD...    (variants whose id contains a word)
 
 The quantiser moves each byte of x, codes and scales once, by whole sectors. A product reads each byte of the weights once, except
-for sectors that two of its stages share, and codes and scales of x once per thread block.
+sectors shared by two stages, and the codes and scales of x once per thread block.
 """
 import pathlib
 import sys
@@ -13,13 +13,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import counters
 
 M, N, K = 8, 128, 4096
-# Copies of scales, 32 bytes apart in shared memory; words of q8_0's rows, which begin at any even byte, meet two to a bank.
+# Copies of scales are 32 bytes apart in shared memory. Rows of q8_0 begin at any even byte, so two of their words share a bank.
 MOST_WAVEFRONTS = {"q8_0": 1.75}, 1.4
-WARP_ELEMENTS = 256  # of a stage
-MOST_READ, MOST_MOVED = 1.1, 1.3  # where sectors are shared
-# From sm_80 on: of eight rows of weights in different banks every other one is 16 bytes off, and its sectors are asked for twice.
+WARP_ELEMENTS = 256  # elements of a stage per warp
+MOST_READ, MOST_MOVED = 1.1, 1.3  # if stages share sectors
+# From sm_80 on, every other one of eight weight rows is shifted by 16 bytes to reach other banks, so its sectors are read twice.
 SPLIT_ROWS = 1.5
-MOST_MOVED_OF_SCALES = 1.03  # a warp's scales are half a sector of f32's
+MOST_MOVED_OF_SCALES = 1.03  # a warp's f32 scales are half a sector
 
 
 def sizes(params):

@@ -1,5 +1,5 @@
-/* linear's launches that overlap: three in a chain, each of which reads what the preceding one writes, and the last of
- * which writes what that one reads. Under all checks, and with the bits of launches that do not overlap.
+/* Overlapping launches of linear: a chain of three. Each reads what the preceding launch writes, and the last one overwrites the
+ * input of the launch before it. Passes all checks, with the same bits as without overlap.
  *
  * usage: linear_overlap DRIVER, on sm_90 or newer
  */
@@ -22,7 +22,7 @@ static int see_launch_ex(const struct CUlaunchConfig_st *config, CUfunction func
 
 static CUdeviceptr make_bytes(size_t count, unsigned period)
 {
-    unsigned char *bytes = malloc(count); /* as numbers of 16 bits they are below 1 */
+    unsigned char *bytes = malloc(count); /* read as 16-bit numbers, they are below 1 */
     need(bytes != NULL, "malloc");
     for (size_t i = 0; i < count; i++)
         bytes[i] = (unsigned char)(i * 7 % period);

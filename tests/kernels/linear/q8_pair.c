@@ -1,6 +1,6 @@
-/* x through q8_quantize, and its codes through linear, against the float64 product of x itself: each type and norm with every
- * format. The bound is linear's with activation q8. A row of x has a NaN; a row is zeros. Launches overlap where kernels know how:
- * those with overlap read W before q8_quantize has ended, and codes after.
+/* Quantises x with q8_quantize, multiplies its codes with linear, and compares with the float64 product of x: each type and norm
+ * with every format. The bound is linear's with activation q8. One row of x has a NaN, one is all zeros. Kernels with overlap
+ * read W before q8_quantize has ended, and the codes after it.
  *
  * usage: linear_q8_pair DRIVER
  */
@@ -20,7 +20,7 @@ typedef struct buffers {
     CUdeviceptr in, gamma, codes, scale, w, out;
 } buffers;
 
-/* h, and the bound on each code's rounding of it. */
+/* h, and the bound on the rounding of each code. */
 static double h[M][K], rounding[M][K];
 static float gamma_of[K];
 
@@ -31,7 +31,7 @@ static element_type type_of(const kiln_kernel *kernel)
 
 static void make_x(const kiln_kernel *kernel, const buffers *b)
 {
-    static double room[M * K]; /* of the widest type */
+    static double room[M * K]; /* bytes of the widest type */
     const element_type type = type_of(kernel);
     const random_stream s = random_open(1, kernel->id);
     for (unsigned i = 0; i < M * K; i++) {
@@ -45,7 +45,7 @@ static void make_x(const kiln_kernel *kernel, const buffers *b)
     upload_to(b->in, room, M * K * element_bytes(type));
 }
 
-/* What the norm makes of h; and the rounding. */
+/* Applies the norm to h, and computes the rounding. */
 static void make_h(bool has_norm)
 {
     for (unsigned row = 0; row < M; row++) {
@@ -122,7 +122,7 @@ static void check(const kiln_kernel *quantizer, const kiln_kernel *kernel, const
     gguf_fill(format, &packed, GGUF_RANDOM, random_open(2, kernel->id));
     upload_to(b->w, w, packed.bytes);
     set(b->out, 0xee, sizeof out);
-    set(b->codes, 0x55, M * K); /* what a product sees that does not wait */
+    set(b->codes, 0x55, M * K); /* a product that does not wait would read this */
     const sample_linear_args args = {
         .in = b->codes, .in_scale = b->scale, .w = b->w, .out = b->out, .m = M, .n = N, .k = K};
     kiln_status status = quantize(quantizer, b);

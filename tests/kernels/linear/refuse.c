@@ -1,4 +1,4 @@
-/* linear's calls in which some of several matrices have no rows: all or none of the outputs are written.
+/* Calls of linear in which some of several matrices have no rows: it writes all outputs or none.
  *
  *     linear_refuse DRIVER
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the NF4 products move, as the emulated driver counts it: each argument's bytes exactly as the tiles
-say (weights once per tile of rows), sectors, wavefronts of shared memory.
+"""Checks the emulated driver's counts of the NF4 products: each argument's bytes follow from the tiles (weights once per tile
+of rows); sectors and wavefronts of shared memory have limits.
 
 usage: check_counters.py PROFILE MANIFEST TILES,N,K...      (M is TILES times the variant's tile_m)
 """
@@ -11,11 +11,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import counters
 
 MOST_WAVEFRONTS = {"f32": 1.02, "f64": 1.15}  # f64: the sums
-DEVICES = {"compact": None, "aligned": ["sm_87"]}  # an aligned table is more than sm_75 has
+DEVICES = {"compact": None, "aligned": ["sm_87"]}  # an aligned table exceeds sm_75's shared memory
 
 
 def expected_bytes(params, m, n, k):
-    """{argument: bytes that all thread blocks together read or write}"""
+    """Returns {argument: bytes that all thread blocks together read or write}."""
     size = 4 if params["a"] == "f32" else 2
     row_tiles, column_tiles = -(-m // int(params["tile_m"])), -(-n // int(params["tile_n"]))
     return {"in": size * m * k * column_tiles, "packed": n * k // 2 * row_tiles, "scale": 4 * n * (k // 64) * row_tiles,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What nf4_gemm's strategy mma moves, as the emulated driver counts it: each argument's bytes exactly as the
-tiles say (weights once per tile of rows), sectors, wavefronts of shared memory.
+"""Checks the emulated driver's counts of nf4_gemm's strategy mma: each argument's bytes follow from the tiles (weights once per
+tile of rows); sectors and wavefronts of shared memory have limits.
 
 usage: check_mma_counters.py PROFILE MANIFEST TILES,N,K[@FIRST-LAST]...      (M is TILES times the variant's tile_m)
 """
@@ -11,11 +11,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import counters
 
 MOST_WAVEFRONTS = 1.05
-# With 8 k_warps, or tile_n 128, 16 scales are copied at once, and so may those: the rest of the sector is read again, out of the L2 cache.
+# With 8 k_warps or tile_n 128, 16 scales are copied at once. The rest of their sector is read later, from the L2 cache.
 MOST_MOVED_16 = 1.03
-MOST_MOVED_8 = 1.06  # tile_m 128: 8 scales are a sector, which need not begin where they do
-LEAST_USED_PADDED = 0.74  # 64 by 128 with split_k 0 pads A's rows: every other 16 bytes begin within a sector of shared memory
-MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end within a sector of scales
+MOST_MOVED_8 = 1.06  # tile_m 128: 8 scales fill a sector, but may cross a sector's border
+LEAST_USED_PADDED = 0.74  # 64 x 128 with split_k 0 pads A's rows: every other 16 bytes begin inside a sector
+MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end inside a sector of scales
 
 
 def tiles(count):
@@ -24,7 +24,7 @@ def tiles(count):
 
 
 def shared_parts(count):
-    """The tiles that several thread blocks share if each has a stretch of all tiles' quantised blocks."""
+    """Returns the tiles that several thread blocks share with stream-K."""
     rows, columns, _ = tiles(count)
     blocks = count.args["k"] // 64
     each, parts = -(-rows * columns * blocks // count.blocks), 0
@@ -35,7 +35,7 @@ def shared_parts(count):
 
 
 def expected_bytes(count):
-    """{argument: bytes that all thread blocks together read and write}"""
+    """Returns {argument: bytes that all thread blocks together read and write}."""
     m, n, k = (count.args[name] for name in "mnk")
     rows, columns, number = tiles(count)
     out = {"in": 2 * m * k * columns, "packed": n * k // 2 * rows, "scale": 4 * n * (k // 64) * rows, "out": 2 * m * n}
@@ -43,7 +43,7 @@ def expected_bytes(count):
         parts = shared_parts(count)
         out["workspace"] = 8 * parts * number["tile_m"] * number["tile_n"]
         out["tile_counters"] = 4 * parts
-    if number["split_k"] > 1:  # partial sums are written once and read once; tile_counters, counted by one thread per part
+    if number["split_k"] > 1:  # partial sums are written once and read once; one thread per part increments tile_counters
         out["workspace"] = 8 * rows * columns * number["split_k"] * number["tile_m"] * number["tile_n"]
         out["tile_counters"] = 4 * rows * columns * number["split_k"]
     return out
@@ -74,7 +74,7 @@ def sizes_of(params, shapes):
         row_tiles, n, k = map(int, shape.split(","))
         tile_m, tile_n, split_k = (int(params[name]) for name in ("tile_m", "tile_n", "split_k"))
         count = row_tiles * -(-n // tile_n)
-        if split_k == 0 and k < 64 * 64:  # eight thread blocks share a tile: that each has more than a few sectors of scales
+        if split_k == 0 and k < 64 * 64:  # eight thread blocks share a tile, so that each has more than a few sectors of scales
             k *= 4
         parts = {0: 2 * min(8 * count, 320), 1: 0}.get(split_k, count * split_k)
         workspace = parts * tile_m * tile_n

@@ -1,9 +1,10 @@
-/* nf4_gemm where numbers of bytes and elements pass 2^32: the last row of A, and the codes and scales of the last
- * columns, are those of a small product.
+/* nf4_gemm with more than 2^32 bytes and elements: the last row of A, and the codes and scales of the last columns, equal those
+ * of a small product, and so must the results.
  *
  *     nf4_gemm_far DRIVER
  *
- * The kernels for f16, which has the most elements to a byte, and the wide tiles of f32: the others find memory as these do.
+ * Tests the kernels for f16, which have the most elements per byte, and the wide tiles of f32. Other kernels compute addresses
+ * alike.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "far.h"
@@ -25,7 +26,7 @@ static uint64_t parameter(const kiln_kernel *kernel, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* The last COLUMNS of C's last row. */
+/* Computes the last COLUMNS of C's last row. */
 static void multiply(const kiln_kernel *kernel, product p, unsigned char c[MOST_BYTES])
 {
     static unsigned char a[4 * MOST_K], codes[COLUMNS * MOST_K / 2];

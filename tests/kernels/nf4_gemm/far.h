@@ -1,8 +1,8 @@
 /* Products of matrices with more than 2^32 bytes or elements.
  *
- * The emulated driver's memory takes no room until it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks but
- * the one with the last tile. What that one takes of A, of the codes and of the scales is what a small product takes;
- * the same kernel must make the same bits of them in both. */
+ * The emulated driver allocates memory when it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks except the one
+ * with the last tile. That thread block reads the same A, codes and scales as a small product, so the same kernel must give
+ * the same bits. */
 #ifndef GEMM_FAR_H
 #define GEMM_FAR_H
 
@@ -19,11 +19,11 @@ typedef struct trial {
 
 enum { MOST_BYTES = 256 };
 
-/* The last bytes of C, at most MOST_BYTES of them. */
+/* The last bytes of C, at most MOST_BYTES. */
 typedef void multiply_function(const kiln_kernel *kernel, product p, unsigned char c[MOST_BYTES]);
 
 static bool is_far;
-static uint64_t tiles; /* in a row of them; a row of thread blocks may go over it more than once */
+static uint64_t tiles; /* tiles in a row; a row of thread blocks may pass over it more than once */
 
 static inline void leave_blocks_out(void)
 {
@@ -36,7 +36,7 @@ static inline void leave_blocks_out(void)
         unsetenv("KILN_EMU_BLOCKS");
 }
 
-/* Numbers that are neither alike nor special, of any of the types. */
+/* Writes varied, ordinary numbers of any type. */
 static inline void fill(void *to, size_t count, size_t bytes, unsigned seed)
 {
     for (size_t i = 0; i < count; i++) {
@@ -50,7 +50,7 @@ static inline void fill(void *to, size_t count, size_t bytes, unsigned seed)
     }
 }
 
-/* Memory of this many columns, which end with these bytes each. */
+/* Allocates this many columns; each ends with these bytes. */
 static inline CUdeviceptr upload_ends(uint64_t columns, uint64_t column_bytes, const void *from,
                                       uint64_t bytes)
 {
@@ -64,7 +64,7 @@ static inline CUdeviceptr upload_ends(uint64_t columns, uint64_t column_bytes, c
     return address;
 }
 
-/* Launches, takes the last bytes of an array, and frees all. */
+/* Launches, copies the last bytes of an array back, and frees everything. */
 static inline void finish(const kiln_kernel *kernel, const void *args, const CUdeviceptr all[4],
                           CUdeviceptr end, unsigned char *c, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* What the generated functions of nf4_gemm refuse: the documented status, nothing launched; and what dispatch picks.
+/* Calls that nf4_gemm's generated functions refuse: the documented status, and no launch. And the picks of dispatch.
  *
  *     nf4_gemm_status DRIVER
  */
@@ -23,7 +23,7 @@ static kiln_status call(const arguments *a)
     return sample_nf4_gemm(&loader, NULL, a);
 }
 
-/* The call that is right except for the change. */
+/* Makes a correct call with one change. */
 #define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \
@@ -72,7 +72,7 @@ static void try_types(arguments right)
     TRY(a = SAMPLE_NF4_GEMM_A_F16, KILN_ERROR_NO_VARIANT, 0);
 }
 
-/* Dispatch takes the least estimate; the aligned table stands out where a thread block may not have so much shared memory. */
+/* Dispatch takes the least estimate. It skips the aligned table if a thread block may not have that much shared memory. */
 static void try_dispatch(arguments a, bool has_aligned)
 {
     const uint32_t rows[] = {1, 8, 17};
@@ -98,7 +98,7 @@ static void try_dispatch(arguments a, bool has_aligned)
     is_dry = false;
 }
 
-/* Rows of C that lie apart are those that lie together, and the gaps between them are unchanged. */
+/* A C with a larger row stride gets the same rows, and the gaps between them are unchanged. */
 static void try_strided(arguments a, unsigned type, size_t bytes)
 {
     enum { GAP = 3, FILLER = 0x5a };
@@ -134,7 +134,7 @@ static void try_strided(arguments a, unsigned type, size_t bytes)
     expect("a_stride below k", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
 }
 
-/* The kernel with the aligned table, asked for by its name. */
+/* Calls the kernel with the aligned table by its own function. */
 static void try_forced(const arguments *right, bool has_aligned)
 {
     kiln_error error;

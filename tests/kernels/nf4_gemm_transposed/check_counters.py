@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the transposed NF4 products move, as the emulated driver counts it: each argument's bytes exactly as
-the tiles say (weights once per tile of rows), sectors, wavefronts.
+"""Checks the emulated driver's counts of the transposed NF4 products: each argument's bytes follow from the tiles (weights once
+per tile of rows); sectors and wavefronts have limits.
 
 usage: check_counters.py PROFILE MANIFEST TILES,N,K...      (M is TILES times the variant's tile_m)
 """
@@ -12,9 +12,9 @@ import counters  # pylint: disable=wrong-import-position
 
 TILE_K = 512
 MOST_WAVEFRONTS = 1.05
-# A tile's eight scales of a column lie across two sectors where the column's begin in the middle of one (K no multiple of
-# 512). The thread block beside it reads both sectors too, at about the same time: the second read hits the L2 cache, and
-# memory is asked for each sector once, which "distinct" shows.
+# A tile's eight scales of a column cross two sectors if the column's scales begin in the middle of a sector (K not a multiple
+# of 512). The neighbouring thread block reads both sectors at about the same time: the second read hits the L2 cache, and
+# memory is read once per sector, as "distinct" shows.
 MOST_MOVED_UNALIGNED, LEAST_USED_UNALIGNED = 1.06, 0.94
 
 
@@ -25,7 +25,7 @@ def workspace_size(params, m, k):
 
 
 def expected_bytes(params, m, n, k):
-    """{argument: bytes that all thread blocks together read or write}; parts of sums are written and read."""
+    """Returns {argument: bytes that all thread blocks together read or write}; partial sums are written and read."""
     size, wide = 4 if params["a"] == "f32" else 2, 8 if params["acc"] == "f64" else 4
     row_tiles, column_tiles = -(-m // int(params["tile_m"])), -(-k // TILE_K)
     expected = {"in": size * m * n * column_tiles, "packed": n * k // 2 * row_tiles,

@@ -1,11 +1,11 @@
-/* nf4_gemm_transposed where numbers of bytes and elements pass 2^32: the last row of A, and the codes and scales of the
- * last block along K, are those of a small product.
+/* nf4_gemm_transposed with more than 2^32 bytes and elements: the last row of A, and the codes and scales of the last block
+ * along K, equal those of a small product, and so must the results.
  *
  *     nf4_gemm_transposed_far DRIVER
  *
- * Of each strategy the kernels for f16, which has the most elements to a byte; not those with parts of n, of whose thread
- * blocks more than one make the last tile, nor those whose callers promise normal scales: they find memory as others do.
- * Nor for A's elements, over the longest sum, the tile of 64 rows, which finds them as that of 16 does.
+ * Tests each strategy's kernels for f16, which have the most elements per byte. Left out, because they compute addresses like
+ * the others: kernels that split n, where several thread blocks make the last tile; kernels for normal scales only; and, for
+ * A's elements over the longest sum, the tile of 64 rows.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "../nf4_gemm/far.h"
@@ -21,7 +21,7 @@ static const trial trials_of_all[] = {
     {"scales: bytes", {1, 520, BLOCK}, {1, 520, UINT64_C(1) << 27}},
 };
 
-/* The last block along K of C's last row. */
+/* Computes the last block along K of C's last row. */
 static void multiply(const kiln_kernel *kernel, product p, unsigned char c[MOST_BYTES])
 {
     static unsigned char a[2 * MOST_N], codes[MOST_N * BLOCK / 2];
@@ -37,7 +37,7 @@ static void multiply(const kiln_kernel *kernel, product p, unsigned char c[MOST_
         .m = (uint32_t)p.m,
         .n = (uint32_t)p.n,
         .k = (uint32_t)p.k,
-        .normal_scales = 1, /* hardly one is below 2^-14; every variant takes the promise */
+        .normal_scales = 1, /* few scales are below 2^-14, so every variant may be promised normal scales */
     };
     tiles = (p.k + TILE_K - 1) / TILE_K;
     finish(kernel, &args, (CUdeviceptr[]){args.in, args.packed, args.scale, args.out},

@@ -1,4 +1,4 @@
-/* What the generated function of the transposed NF4 product refuses: the documented status, nothing launched.
+/* Calls that the generated function of the transposed NF4 product refuses: the documented status, and no launch.
  *
  *     nf4_gemm_transposed_status DRIVER
  */
@@ -22,7 +22,7 @@ static kiln_status call(const arguments *a)
     return sample_nf4_gemm_transposed(&loader, NULL, a);
 }
 
-/* The call that is right except for the change. */
+/* Makes a correct call with one change. */
 #define TRY(change, expected, launches)                                                                      \
     do {                                                                                                     \
         arguments a = right;                                                                                 \
@@ -77,7 +77,7 @@ static bool picks(const arguments *a, const char *wanted)
     return is_right;
 }
 
-/* Products in f16 are for callers who know their scales; without that word tf32 serves, and before sm_80 CUDA cores. */
+/* f16 products need a caller's promise of normal scales. Without it tf32 runs, or CUDA cores before sm_80. */
 static void try_scales(arguments right)
 {
     const bool has_tf32 = loader.device.sm >= 80;
@@ -95,11 +95,11 @@ static void try_scales(arguments right)
     right.normal_scales = 1;
     judge(picks(&right, "strategy=mma,tile_m=64,k_warps=8,split_k=1,vector=1,table=compact,scales=normal"),
           "f16, normal scales", KILN_OK);
-    right.a = SAMPLE_NF4_GEMM_TRANSPOSED_A_F32; /* has no products in f16: the word changes nothing */
+    right.a = SAMPLE_NF4_GEMM_TRANSPOSED_A_F32; /* without f16 products the promise changes nothing */
     judge(picks(&right, "strategy=simt,"), "f32, normal scales", KILN_OK);
 }
 
-/* One row of many columns, which four thread blocks share in less time than one takes: dispatch splits where it may. */
+/* One row of many columns: four thread blocks together are faster than one, so dispatch splits n if it may. */
 static void try_workspace(arguments right)
 {
     is_dry = true;
@@ -112,7 +112,7 @@ static void try_workspace(arguments right)
     TRY(workspace += 4, KILN_ERROR_MISALIGNED, 0);
     TRY(tile_counters += 2, KILN_ERROR_MISALIGNED, 0);
     right.workspace = 0;
-    TRY(workspace_size = WORKSPACE - 1, KILN_OK, 1); /* too small: not looked at */
+    TRY(workspace_size = WORKSPACE - 1, KILN_OK, 1); /* too small: ignored */
     TRY(workspace_size = 0, KILN_OK, 1);
     is_dry = false;
 }

@@ -1,9 +1,8 @@
-/* nvfp4_gemv's generated function on numbers whose products are exact in f32, where published kernels go wrong: scales of 448,
- * NaN scales, sizes that are no multiple of anything; that one launch fills the device; and what it refuses, with nothing
- * launched and nothing written.
+/* Calls of nvfp4_gemv's generated function on which published kernels fail: scales of 448, NaN scales, odd sizes. Products are
+ * exact in f32. One launch fills the device. Refused calls launch and write nothing.
  *
- *     nvfp4_calls DRIVER          all, where sizes meet in pairs; but:
- *     nvfp4_calls DRIVER many     all three of them, and 65538 vectors
+ *     nvfp4_calls DRIVER          all tests, with every pair of two sizes
+ *     nvfp4_calls DRIVER many     every combination of three sizes, and 65538 vectors
  */
 #include "../../calls.h"
 
@@ -15,7 +14,7 @@
 
 enum {
     MOST_BYTES = 1 << 20, /* of each argument */
-    GUARD = 256,          /* bytes behind what is written */
+    GUARD = 256,          /* bytes after the output */
     POISON = 0xDA,
     C_F16 = SAMPLE_NVFP4_GEMV_C_F16,
     C_BF16 = SAMPLE_NVFP4_GEMV_C_BF16,
@@ -30,7 +29,7 @@ typedef sample_nvfp4_gemv_args call;
 static CUdeviceptr at[5];
 static unsigned char a[MOST_BYTES], sfa[MOST_BYTES], b[MOST_BYTES], sfb[MOST_BYTES], out[MOST_BYTES];
 
-/* Judges a call. */
+/* Checks a call. */
 static void judge_call(bool is_right, const char *what, const call *c, kiln_status status)
 {
     judge(is_right, what, status);
@@ -50,7 +49,7 @@ static uint64_t vector_row(const call *c, uint64_t vector)
     return vector * (c->b_rows ? c->b_rows : 128);
 }
 
-/* Random codes, scales of 1/2 and 1 of both signs: sums are exact in f32. NaN in what pads b. */
+/* Random codes with scales of 1/2 and 1 of both signs, so that sums are exact in f32. The padding of b is NaN. */
 static void fill(const call *c, random_stream s)
 {
     for (size_t i = 0; i < MOST_BYTES; i++) {
@@ -85,7 +84,7 @@ static bool is_same(element_type type, uint64_t got, double value)
     return isnan(value) ? isnan(read) : number_encode(type, value) == got || (value == 0 && read == 0);
 }
 
-/* Runs the call on the arrays above; every element, and nothing beyond them. */
+/* Runs the call on the arrays above. Checks every element, and that nothing after them changed. */
 static void try_product(const char *what, call c)
 {
     const unsigned char *from[] = {a, sfa, b, sfb};
@@ -123,7 +122,7 @@ static void try_sizes(unsigned count)
     try_product("b padded to 128 rows", padded);
 }
 
-/* And more vectors than a grid has rows of thread blocks. */
+/* More vectors than a grid has rows of thread blocks. */
 static void try_many(void)
 {
     try_sizes(125);
@@ -132,7 +131,7 @@ static void try_many(void)
     try_product("65538 vectors", c);
 }
 
-/* Block j of every row and of every vector. */
+/* Sets block j of every row and every vector. */
 static void set_block(const call *c, uint64_t j, unsigned char codes_a, unsigned char codes_b,
                       unsigned char scale_a, unsigned char scale_b)
 {
@@ -153,8 +152,7 @@ static void try_largest(unsigned type)
         set_block(&c, j, 0x77, 0x77, SCALE_448, SCALE_448);
     try_product("everything as large as it gets", c);
     set_block(&c, 1, 0xff, 0x77, SCALE_448, SCALE_448);
-    set_block(&c, 2, 0x44, 0x22, SCALE_ONE,
-              SCALE_ONE); /* 32: a multiple of what f32 resolves beside the large ones */
+    set_block(&c, 2, 0x44, 0x22, SCALE_ONE, SCALE_ONE); /* 32: exact in f32 when added to the large terms */
     set_block(&c, 3, 0x00, 0x77, SCALE_448, SCALE_448);
     try_product("a small sum of large terms", c);
 }
@@ -179,10 +177,10 @@ static void try_nan(unsigned char scale)
 
 /* ---- filling the device ------------------------------------------------------------------------------------------- */
 
-/* The shapes that published kernels split over several streams: here one launch has warps enough. */
+/* Shapes that published kernels split over several streams. Here one launch has enough warps. */
 static void try_filling(void)
 {
-    enum { WARPS = 6 }; /* for each multiprocessor: at 4 KB each in flight, enough to keep memory busy */
+    enum { WARPS = 6 }; /* warps per multiprocessor: with 4 KB each in flight, enough to saturate memory */
     static const unsigned shapes[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}}, ls[] = {1, 4, 8};
     is_dry = true;
     for (unsigned i = 0; i < 9; i++) {
@@ -231,7 +229,7 @@ static void try_refusals(void)
     launched.count = 0;
     TRY(k = 64, KILN_OK, 1);
     TRY(k = 48, KILN_OK, 1);
-    TRY(k = 0, KILN_OK, 1); /* sums of nothing */
+    TRY(k = 0, KILN_OK, 1); /* empty sums */
     TRY(m = 0, KILN_OK, 0);
     TRY(l = 0, KILN_OK, 0);
     TRY(k = 40, KILN_ERROR_BAD_ARGUMENT, 0);
@@ -254,7 +252,7 @@ static void try_refusals(void)
     narrow.k = 48;
     check("k = 48 of a variant for multiples of 32", &narrow,
           sample_nvfp4_gemv_f32_software_simt_32_4_1(&loader, NULL, &narrow), KILN_ERROR_BAD_ARGUMENT, 0);
-    call empty = good; /* b_rows says nothing of arrays whose vectors have no elements */
+    call empty = good; /* b_rows does not matter if vectors have no elements */
     empty.k = 0;
     empty.a = empty.sfa = empty.b = empty.sfb = 0;
     check("k = 0, inputs null", &empty, sample_nvfp4_gemv(&loader, NULL, &empty), KILN_OK, 1);

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What nvfp4_gemv and fp4_quantize move, as the emulated driver counts it, and that the manifest's cost says the same.
+"""Compares the emulated driver's counts of nvfp4_gemv and fp4_quantize with the manifest's cost.
 
-usage: check_counters.py PROFILE MANIFEST SHAPE,... WORD...    (of the variants whose id holds a word; a shape is MxKxL, or
-                                                              MxKxL@FIRST-LAST for these thread blocks alone)
+usage: check_counters.py PROFILE MANIFEST SHAPE,... WORD...    (variants whose id contains a word; a shape is MxKxL, or
+                                                              MxKxL@FIRST-LAST for only these thread blocks)
 
-The bytes of a are read once, by accesses that use whole sectors, those of b once per thread block. In tiles of scales a
-sector has those of eight rows; a warp of strategy simt takes four, and the L1 cache has the others for the next warp; and
-shares begin within sectors. A quantiser moves
-each byte once, by whole sectors; its shapes are MxKx1.
+The bytes of a are read once, by whole sectors, and the bytes of b once per thread block. With tiled scales, a sector has the
+scales of eight rows: a warp of strategy simt uses four, and the next warp gets the others from the L1 cache. A warp's part of
+k may begin inside a sector. A quantiser moves each byte once, by whole sectors; its shapes are MxKx1.
 """
 import pathlib
 import sys
@@ -24,7 +23,7 @@ def quantiser_sizes(m, k, params):
 
 
 def judge_quantiser(count):
-    """Rows of an odd number of blocks begin within a sector."""
+    """Rows with an odd number of blocks begin inside a sector."""
     is_whole = count.args["k"] % 128 == 0
     whole = count.part * (count.cost["bytes_read"] + count.cost["bytes_written"])
     return [
@@ -36,7 +35,7 @@ def judge_quantiser(count):
 
 
 def rows_taken(count, is_tiled):
-    """Counts of the first thread blocks, whose shares are alike, or of all."""
+    """Counts the first thread blocks, which do equal work, or all."""
     m, rows = count.args["m"], int(count.params["rows"])
     if count.part == 1:
         return m * count.args["l"]
@@ -54,7 +53,7 @@ def judge(count):
     is_tiled = count.params.get("scale_layout") == "tiles_128x4"
     matrices = rows_taken(count, is_tiled) * codes
     turn = 512 if rows >= 16 else 32 * lane_codes * max(4 // rows, k_warps)
-    # else lanes beyond the end read the last codes again, and warps beyond it the last row
+    # else lanes past the end read the last codes again, and warps past the end read the last row
     is_whole = k % turn == 0 and (count.part < 1 or m % (8 // k_warps * rows) == 0)
     most_moved, least_used = counters.MOST_MOVED, counters.LEAST_USED
     if is_tiled:

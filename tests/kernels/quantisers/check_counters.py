@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the quantisers move, as the emulated driver counts it: bytes moved over compulsory ones, use of the
-sectors moved; and that the manifest's cost says the same.
+"""Checks the emulated driver's counts of the quantisers: bytes moved over the minimum, and the used part of sectors. Compares
+them with the manifest's cost.
 
-usage: check_counters.py PROFILE MANIFEST WORD n=N[,group_size=G]...       (of the variants whose id holds WORD)
+usage: check_counters.py PROFILE MANIFEST WORD n=N[,group_size=G]...       (variants whose id contains WORD)
 
-Where the group's size is an argument, tiles share scales: only the ratios are held to.
+If the group size is an argument, tiles share scales, and only the ratios are checked.
 """
 import pathlib
 import sys

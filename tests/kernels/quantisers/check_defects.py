@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Published kernels' defects, that ours do not have: three that show in the error of quantising normal samples, which
-is what it should be, and far from what was published with the defect; and one name for two kernels.
+"""Checks that our kernels lack the defects of published kernels. Three defects show in the error of quantising normal samples: our
+error is right, and far from the published one. The fourth is one name for two kernels.
 
 usage: check_defects.py KILN FULL_CONFIG RMSE DRIVER
 """
@@ -13,11 +13,11 @@ import tempfile
 
 # relative RMSE of 65,536 normal samples in groups of 64
 RIGHT = {
-    "int4-sym": 0.107,   # 0.216 where codes are truncated instead of rounded
-    "int4-asym": 0.090,  # 0.718 where they are, and the zero is never used
-    "nf4": 0.092,        # 0.730 where the scale is absmax / 7, as INT4's
+    "int4-sym": 0.107,   # 0.216 if codes are truncated instead of rounded
+    "int4-asym": 0.090,  # 0.718 if they are, and the zero is never used
+    "nf4": 0.092,        # 0.730 if the scale is absmax / 7, like INT4's
 }
-TOLERANCE = 0.002  # the figures were published with other samples
+TOLERANCE = 0.002  # the published figures are from other samples
 
 
 def errors(out):
@@ -31,7 +31,7 @@ def check(what, error, wanted):
 
 
 def check_names(kiln, config):
-    """Every value of every parameter: no two variants share an entry point's name or a key."""
+    """With every value of every parameter, all variants have different entry point names and keys."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([kiln, "generate", config, "--output", folder], check=True)
         manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))

@@ -1,13 +1,12 @@
-/* Elements beyond 2^32: kernels of tensors that are larger than memory.
+/* Quantises tensors larger than memory, with elements beyond 2^32.
  *
  *     quantisers_far DRIVER MANIFEST [WORD]
  *
- * The emulated driver's memory takes no room until it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks
- * but those of a window. The window is what the reference computes for a small tensor by itself: the kernel gets the
- * same elements far out in a large one, and must make of them the same bits. One window is around byte 2^32 of the
- * tensor, one around element 2^32, one around byte 2^32 of the codes. All end with the tensor, at an odd element.
- * Scales are at the end of their arrays; of groups of one element, which are as many as elements, their index passes
- * 2^32 too.
+ * The emulated driver allocates memory when it is touched, and KILN_EMU_BLOCKS leaves out all thread blocks except those of
+ * a window. The reference computes the window as a small tensor. The kernel gets the same elements far out in a large
+ * tensor, and must give the same bits. One window is around byte 2^32 of the tensor, one around element 2^32, one around
+ * byte 2^32 of the codes. All end with the tensor, at an odd element. Scales are at the end of their arrays; with groups
+ * of one element, the index of a scale exceeds 2^32 too.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
@@ -18,7 +17,7 @@
 #include "execute.h"
 #include "families/families.h"
 
-extern const kiln_index QUANT_INDEX; /* of the bundle; the build says which */
+extern const kiln_index QUANT_INDEX; /* the bundle's names; the build defines them */
 
 enum {
     ELEMENTS_BEFORE = 4096,
@@ -30,7 +29,7 @@ enum {
 
 typedef struct window {
     uint64_t first, n;    /* the window's first element, and elements of the large tensor */
-    uint64_t group;       /* of the large tensor, where it is an argument */
+    uint64_t group;       /* of the large tensor, if it is an argument */
     uint64_t near_group;  /* of the small one */
     uint64_t first_group; /* of the window */
 } window;
@@ -40,7 +39,7 @@ typedef struct trial {
     const manifest_variant *variant;
     problem near, far;
     CUdeviceptr addresses[MAX_ARGS];
-    uint64_t elements; /* compared, in all */
+    uint64_t elements; /* number of compared bytes */
     char error[1024];
 } trial;
 
@@ -71,7 +70,7 @@ static bool measure(trial *t, problem *p)
     return false;
 }
 
-/* The small problem's inputs and results; the large one's sizes. */
+/* The inputs and results of the small problem, and the sizes of the large one. */
 static bool open_problems(trial *t, const window *w)
 {
     const family_row *row = family_find(t->variant->family);
@@ -84,7 +83,7 @@ static bool open_problems(trial *t, const window *w)
     set_sizes(&t->far, w->n, w->group);
     if (!measure(t, &t->near) || !measure(t, &t->far))
         return false;
-    while (strcmp(pattern->name, "uniform") != 0) /* where given scales are not those of the elements */
+    while (strcmp(pattern->name, "uniform") != 0) /* if the given scales are not the elements' own */
         pattern++;
     problem_allocate(&t->near);
     row->make(&t->near, pattern, random_open(1, t->variant->id));
@@ -94,7 +93,7 @@ static bool open_problems(trial *t, const window *w)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Bytes from an argument's first to the window's. */
+/* Returns the byte offset of the window in an argument. */
 static uint64_t window_offset(const argument *a, const window *w)
 {
     uint64_t element = element_bytes(a->about->type);
@@ -104,7 +103,7 @@ static uint64_t window_offset(const argument *a, const window *w)
     return (is_number ? w->first_group : w->first) * element;
 }
 
-/* Memory of exactly this size. It is kept for the next launch, for the emulated driver gives no address out twice. */
+/* Allocates exactly this size, and keeps it for the next launch, because the emulated driver never reuses an address. */
 static struct shelf {
     uint64_t bytes;
     CUdeviceptr address;
@@ -178,7 +177,7 @@ static bool compare(trial *t, const window *w)
 
 /* ---- one launch -------------------------------------------------------------------------------------------------- */
 
-/* Blocks of the large problem for its first n elements. */
+/* Returns the thread blocks of the large problem for its first n elements. */
 static uint64_t blocks_for(trial *t, uint64_t n)
 {
     char why[256];
@@ -232,7 +231,7 @@ static bool try_window(trial *t, const window *w)
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-/* Around an element; `group` elements to each scale. */
+/* Runs a window around an element, with `group` elements per scale. */
 static window window_around(uint64_t element, uint64_t group)
 {
     window w = {.group = group, .near_group = group, .n = element + ELEMENTS_AFTER};
@@ -242,7 +241,7 @@ static window window_around(uint64_t element, uint64_t group)
     return w;
 }
 
-/* A group that is larger than 2^32 ends in the window. */
+/* A group of more than 2^32 elements ends in the window. */
 static window window_of_large_group(void)
 {
     window w = {.group = (UINT64_C(1) << 32) + 6, .near_group = ELEMENTS_BEFORE};
@@ -267,14 +266,14 @@ static bool try_variant(trial *t)
         fine = fine && (is_any || try_window(t, &w));
         for (size_t g = 0; is_any && g < 3; g++) {
             w = window_around(around[i], groups[g]);
-            /* 2^33 elements, scales and zeros of eight bytes are more than any device has */
+            /* 2^33 elements with 8-byte scales and zeros exceed any device's memory */
             bool fits = groups[g] > 1 || i < 2 || type != ELEMENT_F64;
             fine = fine && (!fits || try_window(t, &w));
         }
     }
     window large = window_of_large_group();
-    bool is_by_tile =
-        strstr(t->variant->family, "pack"); /* others have whole groups to a block: far too many elements */
+    bool is_by_tile = strstr(t->variant->family,
+                             "pack"); /* others have whole groups per thread block: far too many elements */
     return fine && (!is_any || !is_by_tile || try_window(t, &large));
 }
 
@@ -303,7 +302,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < m->variant_count; i++) {
         t.variant = &m->variants[i];
-        /* Nested scales: a window does not begin where 256 scales that share a number do. */
+        /* Nested scales: the window does not begin at a group of 256 scales. */
         bool is_quantiser = manifest_param_value(t.variant, "group") && manifest_find_arg(t.variant, "scale");
         if (!is_quantiser || (argc > 3 && !strstr(t.variant->id, argv[3])))
             continue;

@@ -1,6 +1,5 @@
-/* NaNs and infinities in the quantisers, and numbers whose range or quotient overflows: what `kiln families` says of
- * them, worked out by hand, and what comes back of them. In groups of 64, in a tail and in a full tile, fused and step by
- * step.
+/* Quantises NaNs, infinities, and numbers whose range or quotient overflows, and converts them back. The expected results follow
+ * the rules of `kiln families` by hand. Groups of 64, in a tail and in a full tile, fused and step by step.
  *
  *     quantisers_nonfinite DRIVER
  */
@@ -16,7 +15,7 @@ typedef enum coder { SYM, ASYM, NF4 } coder;
 
 #define LEAST 1e-12f
 
-/* A group begins with a few elements, and the rest are alike. */
+/* A group: its first elements, and the value of all others. */
 typedef struct row {
     const char *name;
     coder coder;

@@ -1,12 +1,12 @@
-/* 16-bit elements by the scale of their own group: what the kernels make of them in one operation gives the same codes as the
- * quotient. NF4's is the product with the scale's inverse, rounded; symmetric INT4's is that plus 24, rounded once, by an
- * inverse that is moved where m / scale is not 7 (quant_code.c, LIFTING). For f32 elements neither holds.
+/* Checks that kernels may replace the quotient of a 16-bit element and its group's scale by one operation: the codes are the same.
+ * NF4 multiplies by the scale's inverse. Symmetric INT4 also adds 24 and rounds once; its inverse is adjusted if m / scale is
+ * not 7 (quant_code.c, LIFTING). Neither holds for f32 elements.
  *
- * All pairs are tried of an element x and a group's largest magnitude m >= |x|, both of 11 significant bits as in f16 or of 8
- * as in bf16; and of elements in a group with the least range, 1e-12. Powers of two cancel as long as nothing leaves the
- * normal range of f32: scales are no less, and a quotient below 2^-6 of the largest is far from every threshold. So a pair is
- * two significands, a difference of exponents, and a sign. INT4 takes this way up to 2^120 only. NF4 takes it for all numbers:
- * so scales of bf16 whose inverses are subnormal are tried besides.
+ * The test tries all pairs of an element x and a group's largest magnitude m >= |x|, both with 11 significant bits as in f16 or 8
+ * as in bf16, and elements in a group with the least range, 1e-12. Powers of two cancel within the normal range of f32: scales
+ * stay in it, and a quotient below 2^-6 of the largest is far from every threshold. So a pair is two significands, a difference
+ * of exponents, and a sign. INT4 uses this method only up to 2^120. NF4 uses it for all numbers, so the test also tries bf16
+ * scales whose inverses are subnormal.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ typedef struct tally {
     uint64_t pairs, different;
 } tally;
 
-/* The inverse of m / 7 that symmetric codes take. */
+/* Returns the inverse of m / 7 for symmetric codes. */
 static float moved_inverse(float m)
 {
     const float scale = m / 7, inverse = 1 / scale;
@@ -39,7 +39,7 @@ static int lifted_code(float x, float inverse)
     return (int)(lifted + (0x1.8p23F - 16) - 0x1.8p23F);
 }
 
-/* Elements of `bits` significant bits in a group of largest magnitude m. */
+/* Tries elements of `bits` significant bits in a group with largest magnitude m. */
 static void try_group(float m, int bits, tally *nf4, tally *int4)
 {
     const float inverse = 1 / m, moved = moved_inverse(m);

@@ -1,4 +1,4 @@
-/* What the generated functions of the quantisers refuse: the documented status, nothing launched, nothing written.
+/* Calls that the quantisers' generated functions refuse: the documented status, no launch, nothing written.
  *
  *     quantisers_refuse DRIVER
  */
@@ -8,7 +8,7 @@
 
 enum { MEMORY_BYTES = 1 << 16, POISON = 0xDA, N = 1000, NO_SUCH_WORD = 99 };
 
-static CUdeviceptr memory; /* of poison: negative numbers, so that their scales are other bytes */
+static CUdeviceptr memory; /* poison: negative numbers, so that their scales have other bytes */
 static bool is_untouched(void)
 {
     static unsigned char seen[MEMORY_BYTES];
@@ -20,7 +20,7 @@ static bool is_untouched(void)
     return true;
 }
 
-/* `launches`: whether that is what a success does. */
+/* `launches`: whether a successful call launches. */
 static void check(const char *what, kiln_status status, kiln_status expected, unsigned launches)
 {
     judge(status == expected && launched.count == launches && is_untouched() == !launches, what, status);
@@ -28,7 +28,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
     set(memory, POISON, MEMORY_BYTES);
 }
 
-/* The call that is right except for the change. */
+/* Makes a correct call with one change. */
 #define TRY(entry, good, change, expected)                                                                   \
     do {                                                                                                     \
         sample_##entry##_args a = good;                                                                      \
@@ -36,7 +36,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         check(#entry ": " #change, sample_##entry(&loader, NULL, &a), KILN_ERROR_##expected, 0);             \
     } while (0)
 
-/* A pointer: null, off by one, by half its alignment. */
+/* Tries a pointer that is null, off by one, and off by half its alignment. */
 #define TRY_POINTER(entry, good, pointer, alignment)                                                         \
     do {                                                                                                     \
         TRY(entry, good, pointer = 0, NULL_POINTER);                                                         \
@@ -44,7 +44,7 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, pointer += (alignment) / 2, MISALIGNED);                                            \
     } while (0)
 
-/* What is the same for all entries. A problem of no elements asks for nothing, not even for pointers. */
+/* Tests common to all entries. A call without elements needs nothing, not even pointers. */
 #define TRY_SIZES(entry, good)                                                                               \
     do {                                                                                                     \
         sample_##entry##_args right = good, empty = {.n = 0}, any = good;                                    \
@@ -59,9 +59,9 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY(entry, good, n = UINT64_MAX, BAD_ARGUMENT);                                                      \
         TRY(entry, good, type = NO_SUCH_WORD, NO_VARIANT);                                                   \
         TRY(entry, good, group = NO_SUCH_WORD, NO_VARIANT);                                                  \
-        TRY(entry, good, group = 32, NO_VARIANT); /* the bundle has none of these */                         \
-        TRY(entry, good, group = 5, NO_VARIANT);  /* no word's place */                                      \
-        right.group = 64;                         /* a number is itself */                                   \
+        TRY(entry, good, group = 32, NO_VARIANT); /* the bundle lacks these */                               \
+        TRY(entry, good, group = 5, NO_VARIANT);  /* not the number of a word */                             \
+        right.group = 64;                         /* numeric parameters are passed directly */               \
         check(#entry ": group = 64", sample_##entry(&loader, NULL, &right), KILN_OK, 1);                     \
         check(#entry ": no arguments", sample_##entry(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER, 0);     \
         check(#entry ": no loader", sample_##entry(NULL, NULL, &right), KILN_ERROR_NULL_POINTER, 0);         \
@@ -79,11 +79,11 @@ static void check(const char *what, kiln_status status, kiln_status expected, un
         TRY_POINTER(entry, asym, zero, 4);                                                                   \
         TRY(entry, good, mode = NO_SUCH_WORD, NO_VARIANT);                                                   \
         sample_##entry##_args sym = good;                                                                    \
-        sym.zero = 1; /* is none of its business */                                                          \
+        sym.zero = 1; /* this entry ignores it */                                                            \
         check(#entry ": sym, zero = 1", sample_##entry(&loader, NULL, &sym), KILN_OK, 1);                    \
     } while (0)
 
-/* Words are numbered alike in all entries. */
+/* All entries number words alike. */
 enum {
     TYPE_F64 = SAMPLE_INT4_PACK_TYPE_F64,
     MODE_ASYM = SAMPLE_INT4_PACK_MODE_ASYM,
@@ -140,7 +140,7 @@ static void try_nf4(CUdeviceptr at[4])
     TRY(nf4_unpack, unpack, nibbles = NO_SUCH_WORD, NO_VARIANT);
 }
 
-/* The function of one variant knows what it is. */
+/* A variant's own function knows its parameters. */
 static void try_variant(CUdeviceptr at[4])
 {
     sample_nf4_scale_args a = {.in = at[0], .scale = at[1], .n = N};
@@ -149,7 +149,7 @@ static void try_variant(CUdeviceptr at[4])
     check("nf4_scale_f16_64: f64", sample_nf4_scale_f16_64(&loader, NULL, &a), KILN_ERROR_NO_VARIANT, 0);
 }
 
-/* The details name what was wrong. */
+/* The details name the mistake. */
 static void try_details(CUdeviceptr at[4])
 {
     kiln_error error;

@@ -1,5 +1,5 @@
-/* The error of quantising 65,536 samples of the standard normal distribution to 4 bits in groups of 64 and back,
- * relative to their root mean square, through the generated functions: fused, and step by step.
+/* Measures the error of quantising 65,536 samples of the standard normal distribution to 4 bits in groups of 64 and back, relative
+ * to their root mean square. Uses the generated functions: fused, and step by step.
  *
  *     quantisers_rmse DRIVER
  */

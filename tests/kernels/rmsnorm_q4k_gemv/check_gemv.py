@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What rmsnorm_q4k_gemv moves, as the emulated driver counts it, and that the manifest's cost says so too.
+"""Compares the emulated driver's counts of rmsnorm_q4k_gemv with the manifest's cost.
 
 usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
-(a shape is NxK; of the variants whose id holds a word; without a device, all images are counted, each on its own)
+(a shape is NxK; variants whose id contains a word; without a device, each image is counted)
 
-Each byte of the weights is read once (of a warp's last rows again), by accesses that use whole sectors; every byte of the inputs is read and every one
-of the result written; x and gamma come again for each thread block, from the caches. Shared memory is used without conflicts. Shapes whose h has no room on the device, or on
-the least one, are left out. Without a device, all but one vector of f32 take the first shape only: types matter at either
-end alone, and rows are shared out alike for more vectors.
+Each byte of the weights is read once by whole sectors, except that a warp's last rows may be read again. Every byte of the inputs
+is read and every byte of the result is written. Each thread block reads x and gamma again, from the caches. Shared memory has no
+conflicts. Shapes whose h does not fit on the device, or on the smallest one, are left out. Without a device, only one f32 vector
+takes all shapes and the others the first shape: types only matter at input and output, and the distribution of rows is the same.
 """
 import argparse
 import pathlib
@@ -18,19 +18,19 @@ import counters
 
 
 def touched(count, kind):
-    """The bytes of the arguments that are read, or written; None when a sector of them is not."""
+    """Returns the bytes of the arguments that are read or written; None if a sector of them is not."""
     rows = [row for row in count.arguments.values() if row[kind]["sectors"]]
     whole = all(row[kind]["distinct_sectors"] == -(-row["bytes"] // 32) for row in rows)
     return sum(row["bytes"] for row in rows) if whole else None
 
 
 ROOM = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_90": 232448}  # bytes of shared memory
-LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # with least of it, of those that take this many rows
+LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # of the device with the least, among those that run this many rows
 MOST_WAVEFRONTS = 1.05
-# Where rows are few, making h counts: codes of two neighbours' shares, and numbers of lanes eight apart, are in the same banks.
+# With few rows, computing h matters: codes of two neighbours, and scales of lanes eight apart, are in the same banks.
 MOST_WAVEFRONTS_OF_SHARES = 1.18
-# Every second row begins in the middle of a sector where k is an odd number of super-blocks. There each of a tile's requests, of
-# 512 bytes at most, takes a sector more: 3 for the 36 of a tile, 2 for the 18 that are left of it with chunk 1024.
+# Every second row begins in the middle of a sector if k is an odd number of super-blocks. Each of a tile's requests, of at most
+# 512 bytes, then takes one more sector: 3 for the 36 sectors of a tile, 2 for the remaining 18 with chunk 1024.
 MOST_MOVED_BY_HALF_SECTORS = {"1024": 1.06}, 1.045
 
 
@@ -48,13 +48,13 @@ def size_of(params, n, k):
 
 
 def judge(count):
-    rows = int(count.params["rows"])  # of a warp: those beyond the last are the last one again
+    rows = int(count.params["rows"])  # a warp's rows, clamped to the last row
     copied = -(-count.args["n"] // rows) * rows * count.args["k"] // 256 * 144
     of_chunk, of_others = MOST_MOVED_BY_HALF_SECTORS
     most_moved, least_used = counters.MOST_MOVED, counters.LEAST_USED
     if count.args["k"] % 512:
         most_moved = of_chunk.get(count.params["chunk"], of_others)
-        if count.case[3] != "sm_75":  # cp.async asks twice for the sectors of rows that begin in the middle of one
+        if count.case[3] != "sm_75":  # cp.async reads sectors twice if rows begin in the middle of a sector
             most_moved, least_used = 1.5 * most_moved, 0.7
     return [
         counters.equal("read once", count.total("bytes_used", ["w"]), copied),

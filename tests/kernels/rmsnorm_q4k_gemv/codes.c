@@ -1,10 +1,10 @@
-/* q8 activations: the codes and scales that rmsnorm_q4k_gemv's contract states, and what a NaN or an infinity does.
+/* Checks q8 activations: codes and scales follow rmsnorm_q4k_gemv's contract, also with a NaN or an infinity.
  *
- * Row i of W is 1 in column i and 0 elsewhere, so that y is h as the kernel has it: code times scale, rounded once. In a
- * block of 32 the largest magnitude has code 127, which tells the scale. Without the norm h is x and all is checked to the
- * bit; with it the norm's factor multiplies sums, the reference's h is a little off, and so are its quotients.
+ * Row i of W is 1 in column i and 0 elsewhere, so y is the kernel's h: code times scale, rounded once. In a block of 32 the
+ * largest magnitude has code 127, which gives the scale. Without the norm, h is x and the check is exact. With the norm, its
+ * factor multiplies sums, so the reference's h and its quotients are slightly off.
  *
- * Then one element of one vector is no number: its vector's y are NaNs, and the others' the bits that they were.
+ * Then one element of one vector is a NaN or an infinity: that vector's y are NaNs, and the others keep their bits.
  *
  *     rmsnorm_q4k_gemv_codes DRIVER
  */
@@ -48,8 +48,8 @@ static CUdeviceptr make_weights(void)
     return upload(w, sizeof w);
 }
 
-/* Each block has a largest magnitude, and quotients at halves and whole numbers, and as near to them as may no longer matter; one block is
- * smaller than any scale, one is zero. Powers of two differ from block to block, within what squares leave in f32. */
+/* Each block has a largest magnitude, and quotients at and just beside halves and integers. One block is smaller than any scale,
+ * one is zero. Each block has another power of two, small enough that squares do not overflow f32. */
 static void make_elements(void)
 {
     uint32_t state = 1;
@@ -84,8 +84,8 @@ static kiln_status multiply(const kiln_kernel *kernel, const buffers *b, uint32_
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Judges one block: its output for its input. `off`: how far quotients may be from the exact ones,
- * relatively; `rounding`, how far y from code times scale. */
+/* Checks one block's output. `off`: relative error of quotients; `rounding`: relative error of y compared with code times
+ * scale. */
 static bool is_block_right(const float *out, const double *h, bool has_norm)
 {
     const double off = has_norm ? 0x1p-19 : 0x1p-21, rounding = has_norm ? 0x1p-22 : 0;
@@ -99,7 +99,7 @@ static bool is_block_right(const float *out, const double *h, bool has_norm)
             scale = fabsf(out[i]) / 127;
     bool is_right = fabs((double)scale - raised / 127) <= off * raised / 127;
     for (unsigned i = 0; i < BLOCK; i++) {
-        if (has_norm && most < raised) { /* the scale is known only to be small */
+        if (has_norm && most < raised) { /* the scale is only known to be small */
             is_right &= fabs((double)out[i] - h[i]) <= raised / 127;
             continue;
         }
@@ -136,7 +136,7 @@ static void check_codes(const kiln_kernel *kernel, const buffers *b)
     judge(is_right, kernel->id, status);
 }
 
-/* ---- no numbers --------------------------------------------------------------------------------------------------- */
+/* ---- NaNs and infinities ------------------------------------------------------------------------------------------ */
 
 static void check_nonfinite(const kiln_kernel *kernel, const buffers *b, unsigned vector, float value)
 {

@@ -1,9 +1,9 @@
-/* rmsnorm_q4k_gemv on more than 2^32 bytes of weights: the last of the many rows that a warp goes over, each in several
- * stages, give the bits that they give by themselves.
+/* rmsnorm_q4k_gemv on more than 2^32 bytes of weights. A warp computes many rows, each in several stages; the last rows must give
+ * the same bits as in a small launch.
  *
  *     rmsnorm_q4k_gemv_far DRIVER
  *
- * The emulated driver's memory takes no room until it is touched; of the large launch only the last thread block runs.
+ * The emulated driver allocates memory when it is touched. Only the last thread block of the large launch runs.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "../../calls.h"
@@ -37,7 +37,7 @@ static void make_inputs(void)
     out = allocate((size_t)ALL_ROWS * sizeof(float));
 }
 
-/* One variant for both, since another one may round in another order. */
+/* One variant for both launches, because another one may round in another order. */
 static const kiln_kernel *find_kernel(const char *activation)
 {
     char words[96];
@@ -50,7 +50,7 @@ static const kiln_kernel *find_kernel(const char *activation)
     return NULL;
 }
 
-/* The last rows' products of n. */
+/* Computes the products of the last of n rows. */
 static void multiply(const kiln_kernel *kernel, CUdeviceptr w, uint32_t n, float products[ROWS])
 {
     const sample_rmsnorm_q4k_gemv_args args = {

@@ -1,6 +1,6 @@
-/* The first element of x after the norm. The published kernel keeps the norm's factor in the place of x[0] in shared memory
- * and multiplies by it: right only where x[0] counts for little. Here nothing else counts: x is 2^v in its first element
- * and 0 elsewhere, so that h is sqrt(k) * gamma there whatever v is, and the weights are 0 but in their first column.
+/* Checks the first element of x after the norm. The published kernel overwrites x[0] in shared memory with the norm's factor,
+ * which is only harmless if x[0] is small. Here only x[0] matters: x is 2^v in its first element and 0 elsewhere, so h is
+ * sqrt(k) * gamma there for any v, and the weights are 0 except in their first column.
  *
  * usage: rmsnorm_q4k_gemv_first DRIVER
  */
@@ -41,7 +41,7 @@ static CUdeviceptr make_weights(void)
 
 static CUdeviceptr make_input(element_type type)
 {
-    static double room[VECTORS * K]; /* of the widest type */
+    static double room[VECTORS * K]; /* bytes of the widest type */
     memset(room, 0, sizeof room);
     for (unsigned v = 0; v < VECTORS; v++)
         element_set(type, room, (uint64_t)v * K, ldexp(1, (int)v));
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     b.in[ELEMENT_BF16] = make_input(ELEMENT_BF16);
     for (uint32_t i = 0; i < sample_index.bundle->kernel_count; i++)
         if (has(sample_index.kernels[i], "rmsnorm_q4k_gemv/") && has(sample_index.kernels[i], "norm=rms") &&
-            (loader.device.sm >= 80 || !has(sample_index.kernels[i], "rows=4"))) /* which need sm_80 */
+            (loader.device.sm >= 80 || !has(sample_index.kernels[i], "rows=4"))) /* they need sm_80 */
             check(sample_index.kernels[i], &b);
     return end_calls();
 }

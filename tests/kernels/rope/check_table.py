@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tables of frequencies that rope.c makes, against the definitions of Hugging Face's transformers (modeling_rope_utils) with
-50 digits. Frequencies are within 2^-48 of themselves, and of a half in the last place; magnitudes within 2^-50.
+"""Compares rope.c's tables of frequencies with the definitions of Hugging Face's transformers (modeling_rope_utils), computed with
+50 digits. The relative error of frequencies is at most 2^-48 plus half a unit in the last place; of magnitudes 2^-50.
 
 usage: check_rope.py PROGRAM
 """
@@ -16,14 +16,14 @@ PI = D("3.1415926535897932384626433832795028841971693993751058209749445923078164
 MODELS = [
     ("default", 128, 10000, 1, 4096, 0, 0),       # Llama 2
     ("default", 128, 500000, 1, 8192, 0, 0),      # Llama 3
-    ("default", 32, 10000, 1, 2048, 0, 0),        # a part of a head: Phi 2
+    ("default", 32, 10000, 1, 2048, 0, 0),        # part of a head: Phi 2
     ("linear", 128, 10000, 4, 4096, 0, 0),
     ("llama3", 128, 500000, 8, 8192, 1, 4),       # Llama 3.1
     ("llama3", 64, 500000, 32, 8192, 1, 4),       # Llama 3.2 1B
     ("yarn", 128, 1000000, 4, 32768, 1, 32),      # Qwen 2.5
     ("yarn", 64, 10000, 40, 4096, 1, 32),         # DeepSeek
     ("yarn", 64, 150000, 32, 4096, 1, 32),
-    ("yarn", 16, 10000, 16, 32, 1, 32),           # the ramp is cut at its beginning
+    ("yarn", 16, 10000, 16, 32, 1, 32),           # the ramp is clamped at its start
 ]
 
 

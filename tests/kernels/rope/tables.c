@@ -1,5 +1,5 @@
-/* The table of frequencies that rope takes, as models' configurations describe it, to copy; and a layer's Q and K rotated in
- * place, as parts of one matrix, with slots that are the tokens' own rows. Then caches of 8 bits in pages, which attention reads.
+/* Code to copy: computes rope's table of frequencies from a model's configuration. Then tests: rotates a layer's Q and K in place,
+ * as parts of one matrix whose cache rows are the tokens' own rows, and fills paged 8-bit caches that attention reads.
  *
  * usage: rope_tables DRIVER
  *        attention_rope table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
@@ -16,7 +16,7 @@
 typedef struct rope_scaling {
     enum { ROPE_DEFAULT, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN } kind;
     double theta;  /* rope_theta */
-    double factor; /* all but the default */
+    double factor; /* all kinds except the default */
     double length; /* original_max_position_embeddings: llama3, yarn */
     double low,
         high; /* llama3: low_freq_factor and high_freq_factor; yarn: beta_slow and beta_fast, usually 1 and 32 */
@@ -24,8 +24,8 @@ typedef struct rope_scaling {
 
 static const long double two_pi = 6.283185307179586476925286766559005768L;
 
-/* The share of a frequency that stays as it was; the rest is divided by the factor. A pair turns `turns` times over the
- * original length. */
+/* Returns the share of a frequency that stays unchanged; the rest is divided by the factor. A pair makes `turns` turns over
+ * the original length. */
 static long double share_kept(const rope_scaling *s, uint32_t pair, uint32_t rotary_dim, long double turns)
 {
     const long double per_turn = rotary_dim / (2 * logl((long double)s->theta));
@@ -37,7 +37,7 @@ static long double share_kept(const rope_scaling *s, uint32_t pair, uint32_t rot
         return 0;
     case ROPE_LLAMA3:
         return fminl(fmaxl((turns - s->low) / (s->high - s->low), 0), 1);
-    case ROPE_YARN: /* a ramp over pairs, from the one that turns beta_fast times to that of beta_slow */
+    case ROPE_YARN: /* a ramp over pairs, from beta_fast turns to beta_slow turns */
     default:
         first = fmaxl(floorl(per_turn * logl((long double)s->length / (s->high * two_pi))), 0);
         last = fminl(ceill(per_turn * logl((long double)s->length / (s->low * two_pi))), rotary_dim - 1);
@@ -45,8 +45,8 @@ static long double share_kept(const rope_scaling *s, uint32_t pair, uint32_t rot
     }
 }
 
-/* Fills rotary_dim / 2 frequencies, fractions of a turn for each position. Returns the magnitude, in place of which a
- * configuration of yarn may have an attention_factor. */
+/* Fills rotary_dim / 2 frequencies, as fractions of a turn per position. Returns the magnitude; a yarn configuration may give
+ * an attention_factor instead. */
 static double rope_table(const rope_scaling *s, uint32_t rotary_dim, uint64_t frequencies[])
 {
     for (uint32_t pair = 0; pair < rotary_dim / 2; pair++) {
@@ -85,7 +85,7 @@ enum { HEAD_DIM = 96, ROTARY_DIM = 64, TOKENS = 5, Q_HEADS = 3, HEADS = Q_HEADS 
 static const rope_scaling yarn = {ROPE_YARN, 10000, 8, 4096, 1, 32};
 static const uint32_t positions[TOKENS] = {0, 1, 131072, 4095, 0x80000000};
 
-/* Pairs of neighbours; V and what is behind rotary_dim stay. */
+/* Rotates pairs of neighbours; V and the elements after rotary_dim stay unchanged. */
 static double rotated(const float row[ROW], uint32_t element, uint32_t position, const uint64_t frequencies[],
                       double magnitude)
 {
@@ -148,7 +148,7 @@ static void check_in_place(void)
                   : rotated(before[token], element, positions[token], frequencies, (float)magnitude);
         worst = fmax(worst, fabs(after[token][element] - exact));
     }
-    judge(status == KILN_OK && worst > 0 && worst < 0x1p-20, "in place", status); /* of pairs up to 1 */
+    judge(status == KILN_OK && worst > 0 && worst < 0x1p-20, "in place", status); /* for pairs up to 1 */
 }
 
 /* ---- caches of 8 bits --------------------------------------------------------------------------------------------- */
@@ -162,13 +162,13 @@ enum {
     PAGE = 16,
     PAGES = 4,
     CACHE_ROW = CACHE_HEADS * DIM,
-    WORKSPACE = QUERY_HEADS * (DIM + 8), /* numbers; for a single part, as for so few keys */
+    WORKSPACE = QUERY_HEADS * (DIM + 8), /* floats, for a single part, because there are few keys */
     COUNTERS = 17 * QUERY_HEADS
 };
 
 static const int32_t pages[PAGES] = {2, 0, 3, -1};
 
-/* Converts a normal number that f16 has, or 0. */
+/* Converts 0 or a normal number that is exact in f16. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -198,7 +198,7 @@ static void make_tokens(uint16_t halves[LENGTH][ALL_HEADS][DIM])
     }
 }
 
-/* Float64, from the numbers before they were codes. */
+/* Computes in float64, from the numbers before quantisation. */
 static double attended(uint32_t head, uint32_t column)
 {
     const uint32_t k = QUERY_HEADS + head / (QUERY_HEADS / CACHE_HEADS), v = k + CACHE_HEADS;
@@ -213,7 +213,7 @@ static double attended(uint32_t head, uint32_t column)
     return sum / weights;
 }
 
-/* Without a turn, so that all that is lost is what codes lose: of V the least step, of scores as much. */
+/* Without rotation the only loss is the rounding of codes: one step in V, and the same in the scores. */
 static void check_cache(uint32_t cache, uint32_t kv, const char *what, double most)
 {
     static uint16_t halves[LENGTH][ALL_HEADS][DIM], out[QUERY_HEADS][DIM];

@@ -1,4 +1,4 @@
-/* Frames as the generator writes them. */
+/* Makes frames like the generator's. */
 #ifndef FRAMES_H
 #define FRAMES_H
 
@@ -8,7 +8,7 @@
 
 #include <kiln/zstd.h>
 
-/* Packs a text as one frame into `frame`: with its size, and with its checksum unless that is left out. Its bytes. */
+/* Packs a text into `frame` as one frame with its size, and optionally its checksum. Returns the frame's bytes. */
 static inline size_t pack(void *frame, size_t capacity, const void *text, size_t bytes, int has_checksum)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -21,7 +21,7 @@ static inline size_t pack(void *frame, size_t capacity, const void *text, size_t
     return packed;
 }
 
-/* The scratch of a bundle whose largest image has this many bytes. */
+/* Returns the scratch of a bundle whose largest image has this many bytes. */
 #define SCRATCH_BYTES(bytes) (KILN_ZSTD_CONTEXT_BYTES + ((bytes) | 15) + 1)
 
 #endif

@@ -1,5 +1,5 @@
-/* Hostile frames: kiln_zstd expands them as libzstd does by itself, or refuses them, and touches nothing but the frame and
- * the scratch, which end where their pages do. */
+/* Fuzzes kiln_zstd with hostile frames: it gives libzstd's result or refuses the frame, and accesses only the frame and the
+ * scratch, which end at protected pages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@ static size_t page;
 static char *frame_end, *scratch_end;
 static char expected[MOST_BYTES];
 
-/* libzstd.a does not tell libFuzzer its coverage: its results stand in for that. */
+/* libzstd.a is not instrumented for libFuzzer, so its results replace coverage. */
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t reached[ZSTD_error_maxCode + 18];
 
-/* The end of this many bytes, before a page that nothing may touch. */
+/* Returns memory of this many bytes that ends at a protected page. */
 static char *end_of_guarded(size_t bytes)
 {
     const size_t whole = (bytes + page - 1) / page * page;
@@ -60,7 +60,7 @@ static void expand(const char *frame, size_t size, uint64_t expanded_bytes)
         abort();
 }
 
-/* The bundle states the size that the frame has, and another one. */
+/* Tries the frame's size as the bundle's size, and another one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > MOST_BYTES)

@@ -1,4 +1,4 @@
-/* The codec calls neither malloc, calloc nor free, which libzstd.a refers to, and takes no more stack than zstd.h states. */
+/* Checks that the codec never calls malloc, calloc or free, which libzstd.a refers to, and stays within zstd.h's stack limit. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void expand(void)
     status = kiln_zstd(&image, scratch, sizeof scratch);
 }
 
-/* The bytes of a painted stack that a function overwrites. */
+/* Returns the bytes of a painted stack that a function overwrites. */
 static size_t stack_bytes(void (*function)(void))
 {
     memset(stack, PAINT, sizeof stack);
@@ -81,7 +81,7 @@ static size_t stack_bytes(void (*function)(void))
     return sizeof stack - untouched;
 }
 
-/* Like PTX: few words, in no simple order. */
+/* Makes a text like PTX: few words in irregular order. */
 static void write_text(void)
 {
     static const char *const words[] = {"add.u32 ", "mov.b64 ", "%r1", "%r2",

@@ -1,4 +1,4 @@
-/* kiln_zstd: whole frames, broken ones and hostile ones. */
+/* kiln_zstd: valid, broken and hostile frames. */
 #include "../test.h"
 
 #define ZSTD_STATIC_LINKING_ONLY
@@ -75,7 +75,7 @@ static void a_loader_hands_the_driver_the_text(void **state)
     assert_status(kiln_close(&loader), KILN_OK);
 }
 
-/* A few bits of a frame mean nothing: then the text is the right one. kiln_check_image finds them all, as the hash is of
+/* A few bits of a frame do not matter, and the text stays right. kiln_check_image finds all flipped bits, because it hashes
  * the frame. */
 static void no_flipped_bit_gives_another_text(void **state)
 {
@@ -142,7 +142,7 @@ static void a_frame_of_a_dictionary_is_refused(void **state)
     assert_status(expand(), KILN_ERROR_CORRUPT_IMAGE);
 }
 
-/* libzstd decodes frame after frame, and passes over frames that are marked to be skipped. */
+/* libzstd decodes consecutive frames, and skips skippable frames. */
 static void more_than_one_frame_is_refused(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void more_than_one_frame_is_refused(void **state)
     assert_status(expand(), KILN_ERROR_CORRUPT_IMAGE);
 }
 
-/* The numbers that frames of libzstd 0.1 to 0.7 begin with: their decoders allocate. */
+/* Magic numbers of libzstd 0.1 to 0.7, whose decoders allocate. */
 static void frames_of_old_formats_are_refused(void **state)
 {
     (void)state;

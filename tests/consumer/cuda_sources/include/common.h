@@ -1,4 +1,4 @@
-/* What the two kernels share: the number of this thread, and GELU in its tanh form. */
+/* Shared by both kernels: the thread's number in the grid, and the tanh form of GELU. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -21,7 +21,7 @@ static __device__ unsigned thread_number(void)
 #endif
 }
 
-/* x / (1 + e^(-2u)), with u = sqrt(2 / pi) * (x + CUBE * x^3); the power is one of 2. */
+/* x / (1 + e^(-2u)), with u = sqrt(2 / pi) * (x + CUBE * x^3); computed as a power of 2. */
 static __device__ float gelu(float x)
 {
     float power;

@@ -13,7 +13,7 @@ __global__ void saxpy(unsigned n, float a, const float *x, float *y)
         y[i] = a * x[i] + y[i];
 }
 
-// One sum per block, of what lies within the bounds.
+// Each thread block computes one sum, of the elements within the bounds.
 extern "C" __global__ void __launch_bounds__(128)
     bounded_sums(unsigned n, const float *x, float *sums, struct bounds b)
 {

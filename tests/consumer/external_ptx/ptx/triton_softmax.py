@@ -1,4 +1,4 @@
-"""TRITON_DISABLE_LINE_INFO=1 python3 triton_softmax.py: the kernel as PTX for sm_80, without a GPU (Triton 3.9)."""
+"""Prints the kernel as PTX for sm_80, without a GPU (Triton 3.9): TRITON_DISABLE_LINE_INFO=1 python3 triton_softmax.py"""
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
