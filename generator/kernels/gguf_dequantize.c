@@ -371,7 +371,7 @@ const kiln_family gguf_rows_family = {
     .source = SOURCE,
     .accuracy = ACCURACY,
     .nonfinite =
-        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. Else " NONFINITE,
+        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. For other rows " NONFINITE,
     .params = params,
     .args = rows_args,
     .rules = rows_rules,
