@@ -1128,7 +1128,7 @@ kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_64
                                                                                          CUstream stream,
                                                                                          const kiln_default_linear_args *args);
 
-/* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
+/* nvfp4_gemv: multiply each NVFP4 matrix by its vector. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
  * of 16 with e4m3 scales.
  * Accuracy, and results for NaN and infinity: `kiln families nvfp4_gemv`.
  * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.

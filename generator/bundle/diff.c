@@ -264,7 +264,7 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
 
 /* ---- numbers of words -------------------------------------------------------------------------------------------- */
 
-/* The number of a word in argument structs; "" if none. */
+/* The number of a word in argument structs; "": it has none. */
 static const char *number_of(const yaml_node *param, const char *word, size_t length)
 {
     const yaml_node *numbers = yaml_member(param, "numbers"), *number = numbers ? numbers->first : NULL;
@@ -276,8 +276,8 @@ static const char *number_of(const yaml_node *param, const char *word, size_t le
     return "";
 }
 
-/* The meaning of 0 in an argument struct: the bundle's only value, otherwise the default if the bundle has it; "" is
- * none. */
+/* The meaning of 0 in an argument struct: the bundle's only value, otherwise the default if the bundle has it; "": 0
+ * has no meaning. */
 static const char *zero_of(const manifest *m, const char *family, const yaml_node *param)
 {
     const char *name = text_of(param, "name"), *wanted = text_of(param, "default"), *only = NULL;

@@ -216,7 +216,7 @@ static bool has_arg(const question *q, const kiln_arg *arg)
     return false;
 }
 
-/* Whether a variant's launch, its bytes or, without an estimate, the choice depend on an argument. */
+/* Whether an argument changes the variant's grid or bytes or, if there are no estimates, which variant is chosen. */
 static bool counts_with(const question *q, const variant *v, size_t index)
 {
     const terms t = terms_bind(q->arena, &q->terms, v);
@@ -352,7 +352,7 @@ static void add_filled(text *out, const question *q)
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-/* What the call lacks, in numbers; otherwise the rule's text. */
+/* Returns the broken condition with the call's numbers, or else the rule's text. */
 static const char *rule_text(const question *q, const terms *t, const kiln_rule *broken, const char *verb)
 {
     const char *demand = q->options->is_long ? NULL : call_demand(q->arena, &q->call, t, broken, verb);

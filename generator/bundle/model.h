@@ -55,7 +55,7 @@ typedef struct bundle_variant {
 typedef struct bundle_field {
     const char *name;
     const char *member;  /* its name in C: "n", or in a group "window.left" */
-    size_t group_length; /* length of the group's name; 0: in none */
+    size_t group_length; /* length of the group's name; 0: no group */
     const char *c_type;
     uint32_t elements;              /* of an array; 0: not an array */
     uint32_t alignment;             /* bytes */
@@ -87,7 +87,7 @@ struct bundle_family {
     const char **sizes; /* sizes.h */
     size_t size_count;
     const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
-    bool has_strides;                /* some that are read, and set by NAME_family_set_contiguous */
+    bool has_strides;                /* NAME_family_set_contiguous sets strides that variants read */
     uint32_t shard;                  /* index of its file among plan->shards, from 0 */
     bundle_family *
         calls; /* calls that some variant can serve, as families with the call's arguments: each with `call` and no calls */

@@ -12,7 +12,7 @@ static void note_params(const kiln_family *family, const expression *e, bool *is
         is_asked[i] = is_asked[i] || expression_uses_param(e, i);
 }
 
-/* Finds the parameters on which the `dense` rows, and whether their strides are read, depend. */
+/* Marks the parameters that decide which `dense` rows apply and whether their strides are read. */
 static void find_asked(arena *a, const kiln_family *family, bool *is_asked)
 {
     for (const kiln_dense *row = family->dense; row->args; row++) {

@@ -14,7 +14,7 @@
 
 /* ---- what a variant's launch takes ------------------------------------------------------------------------------- */
 
-/* An expression in consider_FAMILY, which has `a` and `device`. */
+/* Prints the expression for consider_FAMILY, where `a` and `device` are in scope. */
 static const char *c_choice_expression(arena *a, const expression *e)
 {
     return c_expression_on(a, e, "a.", "device.");

@@ -177,7 +177,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
         c_add_wrapped(out, "    const void *const params[] = {", list.data, "};\n");
 }
 
-/* The caller's block follows the grid. */
+/* If the caller gives block dimensions, they follow the grid's. */
 static void write_grid(arena *a, text *out, const variant *v)
 {
     text list = text_new(a);

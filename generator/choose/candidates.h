@@ -55,7 +55,7 @@ const char *candidates_point_text(const candidates *c, size_t point);
 /* "linear format=q4_k x=bf16": a contract, without the parameters at their defaults. */
 const char *contract_name(arena *a, const request *contract);
 
-/* Whether the variant needs a workspace; and the workspace's most bytes at the points where the variant can be launched. */
+/* Whether the variant needs a workspace; the largest one, in bytes, over the points where the variant can be launched. */
 bool candidate_needs_workspace(const candidates *c, size_t index);
 uint64_t candidate_workspace_bytes(candidates *c, size_t index);
 

@@ -19,7 +19,7 @@ typedef enum goal {
 typedef struct set {
     size_t count; /* 0: none */
     size_t items[PICK_MOST];
-    uint64_t cost;  /* sum of the points' log2 */
+    uint64_t cost;  /* sum over the points of log2(time / fastest time) */
     uint64_t bytes; /* PICK_NEVER: not asked for yet */
 } set;
 
@@ -318,7 +318,7 @@ static bool has_bit(const uint64_t *bits, size_t i)
     return bits[i / WORD_BITS] >> i % WORD_BITS & 1;
 }
 
-/* The unmet demand that the fewest open candidates meet; `demands`: none is unmet. */
+/* Returns the unmet demand that the fewest open candidates meet; s->demands if every demand is met. */
 static size_t hardest_demand(const search *s, const uint64_t *unmet)
 {
     const size_t words = words_of_candidates(s);

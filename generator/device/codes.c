@@ -25,7 +25,7 @@ ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x)
     return ptx_fma(f, power, -raise, sum);
 }
 
-/* Scaled so that its smallest normal number becomes f32's, a number has its code in the highest bits of the f32. */
+/* Scales x so that the small type's smallest normal number becomes f32's; the code is then in the highest bits of the f32. */
 ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded)
 {
     ptx_val moved = ptx_mul(f, rounded, ldexpf(1, -126 - of->least_exponent));
@@ -139,7 +139,7 @@ ptx_val codes_small_e4m3(ptx_fn *f, ptx_type type, ptx_val word, uint32_t select
     return to_pair(f, type, codes_sign(f, high, 0x80008000, *magnitudes));
 }
 
-/* A factor that overflows only the NaN's 480, then times 0, gives NaN for it and 0 for others. */
+/* Code 0x7f, NaN, decodes to 480. Times a factor that overflows only 480, then times 0, it gives NaN; all others give 0. */
 static ptx_val e4m3_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
 {
     static const uint32_t above[2][2] = {{CODES_FIRST_TWO, 0x3424}, {0x2404, 0x3414}};

@@ -130,8 +130,8 @@ static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit 
     quads[1] = ptx_and(f, high, is_up ? (uint32_t)NIBBLES << 4 : NIBBLES);
 }
 
-/* Moves four neighbouring bits, at `at` (0 or 4), to bit 4 of each byte: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; the
- * products of bits and terms do not overlap. */
+/* Moves four neighbouring bits, at `at` (0 or 4), to bit 4 of each byte. One multiply moves bit i of the four to bit 4 + 8i;
+ * the cross terms do not collide. */
 static ptx_val spread(ptx_fn *f, ptx_val bits, uint32_t at)
 {
     ptx_val four = ptx_and(f, bits, 0xfu << at);

@@ -34,8 +34,8 @@ typedef struct weight_format {
     uint16_t elements, bytes; /* of a quantised block */
     uint8_t groups;           /* of a block */
     uint8_t units, parts;     /* of a group */
-    uint8_t quads, quad_step; /* of a unit; elements between them */
-    uint8_t unit_step;        /* elements between units */
+    uint8_t quads, quad_step; /* quads per unit; elements from one quad to the next */
+    uint8_t unit_step;        /* elements from one unit to the next */
     uint8_t offset;           /* of codes */
     uint8_t raise, lift;      /* see FORMAT_RAISED and FORMAT_LIFTED; 0: no gain */
     bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */

@@ -21,7 +21,7 @@ typedef struct nf4_nested {
     ptx_val table;               /* address of a copy of `code` in shared memory; poison: none */
 } nf4_nested;
 
-/* Declares the kernel's arguments scale_index, nested_code and nested_absmax; and nested_offset, which comes later. */
+/* nf4_nested_pointers declares scale_index, nested_code and nested_absmax; nf4_nested_offset a later argument, nested_offset. */
 nf4_nested nf4_nested_pointers(ptx_fn *f);
 void nf4_nested_offset(nf4_nested *s);
 

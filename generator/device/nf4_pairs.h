@@ -22,7 +22,7 @@ typedef struct nf4_pairs {
     bool is_high_first;
     bool is_aligned; /* one instruction per address, not two */
     uint32_t
-        reserved; /* a multiple of 16: most bytes of shared memory before an aligned table; 1 KB is the system's */
+        reserved; /* most bytes of shared memory before an aligned table, with the system's 1 KB; a multiple of 16 */
     ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
     ptx_val mine;  /* this lane's copy of the first entry */
 } nf4_pairs;

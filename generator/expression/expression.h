@@ -66,7 +66,7 @@ bool expression_is_constant(const expression *e, uint64_t *value);
 double expression_most(const expression *e, const double *most_of_args);
 void expression_most_of_args(arena *a, const variant *v, double *most);
 
-/* Sets the entries of the arguments that it names, by index. */
+/* Sets is_used[i] for each argument i in the expression. */
 void expression_mark_args(const expression *e, bool *is_used);
 
 /* "n != 0": the condition that a pointer's array has elements, from its shape, so that the pointer must not be null.

@@ -6,8 +6,8 @@
 
 #include "support/arena.h"
 
-/* A word of digits has its own value, "64" is 64. Other words are numbered from 1; among words of digits from
- * BESIDE_NUMBERS, which no caller's number reaches. */
+/* A word of digits has its own value: "64" is 64. Other words are numbered from 1. If the parameter also has words of
+ * digits, BESIDE_NUMBERS is added, which keeps them above any number that a caller passes. */
 enum { BESIDE_NUMBERS = 0x7fff0000 };
 
 /* Returns 0 if neither the table of common words nor param->numbers has one for it. */

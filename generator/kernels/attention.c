@@ -471,9 +471,9 @@ static const kiln_bound bounds[] = {
     {"strategy not simt",
      "d_j grows by head_dim / 16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|"},
     {"t",
-     "w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least number of O's type, for numbers that are not normal. w is 2^-126, in f16 on tensor cores 2^-126 + 2^-25: an e^(s_j - m) below w may count as 0, for keys far below another key or a sink. In f64 2^-1022 and 2^-1074 replace 2^-126 and 2^-149"},
+     "w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half the smallest subnormal of O's type. A weight e^(s_j - m) below w, of a key far below another key or a sink, may be flushed to 0; w is 2^-126, or 2^-126 + 2^-25 in f16 on tensor cores. In f64 2^-1022 and 2^-1074 replace 2^-126 and 2^-149"},
     {"lse",
-     "within sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse| + |m|)). c is k_length / 16, on tensor cores min(k_length, 4096) / 4 + k_length / 4096; parts is split_k; if that is 0, splits; if both are 0, at most max(1, min(256, ceil(k_length / (2 * tile_k)))); with tile_q 16, four more"},
+     "the error is at most sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse| + |m|)). c is k_length / 16, or on tensor cores min(k_length, 4096) / 4 + k_length / 4096. parts is split_k, or splits if split_k is 0, or at most max(1, min(256, ceil(k_length / (2 * tile_k)))) if both are 0. Add four to parts with tile_q 16"},
     {"score not plain", "d_j grows by u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask|"},
     {"sinks",
      "a sink counts as a key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)"},
@@ -488,16 +488,16 @@ const kiln_family attention_family = {
     .summary = "scaled-dot-product attention over dense, ragged or paged keys",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
-        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l = sum e^(s_j - m), u half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64)",
+        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l = sum e^(s_j - m), u half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. This holds if scale is 0 or a normal number, sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| is at most 2^25 (2^53 for f64)",
     .bounds = bounds,
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
         "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not "
-        "seen; so does one whose element of mask is -infinity, whatever its score is without it. With scale 0, Q is not "
+        "seen; so does a key whose element of mask is -infinity, whatever its score. With scale 0, Q is not "
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see its key, or whose mask "
         "hides it: 0 times it is a NaN. Keys from a sequence's length on are not read, neither in K nor in V. k_scale and "
-        "v_scale are finite. A key's k_scales or v_scales may be a NaN, which makes its elements NaNs, or an infinity, which does "
-        "where the sum of its codes times Q, or its code of V, is 0",
+        "v_scale are finite. A NaN in k_scales or v_scales makes that key's elements NaN. An infinity does so only where "
+        "it multiplies 0: a sum of codes times Q, or a code of V",
     .params = params,
     .args = args,
     .groups = "window sequences pages",

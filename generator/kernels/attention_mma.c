@@ -1,9 +1,9 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
  * A warp makes a block of 16 rows of O. It makes two if registers allow, so that a fragment of K or V serves 32 rows: with
- * one, fragment loads keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But tile_q 32
- * would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread block process
- * the keys together, in tiles of tile_k.
+ * one, fragment loads keep the multiprocessor's shared memory as busy as the products keep its tensor cores. Exceptions:
+ * tile_q 32, which would have only one warp, and tile_q 64 with more than 32 keys, which would have too few. All warps of
+ * a thread block process the keys together, in tiles of tile_k.
  *
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
  * the second; from sm_80 on by cp.async. A tile takes two barriers.
@@ -12,7 +12,7 @@
  * with masked scores, these become -inf after the product.
  *
  * INSTRUCTIONS. Besides the products, a score takes at least 4.5: a maximum, an fma, an exponential, an addition and half of
- * a conversion. Scaling the sums of O would take head_dim / 64 more, and is done only when a largest score has grown enough.
+ * a conversion. Rescaling O would add head_dim / 64, so it is done only when a row's maximum has grown enough.
  */
 #include "attention_warp.h"
 #include "device/lanes.h"

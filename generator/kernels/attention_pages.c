@@ -46,7 +46,7 @@ typedef struct place {
     ptx_val key, entry, row;
 } place;
 
-/* The reciprocal is short by 9/8 at most, and a key is below 2^30: so the quotient is short by one at most. */
+/* own[0] * 2^-32 is at most 9/8 * 2^-32 below 1 / size, and a key is below 2^30: so the quotient is at most 1 too small. */
 static place find_octet(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;

@@ -2,7 +2,7 @@
 #include "attention_rows.h"
 
 enum {
-    NUMBERS = 4, /* of an octet, and of two rows */
+    NUMBERS = 4, /* values of one octet in two rows, or the shifts and sums of two rows */
     AT_ONCE = 4  /* octets */
 };
 

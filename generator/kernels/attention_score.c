@@ -196,7 +196,7 @@ static void cap_score(const attention *a, ptx_val score)
 {
     ptx_fn *f = a->f;
     ptx_val exponent = ptx_mul(f, score, a->inner);
-    if (a->wide == PTX_F64) { /* 2^x has no infinity there */
+    if (a->wide == PTX_F64) { /* exp2 in F64 does not overflow to infinity */
         ptx_val is_large = ptx_gt(f, exponent, 1000);
         exponent = ptx_select(f, is_large, 1000, exponent);
     }

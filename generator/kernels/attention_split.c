@@ -12,10 +12,10 @@
 #include "device/tail.h"
 
 enum {
-    ROW_NUMBERS = 8, /* after a record's columns: of a part, of a group */
+    ROW_NUMBERS = 8, /* after a record's columns: a part's four, then a group's */
     GROUP_NUMBERS = 4,
     LANES = 16,
-    MOST_RECORDS = LANES, /* of a row that are joined */
+    MOST_RECORDS = LANES, /* records of a row joined at once */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
     FEW_PARTS = 64,       /* 17 to this many parts are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */

@@ -361,7 +361,7 @@ attention_matrix_lane attention_find_matrix(const warp *m)
     return of;
 }
 
-/* The lane's four neighbouring elements of a row's first 16: in one of two units, and a half of it. */
+/* The lane's four neighbouring elements of a row's first 16: half of one of its first two 16-byte units. */
 static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {
     ptx_fn *f = m->a->f;

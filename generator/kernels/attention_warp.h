@@ -116,7 +116,7 @@ attention_matrix_lane attention_find_matrix(const attention_warp *m);
 void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
                              const ptx_val *octet, const ptx_val *column_warp);
 
-/* Loads Q into registers, if they hold it. */
+/* Loads Q into registers, if holds_q. */
 void attention_hold_q(attention_warp *m);
 
 /* The number of the lane's first row of scores. */
@@ -142,8 +142,8 @@ ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, pt
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
 
-/* Raises the shifts of rows of O to their scores', if needed. Warps that divide the keys pass shifts for all warps' scores,
- * and a function that raises the rows of scores too; others pass null. */
+/* Raises the shifts of rows of O where the scores need larger ones. If warps divide the keys, pass the shifts joined over all
+ * warps, and a function that also raises the rows of scores; otherwise pass null. */
 void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
                           void *of);
 

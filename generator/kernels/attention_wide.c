@@ -32,9 +32,9 @@ typedef struct wide {
     uint32_t numbers_start;
     ptx_val warp;
     ptx_val weight_at;                   /* this lane's row of weights for ldmatrix */
-    ptx_val weight_to[MOST_WARP_OCTETS]; /* its first row's pair of each octet */
-    ptx_val numbers_at;                  /* its rows' numbers, of all blocks */
-    ptx_val number_to;                   /* its own group's, of its block's first row */
+    ptx_val weight_to[MOST_WARP_OCTETS]; /* address of this lane's two weights of each octet, first row */
+    ptx_val numbers_at;                  /* address of the numbers of this lane's rows, all blocks */
+    ptx_val number_to;                   /* address of its group's number of its block's first row */
     attention_rows own; /* of its scores, without sums of V: sums of weights over the warp's keys */
 } wide;
 

@@ -208,7 +208,7 @@ static scaling scale_nvfp4(quantizer *q, ptx_val most)
     return s;
 }
 
-/* Exponents in f32's encoding: the largest magnitude's, minus that of 4. */
+/* The scale's exponent is that of the largest magnitude minus 2, the exponent of 4. */
 static scaling scale_mxfp4(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;
@@ -383,13 +383,13 @@ const kiln_family fp4_quantize_family = {
     .summary = "quantise a matrix to NVFP4 or MXFP4",
     .source = "NVFP4 as TransformerEngine and vLLM make it; OCP Microscaling Formats (MX) 1.0",
     .accuracy =
-        "bit for bit what follows, every operation in f32, rounded to nearest even, and a the largest "
+        "bit for bit these formulas, with every operation in f32, rounded to nearest even; a is the largest "
         "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
-        "(global_scale / scale)), with a quotient of at most the largest f32, at most 6, and 0 where the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
-        "from 2^-127 on, and code = e2m1(x / scale), which is exact. A code of a negative x, or of -0, has 8 added, also where it is rounded to 0 or the scale is 0: -0 is code 8",
+        "(global_scale / scale)), where the quotient is clamped to the largest f32, the code's magnitude to 6, and both are 0 if the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
+        "at least 2^-127; code = e2m1(x / scale), which is exact. The sign bit (8) of x is kept even if the code's magnitude is 0: -0 is code 8",
     .nonfinite =
-        "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the other codes of the "
-        "block are those beside an infinity. An infinity has the largest code and, as the largest magnitude, "
+        "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the block's other "
+        "codes are the same as if the NaN were an infinity. An infinity has the largest code and, as the largest magnitude, "
         "the scale 448 (mxfp4: 2^126). With a global_scale of 0 such a block keeps the scale 448, an infinity of either sign has code 7, and "
         "finite elements have 0 or 8",
     .params = params,

@@ -283,7 +283,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define WIDTH     "select(type == f32, 4, 2)"
 #define ROUNDED   "the elements\nrounded to f32, then to the type"
 #define SOURCE    "GGUF's formats, as the Python package gguf decodes them"
-#define ACCURACY  "bit for bit what the package decodes in f32, rounded to the type"
+#define ACCURACY  "bit for bit what PyPI's package gguf decodes in f32, rounded to the type"
 #define NONFINITE "IEEE arithmetic: an infinite scale gives a NaN where it multiplies 0; f16 overflows to infinity"
 #define TYPE(of)  PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the " of)
 
@@ -371,7 +371,7 @@ const kiln_family gguf_rows_family = {
     .source = SOURCE,
     .accuracy = ACCURACY,
     .nonfinite =
-        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. Else " NONFINITE,
+        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. For other rows " NONFINITE,
     .params = params,
     .args = rows_args,
     .rules = rows_rules,

@@ -40,7 +40,7 @@ linear_geometry linear_plan(linear_geometry g)
     g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
     g.stages = stages_of(&g);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
-    /* An odd number of 16 bytes, so that neighbouring lanes' shares are in different banks. */
+    /* An odd multiple of 16 bytes, so that neighbouring lanes' activations are in different banks. */
     g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
     return g;
 }

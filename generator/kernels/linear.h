@@ -114,7 +114,7 @@ typedef struct linear_tile {
     ptx_val kept_stretch, kept_tile; /* words in shared memory */
 } linear_tile;
 
-/* ---- linear.c: the kernel on CUDA cores, which other families are spellings of ------------------------------------ */
+/* ---- linear.c: the kernel on CUDA cores; other families call it with fixed parameters ----------------------------- */
 
 /* Completes a geometry. */
 linear_geometry linear_plan(linear_geometry g);

@@ -223,7 +223,7 @@ static const kiln_param params[] = {
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
     {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8",
-     "scale of each 32 codes; of at most 22 bits, or products are wrong"},
+     "scale of each 32 codes, with at most 22 significant bits: with more, products are wrong"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
      "rows of quantised blocks, as a GGUF file has them; of int4 and nf4, of codes, two in a byte"},
@@ -373,19 +373,19 @@ static const kiln_bound bounds[] = {
     {"activation q8",
      "adds a / 254 * (1 + 2^-9) * sum |w| for each block of 32, with a the largest |h| of the block"},
     {"strategy mma",
-     "L * S is the sum of each element's part of S times its own L: k_warps, 9 more where split_k is not 1, and c for each stage from that of the element to the last of its thread block. With split_k 2 or 4, thread blocks share the stages in order, the first with one more; with split_k 0 the last stage is k's. Where all parts of S are alike, L is about half of what it is for the first"},
+     "each element has its own L: k_warps, plus 9 if split_k is not 1, plus c times the number of stages from its stage to its thread block's last. L * S is the sum over elements of L times the element's part of S. With split_k 2 or 4, thread blocks share the stages in order, and the first ones may have one more; with split_k 0 the last stage is k's. If all parts of S are alike, L is about half of the first element's"},
     {"c of strategy mma",
-     "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of a k_warps-th of it, and as many more where the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
+     "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of its 1 / k_warps share of the stage, and as many more if the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
     {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
     {"strategy mma, format nf4",
      "adds v * S, where v is half an ulp of x's type, to which it rounds the values"},
     {"strategy tiles",
-     "L = 5 / 4 * k, with 9 more where split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number"},
+     "L = 5 / 4 * k, with 9 more if split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its smallest positive number"},
     {"rounding twice", "2 * v * S + w * sum (|code| + 2) * |h| replaces v * S + w * sum |h|"},
     {"bias, residual", "adds 2^-23 * (|r| + |bias| + |residual|)"},
     {"w_scale", "r and S include the factor; adds 2^-24 * |r|"},
     {"a gated pair",
-     "in all u * |y| + |act(r_g)| * e + d * (|r| + e), with e and e_g what is allowed for the products r and r_g, and d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|"},
+     "the total error is at most u * |y| + |act(r_g)| * e + d * (|r| + e), where e and e_g are the bounds of the products r and r_g, and d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|"},
     {NULL, NULL}};
 
 const kiln_family linear_family = {
@@ -395,12 +395,12 @@ const kiln_family linear_family = {
         "GGUF's formats, as the Python package gguf decodes them; int4 and nf4 as int4_quantize and nf4_quantize make them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
     .accuracy =
-        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), where a code is what its scale multiplies, and u half an ulp of y's type. An element of y is within u * |y| + the least number of y's type + (L + 8) * 2^-24 * S of the exact one, and what the rows add. This holds for every finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
+        "r is the exact product, S is the sum of |h| * (|scale * code| + |minimum|), where a code is the number that its scale multiplies, and u is half an ulp of y's type. The error of an element of y is at most u * |y| + the smallest positive number of y's type + (L + 8) * 2^-24 * S, plus the terms in the rows below. It holds for finite x if h, the sums and the sums times w_scale are normal numbers, and these and |y| are at most 2^100. An |h| below 2^-90 may count as 0",
     .bounds = bounds,
     .nonfinite =
-        "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale, a minimum or a zero of "
-        "a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy tiles a weight that is infinite "
-        "in x's type: in f16 from 65520 on; with rounding twice a scale or a minimum too",
+        "a NaN or an infinity makes elements of y NaN: in x its row, in gamma all of y, in a scale, a minimum or a zero of "
+        "a matrix its column. A row of zeros with eps 0 makes its row of y NaN. With strategy tiles, a weight that is infinite "
+        "in x's type (in f16 from 65520 on) makes its column NaN; with rounding twice, so does such a scale or minimum",
     .params = params,
     .args = args,
     .rules = rules,

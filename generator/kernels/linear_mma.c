@@ -212,7 +212,7 @@ static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 /* A sub-block of this lane's rows of W: its products' first operands. */
 typedef struct sub_block {
     uint32_t count;      /* of products */
-    uint32_t element[2]; /* of each, the first of 16, from this warp's first on */
+    uint32_t element[2]; /* first of each product's 16 elements, relative to this warp's first */
     ptx_val w[TILES][2][4];
 } sub_block;
 

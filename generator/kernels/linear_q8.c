@@ -10,7 +10,7 @@
  * two m8n8k16.
  *
  * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it always has a float's bits, and the float
- * minus 1.5 * 2^23 is the sum. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 bits: so one fma
+ * minus 1.5 * 2^23 is the sum. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 significant bits: so one fma
  * subtracts that and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
  * have an offset, the sum starts lower, by a product of x's codes with -offset; if there is a minimum, a product with ones
  * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
@@ -144,7 +144,7 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
-/* Neighbouring threads copy neighbouring units of a row. (Shifts: ptxas does not turn a division by a power of two into a shift.) */
+/* Neighbouring threads copy neighbouring units of a row. Uses shifts: ptxas does not see that the divisor is a power of two. */
 static void init_x_copies(q8_product *g)
 {
     ptx_fn *f = g->f;

@@ -5,8 +5,8 @@
  * linear_mma.c does, and this rounding dominates the error.
  *
  * ROUNDING. In F16 one instruction scales two weights. If the file's scales and minima are F16, it rounds once, like f32
- * arithmetic and a conversion. Those of the other formats are rounded first, if the variant says so (rounding twice);
- * otherwise their weights, and all in BF16, are computed in f32.
+ * arithmetic and a conversion. For other formats, `rounding: twice` first rounds scales and minima to F16. Without it, and
+ * always in BF16, weights are computed in f32.
  *
  * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 and two or four stages, a
  * trip of the loop is a stage of W, so that a step's offsets are constants; larger tiles have no registers for that. Lane (g,
@@ -34,8 +34,8 @@ enum {
 typedef struct tiles_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, stages, threads;
-    uint32_t groups, units; /* of a step; of a group, that a lane takes */
-    uint32_t steps, batch;  /* of a stage of W; between barriers */
+    uint32_t groups, units; /* groups of a step; a lane's units of a group */
+    uint32_t steps, batch;  /* steps of a stage of W, and between barriers */
     bool is_half;           /* weights are scaled in F16 */
     bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
@@ -53,7 +53,7 @@ typedef struct tiles {
     x_ring x;
     uint32_t trip_step; /* in an unrolled trip */
     ptx_val step, w_to, x_to,
-        x_from;   /* variables: the step in its stage of W; offsets of the stages being filled and read */
+        x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
     ptx_val next; /* the next step of x to copy */
     ptx_val left; /* a variable if k is split: trips from this one on */
     row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */

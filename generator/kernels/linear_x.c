@@ -105,7 +105,7 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* As loaded: for 16-bit types two words of two. */
+/* A run as loaded; 16-bit types use two words of two elements each. */
 typedef struct run {
     ptx_val raw[RUN];
 } run;

@@ -167,7 +167,7 @@ static const kiln_bound bounds[] = {
     {"strategy mma",
      "(u + 5 * 2^-20 + (L + 3) * 2^-24) * S, with L = k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 L = k_warps + 9 + ceil(ceil(k / 64) / k_warps)"},
     {"strategy tiles",
-     "as mma. But in bf16 with tile_m 128, where scaled weights are rounded too, (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, with L = 5 / 4 * k"},
+     "as mma, except in bf16 with tile_m 128: there scaled weights are also rounded, and the bound is (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, with L = 5 / 4 * k"},
     {NULL, NULL}};
 
 const kiln_family nf4_gemm_family = {
@@ -175,13 +175,13 @@ const kiln_family nf4_gemm_family = {
     .summary = "multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "let S be the sum of the magnitudes of an element's products, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds where nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least number of C's type",
+        "let S be the sum of the magnitudes of an element's products, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds if nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half the smallest subnormal of C's type",
     .bounds = bounds,
     .nonfinite =
-        "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
+        "IEEE arithmetic: a NaN or an infinity in A or in a scale makes the elements that it "
         "contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the "
-        "codes' values are added before the scale is applied. That sum does not overflow while |A| is "
-        "below 2^122, whatever the scale (in f16, and with acc f64, for any A). With tiles of 128 rows in bf16 the scale is applied before, and one from 0x1.ffp127 on is infinite",
+        "codes' values are added before the scale is applied. That sum does not overflow if |A| is "
+        "below 2^122, whatever the scale (in f16, and with acc f64, for any A). With strategy tiles in bf16 with tile_m 128, the scale multiplies each weight first; a scale of 0x1.ffp127 or more becomes infinite",
     .params = params,
     .args = args,
     .workspace = &workspace,

@@ -293,7 +293,7 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
     const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * g.partial_bytes;
     s->block[0] = g.threads;
     s->shared_bytes = table > sums ? table : sums;
-    /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
+    /* As many thread blocks as leave registers for the sums. Without a limit ptxas uses more, for table loads. */
     s->blocks_per_multiprocessor =
         lanes_blocks(g.threads, sum_words(&g) > 64 || g.wide == PTX_F64 ? 256 : 512);
     s->trip = CHUNK;
@@ -433,10 +433,10 @@ const kiln_family nf4_gemm_transposed_family = {
     .summary = "multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "let S be the sum of the magnitudes of an element's products, t the table's entry, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds where nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type",
+        "let S be the sum of the magnitudes of an element's products, t the table's entry, and u half an ulp of C's type. The error is at most what the variant's row says, plus one rounding to a 16-bit type. This holds if nothing overflows; products and sums that are not normal numbers of f32 add 2^-150 * (2 * n + 1), and half the smallest subnormal of C's type",
     .bounds = bounds,
     .nonfinite =
-        "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
+        "IEEE arithmetic: a NaN or an infinity in A or in a scale makes the elements that it "
         "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma "
         "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change",
     .params = params,

@@ -446,7 +446,7 @@ static void multiply_columns(transposed_mma *g)
         shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
         fold_sums(g, chunk);
     }
-    /* The total belongs to the last sums, if there is one. */
+    /* Adds the saved total, if there is one, to the last sums. */
     start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
         ptx_rarely(f);

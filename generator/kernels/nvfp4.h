@@ -50,7 +50,7 @@ typedef struct nvfp4_rows {
     ptx_val first, end;                   /* rows of the thread block */
     ptx_val first_of_pass, first_of_warp; /* rows */
     ptx_val row_bytes;
-    ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
+    ptx_val tiles, tile_row_bytes; /* tiled: tiles down a matrix, U32; bytes of a row of tiles, U64 */
     ptx_val batch, first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
     /* The lane's rows: addresses, sums, and marks of NaNs. */

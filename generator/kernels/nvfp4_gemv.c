@@ -101,7 +101,7 @@ static const kiln_value example[] = {
 
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
-    .summary = "multiply NVFP4 matrices by a vector each",
+    .summary = "multiply each NVFP4 matrix by its vector",
     .source = "NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales",
     .accuracy =
         "the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks, plus "

@@ -1,17 +1,17 @@
 /* c = A * b in NVFP4 on tensor cores, for k that is a multiple of 512.
  *
  * GEOMETRY. `k_warps` of a thread block's 8 warps share `rows` rows (16 or 32) of one batch. They step along k by super-steps
- * of 512 codes; each takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and
- * of a super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2. So each load of a warp takes whole sectors of
- * codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared memory, up to NVFP4_DEPTH
- * codes at a time. A warp's loads are one super-step ahead of its products, starting before b is decoded and through all
- * passes, so that memory is never idle.
+ * of 512 codes; each warp takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16,
+ * and the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2 of a super-step, with s = 0 to 3. So each load of a
+ * warp takes whole sectors of codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared
+ * memory, up to NVFP4_DEPTH codes at a time. A warp's loads are one super-step ahead of its products, starting before b is
+ * decoded and through all passes, so that memory is never idle.
  *
  * ARITHMETIC. The order along k is free as long as A and B agree, so a lane's codes of two quantised blocks are directly its
  * fragments of A. Column n of B is zero except in the rows along k of the lane that owns block n. So column n of the result
  * is the sum of block n alone, and a lane gets the results of its own rows and blocks. Lanes that own no part of a column
- * read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of negative codes
- * times -b. hardware: f16. Both are exact, as are the products of scales; see nvfp4_simt.c.
+ * read zeros. software: int8 products of doubled codes; magnitudes of positive codes multiply b, those of negative codes
+ * -b. hardware: f16. Both are exact, as are the products of scales; see nvfp4_simt.c.
  */
 #include "device/fragment.h"
 #include "device/scale_tiles.h"

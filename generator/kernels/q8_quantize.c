@@ -321,15 +321,15 @@ const kiln_family q8_quantize_family = {
     .summary = "quantise activations to bytes",
     .source = "RMSNorm (arXiv:1910.07467); blocks as GGUF's Q8_0 has them, with scales in f32",
     .accuracy =
-        "h is x, or with the norm x * gamma * f with f = 1 / sqrt(mean(x^2) + eps). a is the largest |h| of a block of 32, but at "
-        "least 2^-118, or with the norm 2^-118 * f, where f is that of an x which f32 and bf16 move by a power of two, to about 1, "
-        "when mean(x^2) + eps is not from 2^-16 to 2^40. The scale is a / 127 within "
-        "(2^-19 + e) * a / 127, a number of at most 20 bits, and a code the integer nearest to h * 127 / a, which may be off by 2^-10 "
-        "more than 1/2. e is the norm's, 2^-22 + (L_n / 2 + 4) * 2^-24 with L_n = 4 * ceil(k / 1024) + 13; without it 2^-24. This holds for "
-        "finite x, as long as h is at most 2^100; an |h| below 2^-90 may count as 0",
+        "h is x, or with the norm x * gamma * f with f = 1 / sqrt(mean(x^2) + eps). a is the largest |h| of a block of 32, and "
+        "at least 2^-118 (with the norm 2^-118 * f). If mean(x^2) + eps is outside 2^-16 to 2^40, x in f32 or bf16 is first scaled by a "
+        "power of two to about 1; f is then that of the scaled x. The scale is a / 127 with an error of at most "
+        "(2^-19 + e) * a / 127, and has at most 20 significant bits. A code is an integer at most 1/2 + 2^-10 from h * 127 / a. "
+        "e is 2^-24, or with the norm 2^-22 + (L_n / 2 + 4) * 2^-24 with L_n = 4 * ceil(k / 1024) + 13. This holds for "
+        "finite x if |h| is at most 2^100; an |h| below 2^-90 may count as 0",
     .nonfinite =
-        "a NaN or an infinity in h makes the scale of its block a NaN, and its codes any; with norm rms one in x, or a "
-        "row of zeros with an eps of 0, those of all of the row",
+        "a NaN or an infinity in h makes the scale of its block a NaN; its codes are then undefined. With norm rms, "
+        "a NaN or an infinity in x, or a row of zeros with eps 0, does this to the whole row",
     .params = params,
     .args = args,
     .rules = rules,

@@ -512,21 +512,21 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 /* ---- the families ------------------------------------------------------------------------------------------------- */
 
 #define ACCURACY \
-    "bit for bit what a scalar program computes by the format's rules, with every operation rounded to " \
-    "nearest even; for finite inputs; NaN and infinity have rules of their own"
+    "for finite inputs, bit for bit what a scalar program computes by the format's rules, with every operation " \
+    "rounded to nearest even; NaN and infinity have their own rules"
 #define INT4_SOURCE "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 #define NF4_SOURCE  "QLoRA (arXiv:2305.14314)"
 #define INT4_NONFINITE \
     "a NaN does not change its group's scale. A group with only NaNs has the least scale, and a NaN as " \
     "its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows. Minus " \
-    "infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have " \
-    "none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which " \
-    "restores an infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element " \
-    "divided by an infinite scale, every element of a group with such a zero"
+    "infinity makes the zero a NaN. But in asym, a group of equal elements, also of equal infinities, has range 0, " \
+    "so its scale is the least one. Beyond 1e25 (f32) its zero is infinite: its codes are 0, and unpack returns " \
+    "an infinity. An element gets code 0 if its value before rounding is NaN: a NaN, infinity / infinity, or any " \
+    "element of a group whose zero is NaN"
 #define NF4_NONFINITE \
     "a NaN does not change its group's scale. A group with only NaNs has the least scale. An infinity " \
-    "makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an infinite " \
-    "element divided by an infinite scale. A finite element divided by an infinite scale is 0"
+    "makes the scale infinite. An element gets code 0 if its quotient is NaN: a NaN, or infinity / infinity. " \
+    "A finite element divided by an infinite scale is 0"
 #define BACK_NONFINITE "IEEE arithmetic: 0 times an infinite scale is a NaN"
 
 #define INT4_CODER(v) (kiln_is(v, "mode", "asym") ? QUANT_INT4_ASYM : QUANT_INT4_SYM)

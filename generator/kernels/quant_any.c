@@ -522,8 +522,8 @@ static void load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val 
     }
 }
 
-/* Stores two elements, one byte, per thread and round, from a sector of codes on. All threads take part in every round, for
- * the coder's shuffles; an element out of bounds gets the numbers of any existing group. */
+/* Each round, each thread stores one byte, two codes; the first round starts at a sector boundary. All threads take
+ * part in every round, for the coder's shuffles; an element out of bounds gets the numbers of any existing group. */
 static void store_codes(quant *q, const share *s, ptx_val packed, bool is_kept)
 {
     ptx_fn *f = q->f;

@@ -71,7 +71,7 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-/* The shape's shared memory is for a whole chunk. */
+/* shared_bytes assumes a whole chunk; a smaller k needs less. */
 #define SHARED "shared_bytes - (chunk - min(k, chunk)) / group_elements * share_bytes"
 
 /* As many thread blocks as give each warp a group of rows, at most as many as fit the device at once: more would only compute

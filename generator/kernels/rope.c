@@ -48,8 +48,8 @@ typedef struct rope {
     ptx_val lane;               /* its number in the head, U32 */
     ptx_val in_bounds;          /* the head exists, with chunks for this lane */
     ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
-    ptx_val is_rotated[PARTS];  /* whether the pairs of a part are */
-    ptx_val pair[PARTS];        /* the first of them, U32 */
+    ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */
+    ptx_val pair[PARTS];        /* index of its first pair, U32 */
     ptx_val raw[PARTS][WORDS];  /* the chunks as in memory: F32, or pairs in U32 */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
@@ -557,14 +557,14 @@ const kiln_family rope_family = {
     .accuracy =
         "an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within 2^-22. An element of a "
         "pair (a, b) becomes magnitude * (a * c - b * s) or magnitude * (a * s + b * c), within 2^-21 * |magnitude| * (|a| + "
-        "|b|), plus one rounding to the type; the others keep their bits. A code is the nearest one, of two the even one, to "
-        "a quotient that is within 2^-21 of x / scale, relatively, and is x / scale where scale is a power of two; x is the "
-        "element before it is rounded to the type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within 2^-22, relatively, max(|x|) "
-        "of at least 2^-118. This holds where products with cosines, and with 1 / scale, are normal numbers of f32 or 0",
+        "|b|), plus one rounding to the type; the other elements keep their bits. A code is the quotient x / scale, rounded to nearest even. "
+        "The quotient has a relative error of at most 2^-21, and is exact if scale is a power of two; x is the "
+        "element before it is rounded to the type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127, where max(|x|) counts as at least 2^-118, "
+        "with a relative error of at most 2^-22. This holds if products with cosines, and with 1 / scale, are normal numbers of f32 or 0",
     .nonfinite =
         "IEEE arithmetic: a NaN or an infinity comes to both elements of its pair, and to no others. In the cache a NaN is "
-        "0x7f (e4m3) or 0 (int8), an infinity the largest code. int8_token: a head with one has a scale that is a NaN or an "
-        "infinity, and codes 0",
+        "0x7f (e4m3) or 0 (int8), an infinity the largest code. int8_token: a head that contains a NaN or an infinity has such "
+        "a scale, and codes 0",
     .params = params,
     .args = args,
     .rules = rules,

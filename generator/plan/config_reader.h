@@ -20,8 +20,8 @@ typedef struct reader {
     size_t budget_capacity;
     bool has_wrong_target; /* a target that no variant serves is then not reported */
     bool takes_stranded;   /* variants that run on no target are allowed */
-    name_table
-        family_names; /* of families to their first variants: of external PTX; after `kernels` of all */
+    /* A family's name to its first variant: only external PTX while `kernels` is read, all families afterwards. */
+    name_table family_names;
 } reader;
 
 /* A node as "found": 'word', a list, a mapping, nothing. */

@@ -105,7 +105,7 @@ extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 /* ---- requirements ------------------------------------------------------------------------------------------------- */
 
 extern const ptx_requirement requirement_lowest;
-/* The joint needs of a and b; for a target, since family features have no lowest target. */
+/* Returns what a and b need together, in code for one target: family features have no lowest target. */
 ptx_requirement requirement_join(ptx_requirement a, ptx_requirement b);
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */

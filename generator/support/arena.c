@@ -110,7 +110,7 @@ void *arena_alloc(arena *a, size_t bytes)
     return memory;
 }
 
-/* Inserts the chunks after the newest chunk, the only one allocated from. */
+/* Inserts the chunks after the newest, the only chunk used for allocation. */
 void arena_adopt(arena *a, arena *from)
 {
     *end_of(&a->chunks) = from->chunks;

@@ -12,8 +12,8 @@ typedef struct wrapper {
 
 void wrap_move(wrapper *w, size_t column); /* pads; starts a new line if the column is already passed */
 
-/* Print from the column, where later lines start too. Prose breaks between words; an expression where it binds loosest,
- * with an operator at the start of a line, and inside calls and parentheses only if needed. */
+/* Print from the column, where later lines start too. Prose breaks between words. An expression breaks before its
+ * loosest operator; it breaks inside calls or parentheses only if it must. */
 void wrap_prose(wrapper *w, const char *prose);
 void wrap_expression(wrapper *w, const char *expression);
 

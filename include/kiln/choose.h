@@ -56,8 +56,8 @@ __attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const ki
 }
 
 /* Considers one variant. `device` is a local copy of the loader's, so that compilers know that calls do not change it.
- * why_not: the rule that the call breaks, or null. code null: no estimate, the first is taken. Inline, because most of
- * an estimate is constant. */
+ * why_not: the rule that the call breaks, or null. If code is null there is no estimate, and the first usable variant
+ * wins. Inline, because most of an estimate is constant. */
 KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
                                int is_sure, const char *why_not, const kiln_code *code, const kiln_work *work)
 {

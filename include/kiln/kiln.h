@@ -255,8 +255,8 @@ const char *kiln_status_string(kiln_status status);
 
 /* Writes the error as one line of text, NUL-terminated and truncated to `bytes`: the status (kiln_status_string's text,
  * so do not print that too), the subject, the rule or the versions. For NO_IMAGE and DRIVER_TOO_OLD (kernel not null)
- * it adds each image and why it does not fit, and the shared memory if the device has less. Returns the length of the
- * whole text without its NUL, as snprintf does. */
+ * it adds each image and why it does not fit, and the shared memory that the kernel needs if the device has less.
+ * Returns the length of the whole text without its NUL, as snprintf does. */
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 
@@ -272,8 +272,8 @@ size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int res
  * if the loader is not open. */
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject);
 
-/* Checks the pointers of an argument struct: NULL_POINTER if pointer i is null and bit i of `required` is set, else
- * MISALIGNED. */
+/* Checks the pointers of an argument struct: NULL_POINTER if a required pointer is null (bit i of `required` is pointer
+ * i's); MISALIGNED if a pointer lacks its alignment; otherwise OK. */
 kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const kiln_pointers *pointers,
                                 const void *args, uint32_t required);
 

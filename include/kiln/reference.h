@@ -207,8 +207,8 @@ typedef enum KILN_AS_INT kiln_fill_kind {
 /* Fills a buffer of floats with that kind of number; a buffer of integers always with random bits. */
 void kiln_fill(kiln_argument *a, kiln_fill_kind kind, kiln_random s);
 
-/* Fills all inputs by the pattern's number, each from its own stream. Float scalars are small, positive and distinct,
- * with some patterns 1: write a `make` if the kernel needs other values. */
+/* Fills all inputs by the pattern's number, each from its own stream. Float scalars are small, positive and
+ * distinct; some patterns set them to 1. Write a `make` if the kernel needs other values. */
 void kiln_fill_all(kiln_problem *p, const kiln_pattern *pattern, kiln_random s);
 
 /* Returns a stream independent of `s` and of forks with other numbers. */

@@ -94,8 +94,8 @@ typedef struct kiln_arg {
     /* Pointers: elements per dimension, outermost first, separated by ", ": "m, k"; else null. If a dimension is 0 in a
      * call, the pointer may be null, and the kernel must not dereference it. */
     const char *shape;
-    /* Pointers: required alignment in bytes, a power of two up to 256, which is what cuMemAlloc promises. The size of
-     * an element if that is larger; 0 means that size. Checked before a launch. */
+    /* Pointers: required alignment in bytes, a power of two up to 256, which is what cuMemAlloc promises. If this is
+     * 0 or smaller than an element, the element's size applies. Checked before a launch. */
     uint32_t alignment;
     const char *when; /* condition over parameters; null: every variant has it */
     /* One line for the generated header; after a newline, details that `kiln families` and Python's help() print too. */
@@ -146,8 +146,8 @@ typedef struct kiln_workspace {
     const char *arg,
         *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
     const char *size; /* the u64 argument with the number of elements of `arg`, for dispatch and rules */
-    /* Elements and counters that a call needs, over arguments and parameters; null counters: the counters' shape. Both,
-     * and the two shapes, are monotonic in the arguments. */
+    /* Elements and counters that a call needs, over arguments and parameters. If counter_elements is null, the shape of
+     * `counters` applies. These and the two shapes must never decrease as an argument grows. */
     const char *elements;
     const char *counter_elements;
 } kiln_workspace;

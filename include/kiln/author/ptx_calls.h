@@ -133,7 +133,7 @@ typedef struct ptx_block {
     ptx_fn *f;     /* null once it has ended */
     ptx_val value; /* PTX_FOR: the counter */
     uint32_t scope;
-    int state;     /* PTX_FOR: 1 when its body was left at its end */
+    int state;     /* PTX_FOR: 1 once its body has ended normally */
 } ptx_block;
 
 ptx_block ptx_if_begin(ptx_fn *f, ptx_val predicate, const char *file, int line);

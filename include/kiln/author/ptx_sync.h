@@ -41,8 +41,8 @@ extern "C" {
 /* Arrives when this thread's earlier copies have completed; _noinc: init has already counted the arrival. */
 #define ptx_cp_async_arrive(f, barrier)          ptx_mbarrier_at(f, PTX_OP_CP_ARRIVE, barrier, PTX_HERE)
 #define ptx_cp_async_arrive_noinc(f, barrier)    ptx_mbarrier_at(f, PTX_OP_CP_ARRIVE_NOINC, barrier, PTX_HERE)
-/* Returns whether the phase has completed. The phase is what arrive returned, or the low bit of its number, a U32. try:
- * may sleep; sm_90. */
+/* Return whether the phase has completed. test and try take the phase that arrive returned; _parity takes the low bit of
+ * the phase's number, a U32. try may suspend the thread; sm_90. */
 #define ptx_mbarrier_test(f, barrier, phase)     ptx_mbarrier_with_at(f, PTX_OP_MBAR_TEST, barrier, phase, PTX_HERE)
 #define ptx_mbarrier_test_parity(f, barrier, bit) ptx_mbarrier_with_at(f, PTX_OP_MBAR_TEST_PARITY, barrier, bit, PTX_HERE)
 #define ptx_mbarrier_try(f, barrier, phase)      ptx_mbarrier_with_at(f, PTX_OP_MBAR_TRY, barrier, phase, PTX_HERE)

@@ -44,7 +44,7 @@ enum {
 
 /* Rows of a matrix that the pipeline copies through shared memory, and this thread's part of them. */
 typedef struct tile_slot {
-    uint32_t rows, copied; /* requested; copied: whole passes of the thread block */
+    uint32_t rows, copied; /* rows requested; rows copied, rounded up to whole passes */
     uint32_t byte;         /* offset in a stage */
     ptx_val from;          /* U64, a variable: the next 16 bytes to copy */
     ptx_val to[2];         /* destination in the first stage, of even and odd passes */

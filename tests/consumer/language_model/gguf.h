@@ -132,7 +132,7 @@ uint64_t gguf_tensor_count(const gguf_file *file);
 /* Tensors sorted by name; index < gguf_tensor_count. */
 const gguf_tensor *gguf_tensor_at(const gguf_file *file, uint64_t index);
 
-/* Reads `bytes` of the tensor's bytes from its byte `from` on; from + bytes <= tensor->bytes. */
+/* Reads `bytes` bytes of the tensor, starting at offset `from`; from + bytes <= tensor->bytes. */
 bool gguf_read(const gguf_file *file, const gguf_tensor *tensor, uint64_t from, void *into, size_t bytes,
                gguf_error *error);
 
