@@ -102,7 +102,7 @@ def by_text(families, of):
 def parameters(sources, _text, *names):
     chosen = [f for f in sources.families if f["name"] in names]
     listed = lambda role: lambda f: "; ".join(f"`{p['name']}` {values(p)}" for p in f["params"] if p["role"] == role)
-    return "".join(f"- {kind}{of and ' of ' + of}: {text or 'none'}.\n" for role, kind in (("contract", "What is computed"), ("tuning", "Tuning"))
+    return "".join(f"- {kind}{of and ' of ' + of}: {text or 'none'}.\n" for role, kind in (("contract", "Contract parameters"), ("tuning", "Tuning parameters"))
                    for text, of in by_text(chosen, listed(role)))
 
 
@@ -143,11 +143,11 @@ def sizes(sources, _text):
     decoder = re.search(r"DECODER_BYTES = (\d+)", (ROOT / "generator/bundle/bundle.c").read_text(encoding="utf-8"))[1]
     return table(("what", "how much"), (
         ("code and constants of the runtime, at -Os on x86-64",
-         f"at most {most // 1024} KB, {without // 1024} KB without lookup by name and hashes (tested); "
+         f"at most {most // 1024} KB; {without // 1024} KB without lookup by name and without hashes. A test checks both; "
          f"{int(decoder) // 1000} KB more for compressed bundles"),
         ("the default bundle", f"{len(sources.variants)} variants for {len(sources.manifest['targets'])} targets in {len(images)}"
          f" images: {megabytes(sum(i['bytes'] for i in images))} of PTX, {megabytes(bundle)} of C"),
-        ("the oldest driver that runs its kernels", f"that of CUDA {first} to {last}, by image"),
+        ("the oldest driver that runs its kernels", f"CUDA {first} to {last}, depending on the image"),
         ("every value of every parameter, `tests/full.yaml`", f"{len(sources.full)} variants")))
 
 
