@@ -6,7 +6,7 @@ usage: check.py check | rebase DRIVER DATA KILN [--few | --full] [VERIFY CONFIG 
 VERIFY is the program of the bundle that CONFIG makes; FILTER chooses variants, and "/" takes all; MUTANTS is how many are drawn.
 `check` fails if a family's ratio is below its row of floors.txt, if too many survivors are not in survivors.txt, or if a mutant
 is killed that survivors.txt proves to change nothing. With --full it draws three times as many, and each runs every input; with
---few a twentieth, too few for the ratios of families.
+--few one in 32, too few for the ratios of families.
 `rebase` updates survivors.txt: it adds new survivors as "open", for a person to review, and drops entries of lines that no kernel
 has.
 """
@@ -74,7 +74,7 @@ class Program(NamedTuple):
 
 def draw(program, options):
     """Runs kiln-verify; returns the mutants of its report."""
-    count = int(program.mutants) * 3 if options.full else int(program.mutants) // 20 if options.few else int(program.mutants)
+    count = int(program.mutants) * 3 if options.full else int(program.mutants) // 32 if options.few else int(program.mutants)
     inputs = () if options.full else FEW_INPUTS
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
     with tempfile.TemporaryDirectory() as folder:

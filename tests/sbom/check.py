@@ -147,7 +147,7 @@ def mistakes(folder):
     (folder / "both.json").write_text(good + "\n")
     refused("another manifest", 1, "both.c: error: expected both_manifest_crc = 0x")
     (folder / "both.json").write_text("{}")
-    refused("no manifest", 1, "both.json:1:1: error: not a manifest")
+    refused("no manifest", 1, "both.json:1:1: error: expected a manifest, NAME.json")
     (folder / "both.json").write_text(good)
     (folder / "both.h").unlink()
     refused("no header", 1, "both.h: error: cannot be read: No such file or directory")
