@@ -17,7 +17,7 @@ from compilers import c_compilers, compile_runtime, run
 LEVELS = ("-O2", "-Os")
 BUNDLE = "kiln_default_"
 CALL_BYTES = 16  # a return address, which some compilers do not count, and alignment
-STATED = re.compile(r"Stack: at most (\d+) bytes, and (\d+) with")
+STATED = re.compile(r"Stack: at most (\d+) bytes, or (\d+) including")
 SECTION = re.compile(r"RELOCATION RECORDS FOR \[\.text\.([\w.]+)\]")
 TARGET = re.compile(r"^[0-9a-f]+ +R_\w+ +(\S+)$")
 
