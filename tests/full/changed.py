@@ -34,7 +34,9 @@ def values(variant):
 def reference_files(folder, family):
     """Returns the files in `folder` that name the family, and the files that they include; not the list of all families."""
     every = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.[ch]")) if path.stem != "families"}
-    found, left = set(), [name for name, text in every.items() if f'"{family}"' in text]
+    found, left = set(), [name for name, text in every.items() if re.search(rf'"{family}"|ROW\({family},', text)]
+    if not left:
+        sys.exit(f"changed.py: no file of {folder} has the reference of {family}")
     while left:
         name = left.pop()
         if name in every and name not in found:
@@ -44,7 +46,7 @@ def reference_files(folder, family):
 
 
 def hashes(repository, kiln):
-    """Returns {variant: (key, targets, hash)} of all configurations."""
+    """Returns {variant: (key, images, hash)} of all configurations."""
     rows, references = {}, {}
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +131,7 @@ def record(repository, kiln, result, seconds):
     repository = pathlib.Path(repository)
     told = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
     rows = sorted(f"{key} {digest}" for key, _, digest in hashes(repository, kiln).values())
-    head = ("# Variants as the last full run found them right: their keys, and hashes of their PTX and references (changed.py).\n"
+    head = ("# Each variant's key, and a hash of its PTX and reference, at the last full run (changed.py).\n"
             f"# commit: {told.strip() or 'none'}\n# result: {result}\n# seconds: {seconds}\n")
     RECORD.write_text(head + "".join(row + "\n" for row in rows), encoding="utf-8")
     return 0
