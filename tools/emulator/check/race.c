@@ -19,9 +19,9 @@
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
-   those of their warp, of no lane. They read in the async proxy. In favour of the program: of two products in flight that
-   read the same bytes the first wait counts for both; a fence of the writer's or the product's warp counts wherever it
-   stands behind the write. */
+   those of their warp, of no lane. They read in the async proxy. Two simplifications may miss
+   a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
+   the product's warp after the write counts. */
 #include "check.h"
 #include "plan.h"
 

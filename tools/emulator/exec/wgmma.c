@@ -66,8 +66,8 @@ static unsigned chunks_of(const emu_warp *w, const emu_wgmma *f, uint64_t a, uin
     return *a_count + list_chunks(&of_b, 0, f->n, places + *a_count);
 }
 
-/* A matrix may begin in any row of a pattern, and inside the row if that holds what is left of it: the swizzle works on bits of
-   the address, measured on an H100 (tools/bench). */
+/* A matrix may begin in any row of a swizzle pattern, or inside a row that has room for the rest of the matrix's row. The swizzle
+   permutes address bits, as measured on an H100 (tools/bench). */
 static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64_t descriptor,
                                 bool is_mn_major, unsigned rows)
 {
