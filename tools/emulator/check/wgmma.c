@@ -1,7 +1,7 @@
 /* The rules of wgmma (ISA 9.7.15). Registers: from the issue of a product to the wait_group that covers it nothing else may
    read or write its accumulators and its A, except products of the same shape on the same accumulators; a wgmma.fence
-   stands before a warp's first product, and between any other access of a register and a product that uses it. A mov of an
-   accumulator in flight is no access: compilers rename registers so, and ptxas takes the mov out. The four
+   is required before a warp's first product, and between any other access of a register and a product that uses it. A mov of
+   an accumulator in flight does not count: compilers rename registers with it, and ptxas removes it. The four
    warps of a warpgroup execute the same instructions, with the same descriptors. Before its threads end, a product is
    committed and waited for. One mistake with a product is reported once. */
 #include "check.h"
@@ -39,7 +39,7 @@ typedef struct event {
 } event;
 
 typedef struct group_state {
-    event *events; /* those behind `passed` */
+    event *events; /* those after `passed` */
     size_t passed, count, room;
     bool has_parted; /* and that was reported */
 } group_state;
@@ -216,7 +216,7 @@ static void product_done(emu_warp *w, const emu_product *p, unsigned count, cons
 
 /* ---- the warpgroup ------------------------------------------------------------------------------------------------- */
 
-/* Another warp of the group that has ended; NULL: none. */
+/* Returns another warp of the group that has ended, or NULL. */
 static const emu_warp *ended_warp(const emu_warp *w)
 {
     const emu_warp *first = w - w->id % EMU_WARPGROUP_WARPS;
