@@ -26,6 +26,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/bulk.h"
+#include "../core/tensor_map.h"
 #include "../core/wgmma.h"
 #include "../exec/wgmma.h"
 
@@ -37,13 +39,16 @@
 enum {
     RACE_STRONG = 1,
     RACE_WIDE = 2 /* beyond the block */,
-    RACE_OF_WARP = 4 /* by no lane: a product's */
+    RACE_OF_WARP = 4 /* by no lane: a product's */,
+    RACE_WARP_SHIFT = 3 /* the warp is in the bits from here on */
 };
 enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
-/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
-#define RACE_CLOCKS (2 * RACE_WARPS)
+/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
+   the bulk copies that complete there; beyond 32, mbarriers share clocks. */
+#define RACE_MBARRIERS 32u
+#define RACE_CLOCKS    (2 * RACE_WARPS + RACE_MBARRIERS)
 
 typedef struct race_record {
     uint32_t block;
@@ -76,10 +81,13 @@ typedef struct emu_race_grid {
     sync_object *sync_objects[4096];
     uint64_t run;
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+    uint32_t
+        *proxied; /* by block and warp: time of the last fence.proxy.async; NULL: there are no bulk copies */
 } emu_race_grid;
 
 #define RACE_READS   16
 #define RACE_PROXIED 8
+#define RACE_MAPS    16
 
 typedef struct emu_race {
     uint64_t run;
@@ -99,7 +107,14 @@ typedef struct emu_race {
         uint32_t step, time;
     } proxied[RACE_WARPS]
              [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
-    uint32_t *grid;          /* what the block knows of other blocks' clocks; NULL: nothing */
+    struct {
+        uint64_t map;
+        uint32_t warp, step, time;
+    } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
+    unsigned map_fence_count;
+    uint32_t mbarriers[RACE_MBARRIERS],
+        mbarrier_count; /* where bulk copies complete: offsets in shared memory */
+    uint32_t *grid;     /* what the block knows of other blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
@@ -122,11 +137,15 @@ static void launch_begin(emu_launch *l)
     l->is_ordered = true; /* so that a race is always found between the same two threads */
     l->race = emu_alloc(sizeof *l->race);
     l->race->run = new_run();
+    if (l->program->has_bulk)
+        l->race->proxied =
+            emu_alloc(l->block_count * ((l->threads + EMU_LANES - 1) / EMU_LANES) * sizeof *l->race->proxied);
 }
 
 static void launch_end(emu_launch *l)
 {
     free(l->race->spare);
+    free(l->race->proxied);
     emu_arena_free(&l->race->arena);
     free(l->race);
     l->race = NULL;
@@ -145,6 +164,12 @@ static void block_free(emu_block *b)
     b->race = NULL;
 }
 
+/* The first clock of an mbarrier. */
+static unsigned mbarrier_clocks(const emu_block *b)
+{
+    return b->warp_count * (b->launch->program->plans->copies_arrive ? 2 : 1);
+}
+
 static void block_begin(emu_block *b)
 {
     emu_launch *l = b->launch;
@@ -152,7 +177,7 @@ static void block_begin(emu_block *b)
     emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks = b->warp_count * (l->program->plans->copies_arrive ? 2 : 1);
+    r->clocks = mbarrier_clocks(b) + (l->program->has_bulk ? RACE_MBARRIERS : 0);
     r->shared = l->race->spare;
     l->race->spare = NULL;
     if (!r->shared)
@@ -283,8 +308,11 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
-static void note_proxy_fence(emu_race *r, unsigned warp)
+static void note_proxy_fence(emu_block *b, unsigned warp)
 {
+    emu_race *r = b->race;
+    if (b->launch->race->proxied)
+        b->launch->race->proxied[b->index * b->warp_count + warp] = r->time;
     memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
     r->proxied[warp][0].step = r->step;
     r->proxied[warp][0].time = r->time;
@@ -296,7 +324,7 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     const emu_plan *plan = emu_plan_of(w, op);
     unsigned scope = plan->scope;
     if (plan->joins_proxies)
-        note_proxy_fence(r, w->id);
+        note_proxy_fence(w->block, w->id);
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope == 2);
@@ -396,11 +424,17 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
 static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
-    if (lanes && r->clocks > b->warp_count)
+    if (lanes && b->launch->program->plans->copies_arrive)
         raise_to(&r->known[warp][b->warp_count + warp], r->time);
 }
 
-static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
+static uint8_t clock_of(const emu_block *b, uint32_t thread, bool by_mbarrier)
+{
+    return (uint8_t)((by_mbarrier ? b->warp_count : 0) + thread / EMU_LANES);
+}
+
+/* From now on the access is one of this clock. */
+static void complete_access(emu_block *b, race_record *o, uint32_t thread, uint8_t clock)
 {
     uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
     if (o->block != b->index || o->clock != warp || !(o->pending & bit))
@@ -409,7 +443,7 @@ static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool 
     if (o->pending)
         return;
     o->time = b->race->time;
-    o->clock = (uint8_t)(by_mbarrier ? b->warp_count + warp : warp);
+    o->clock = clock;
 }
 
 static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
@@ -420,7 +454,7 @@ static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
     for (uint64_t word = c->from & ~UINT64_C(3); word < c->from + c->read; word += 4) {
         emu_race_cell *cell = a->race_cells + (word - a->base) / 4;
         for (int k = 0; k < 2 && cell->run == b->launch->race->run; k++)
-            complete_access(b, &cell->reads[k], c->thread, by_mbarrier);
+            complete_access(b, &cell->reads[k], c->thread, clock_of(b, c->thread, by_mbarrier));
     }
 }
 
@@ -436,7 +470,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
         return;
     }
     for (unsigned k = 0; k < c->bytes; k += 4)
-        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
+        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, clock_of(b, c->thread, by_mbarrier));
     complete_source(b, c, by_mbarrier);
 }
 
@@ -451,8 +485,102 @@ static void product_done(emu_warp *w, const emu_product *p, unsigned count, cons
         emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
         for (unsigned k = 0; k < 4; k++, cell++)
             for (int r = 0; r < 2 && cell->run == b->race->run; r++)
-                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, false);
+                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, (uint8_t)w->id);
     }
+}
+
+/* ---- bulk copies --------------------------------------------------------------------------------------------------- */
+
+/* The clock of the copies that complete at the mbarrier. */
+static uint8_t clock_of_mbarrier(emu_block *b, uint32_t mbarrier)
+{
+    emu_race *r = b->race;
+    uint32_t n = 0;
+    while (n < r->mbarrier_count && r->mbarriers[n] != mbarrier)
+        n++;
+    if (n == r->mbarrier_count && n < RACE_MBARRIERS)
+        r->mbarriers[r->mbarrier_count++] = mbarrier;
+    return (uint8_t)(mbarrier_clocks(b) + (n < RACE_MBARRIERS ? n : mbarrier / 8 % RACE_MBARRIERS));
+}
+
+static void complete_cell(emu_block *b, emu_race_cell *cell, uint64_t run, const emu_bulk *bulk, bool wrote,
+                          uint8_t clock)
+{
+    if (cell->run != run)
+        return;
+    if (wrote)
+        complete_access(b, &cell->write, bulk->thread, clock);
+    for (int k = 0; k < 2 && !wrote; k++)
+        complete_access(b, &cell->reads[k], bulk->thread, clock);
+}
+
+/* What the copy accessed in shared or in global memory. */
+static void complete_pieces(emu_block *b, const emu_bulk *bulk, bool in_shared, uint8_t clock)
+{
+    bool wrote = in_shared == (bulk->kind == EMU_BULK_LOAD);
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        if (in_shared) {
+            for (uint32_t k = p->shared / 4; k * 4 < p->shared + p->bytes; k++)
+                complete_cell(b, &b->race->shared[k], b->race->run, bulk, wrote, clock);
+            continue;
+        }
+        const emu_allocation *a = p->global ? emu_memory_holding(p->global, p->bytes) : NULL;
+        for (uint64_t at = p->global & ~UINT64_C(3); a && a->race_cells && at < p->global + p->bytes; at += 4)
+            complete_cell(b, a->race_cells + (at - a->base) / 4, b->launch->race->run, bulk, wrote, clock);
+    }
+}
+
+static void bulk_read(emu_block *b, const emu_bulk *bulk)
+{
+    complete_pieces(b, bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
+}
+
+/* Who sees the end of the mbarrier's phase knows of the load, and of nothing else that its thread did. */
+static void bulk_done(emu_block *b, const emu_bulk *bulk)
+{
+    emu_race *r = b->race;
+    if (bulk->kind != EMU_BULK_LOAD) {
+        complete_pieces(b, bulk, false, (uint8_t)(bulk->thread / EMU_LANES));
+        return;
+    }
+    uint8_t clock = clock_of_mbarrier(b, bulk->mbarrier);
+    sync_object *p = arrivals_at(b, host_of(b, bulk->mbarrier));
+    complete_pieces(b, bulk, true, clock);
+    complete_pieces(b, bulk, false, clock);
+    if (p->block != b->index)
+        *p = (sync_object){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
+    raise_to(&p->narrow[clock], r->time++);
+}
+
+static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])
+{
+    emu_race *r = w->block->race;
+    uint64_t last = 0;
+    (void)op;
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(mask >> i & 1) || at[i] == last)
+            continue;
+        unsigned n = r->map_fence_count++ % RACE_MAPS;
+        r->map_fences[n].map = last = at[i];
+        r->map_fences[n].warp = w->id;
+        r->map_fences[n].step = r->step;
+        r->map_fences[n].time = r->time;
+    }
+}
+
+/* A fence of the tensormap proxy for this map after the write, by this warp or by one that it has heard of since. */
+static bool is_map_fenced(const emu_warp *w, const race_record *o, uint64_t map)
+{
+    const emu_race *r = w->block->race;
+    for (unsigned n = 0; n < RACE_MAPS && n < r->map_fence_count; n++) {
+        uint32_t warp = r->map_fences[n].warp;
+        bool is_later = o->block != w->block->index || r->map_fences[n].step >= o->step;
+        if (r->map_fences[n].map == map && is_later &&
+            (warp == w->id || r->known[w->id][warp] >= r->map_fences[n].time))
+            return true;
+    }
+    return false;
 }
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
@@ -497,7 +625,8 @@ typedef struct race_access {
     bool other_wrote;
     bool is_same; /* value that both write */
     uint64_t racing_at;
-    /* lanes of a product that read what was written in the other proxy */
+    uint64_t map; /* the tensor map that is read; 0: none */
+    /* lanes that access what was written in another proxy */
     uint32_t unproxied;
     race_record unproxied_write;
     uint64_t unproxied_at;
@@ -521,6 +650,11 @@ static bool is_same_value(const race_access *a, const race_record *o)
     return true;
 }
 
+static uint32_t warp_of(const race_record *o)
+{
+    return o->flags >> RACE_WARP_SHIFT;
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -532,8 +666,7 @@ static void report(race_access *a)
     bool same_warp = o->block == w->block->index && o->clock == w->id;
     uint32_t first = (uint32_t)__builtin_ctz(a->racing), lanes = o->pending ? o->pending : o->lanes;
     uint32_t others = same_warp && !o->pending ? lanes & ~(1u << first) : lanes;
-    uint32_t t =
-        o->clock % w->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
+    uint32_t t = warp_of(o) * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
     emu_describe_thread(w, o->block, t, thread, sizeof thread);
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
@@ -630,8 +763,11 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
     const emu_race *r = w->block->race;
+    const uint32_t *grid = w->block->launch->race->proxied;
     unsigned count = w->block->warp_count;
-    if (r->proxied[o->clock % count][0].step >= o->step || r->proxied[w->id][0].step >= o->step)
+    if (o->block != w->block->index) /* of another block: any fence of this warp counts */
+        return r->proxied[w->id][0].time || (grid && grid[o->block * count + warp_of(o)] >= o->time);
+    if (r->proxied[warp_of(o)][0].step >= o->step || r->proxied[w->id][0].step >= o->step)
         return true;
     for (unsigned n = 0; n < count; n++)
         for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
@@ -640,12 +776,17 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
-/* A product reads in the async proxy; what cp.async writes is not asked about. */
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. What a copy has written is not asked about:
+   a bulk copy writes in the async proxy itself, and cp.async is left out. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     const emu_program *p = a->warp->block->launch->program;
-    return a->plan->flow == EMU_FLOW_PRODUCT && o->time && !o->pending && (o->bytes & a->now.bytes) &&
-           !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    if (!o->time || o->pending || !(o->bytes & a->now.bytes))
+        return false;
+    if (a->map)
+        return !is_map_fenced(a->warp, o, a->map);
+    return (a->plan->flow == EMU_FLOW_PRODUCT || a->plan->flow == EMU_FLOW_BULK) && !is_proxied(a->warp, o) &&
+           !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
@@ -655,12 +796,16 @@ static void report_proxy(const race_access *a)
     const emu_program *p = a->warp->block->launch->program;
     if (!a->unproxied)
         return;
-    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
-    emu_note(a->warp, a->op, a->unproxied, o->at,
-             "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
-             a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-             emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread),
-             p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+    uint32_t writer = warp_of(o) * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    emu_note(
+        a->warp, a->op, a->unproxied, o->at,
+        a->map ? "%s %u bytes of a tensor map at %s, which %s writes in line %u%s, with no "
+                 "fence.proxy.tensormap that acquires the map between the two"
+               : "%s %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+        a->writes ? "writes" : "reads", a->bytes,
+        emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+        emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread), p->instructions[o->at]->line,
+        emu_source_of(p, o->at, source));
 }
 
 static void check_word(race_access *a, emu_race_cell *c)
@@ -718,7 +863,7 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
 
 static bool is_asynchronous(const emu_plan *p)
 {
-    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT;
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT || p->flow == EMU_FLOW_BULK;
 }
 
 static void check_lane(race_access *a, bool strong, bool wide)
@@ -729,7 +874,7 @@ static void check_lane(race_access *a, bool strong, bool wide)
     uint32_t bit = 1u << a->lane;
     if (a->plan->flow == EMU_FLOW_MBARRIER)
         use_mbarrier(w, a->plan, a->lane, a->at);
-    else if (strong && find_cell(w, a->op, a->at, &run))
+    else if (strong && a->plan->flow != EMU_FLOW_BULK && find_cell(w, a->op, a->at, &run))
         synchronise(a, run, wide);
     a->now = (race_record){.block = (uint32_t)w->block->index,
                            .time = r->time,
@@ -739,7 +884,8 @@ static void check_lane(race_access *a, bool strong, bool wide)
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
                            .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0) |
-                                              (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0))};
+                                              (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0) |
+                                              w->id << RACE_WARP_SHIFT)};
     emu_race_cell *c = find_cell(w, a->op, a->at, &run);
     const uint64_t end = a->at + a->bytes;
     for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {
@@ -758,6 +904,8 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     bool is_atomic = plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER;
     unsigned scope = op->mods.flags & EMU_SCOPE;
     bool wide = scope == 0 || scope >= EMU_SCOPE_GPU, strong = is_atomic || (op->mods.flags & EMU_STRONG);
+    if (plan->flow == EMU_FLOW_BULK)
+        strong = writes && plan->order; /* a reduction */
     race_access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};
     w->block->race->step++;
@@ -769,6 +917,17 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             a.at = at[a.lane];
             check_lane(&a, strong, wide);
         }
+    report(&a);
+    report_proxy(&a);
+}
+
+static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
+{
+    static const emu_plan plan = {.flow = EMU_FLOW_MAP};
+    race_access a = {.warp = w, .op = op, .plan = &plan, .bytes = EMU_MAP_BYTES, .reads = true, .lane = lane};
+    a.at = a.map = map;
+    w->block->race->step++;
+    check_lane(&a, false, false);
     report(&a);
     report_proxy(&a);
 }
@@ -787,6 +946,10 @@ const emu_observer emu_race_check = {
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .bulk_read = bulk_read,
+    .bulk_done = bulk_done,
+    .map_read = map_read,
+    .map_fence = map_fence,
     .product_done = product_done,
 };
 

@@ -1,5 +1,6 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
 #include "async.h"
+#include "bulk.h"
 #include "launch.h"
 #include "wgmma.h"
 
@@ -30,6 +31,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
 {
     const emu_program *p = l->program;
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     b->launch = l;
     b->index = index;
@@ -51,6 +53,7 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
+    b->waiting_rounds = b->waiting_stores = b->waiting_state = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
@@ -66,6 +69,7 @@ void emu_block_free(emu_block *b)
     free(b->shared);
     free(b->local);
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     *b = (emu_block){0};
 }
@@ -132,11 +136,16 @@ emu_progress emu_block_run(emu_block *b)
     emu_launch *l = b->launch;
     for (int round = 0; round < ROUNDS_PER_SLICE; round++) {
         unsigned ran = run_round(b);
+        if (b->bulks)
+            emu_bulk_tick(b);
         if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) <= b->index)
             return EMU_BLOCK_FAILED;
-        if (b->live_warps == 0)
+        if (b->live_warps == 0) {
+            EMU_TELL(&l->audience, block_end, b);
+            emu_bulk_end(b);
             return EMU_BLOCK_DONE;
-        if (ran == 0 || is_idle(b)) {
+        }
+        if (ran == 0 || is_idle(b) || emu_block_is_stuck(b)) {
             emu_fault_deadlock(b);
             return EMU_BLOCK_FAILED;
         }

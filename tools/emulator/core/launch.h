@@ -85,9 +85,11 @@ typedef struct emu_block {
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps, jumps;
-    unsigned findings; /* so far */
+    uint64_t waiting_rounds, waiting_stores, waiting_state; /* stuck.c */
+    unsigned findings;                                      /* so far */
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async;       /* async.h; NULL until the block copies asynchronously */
+    struct emu_bulks *bulks;       /* bulk.h; NULL until the block issues a bulk copy or commits one */
     struct emu_products *products; /* wgmma.h, by warp; NULL until the block has issued one */
     struct emu_init *init;         /* the rest is kept by observers */
     struct emu_race *race;
@@ -95,6 +97,7 @@ typedef struct emu_block {
     struct emu_tally *tally;
     struct emu_dependent *dependent;
     struct emu_wgmma_state *wgmma;
+    struct emu_bulk_state *bulk;
 } emu_block;
 
 /* The live allocation at the address, which the operation is about to access; NULL: none. */
@@ -116,6 +119,8 @@ extern pthread_mutex_t emu_wide_lock;
 /* block.c */
 void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);
 void emu_block_free(emu_block *block);
+/* stuck.c: after a round, is it certain that the block waits for ever? */
+bool emu_block_is_stuck(emu_block *block);
 typedef enum emu_progress { EMU_BLOCK_DONE, EMU_BLOCK_UNFINISHED, EMU_BLOCK_FAILED } emu_progress;
 emu_progress emu_block_run(emu_block *block);
 

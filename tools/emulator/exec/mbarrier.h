@@ -1,0 +1,53 @@
+/* mbarrier objects as operands. */
+#ifndef EMU_EXEC_MBARRIER_H
+#define EMU_EXEC_MBARRIER_H
+
+#include "../core/async.h"
+#include "access.h"
+
+static inline uint32_t thread_of(const emu_warp *w, uint32_t lane)
+{
+    return w->id * EMU_LANES + lane;
+}
+
+static inline uint32_t offset_of(const emu_warp *w, uint64_t at)
+{
+    return (uint32_t)(at - (uint64_t)(uintptr_t)w->block->shared);
+}
+
+/* The mbarrier objects of the lanes: host addresses. */
+static inline bool mbarriers_uncounted(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask,
+                                       uint64_t at[EMU_LANES])
+{
+    if (!access_uncounted(w, op, op->arg[arg], mask, 8, true, at))
+        return false;
+    uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
+    uint32_t outside = 0;
+    ACTIVE_LANES(mask) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
+    if (outside)
+        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names an mbarrier object that is not in shared memory");
+    return !outside;
+}
+
+static inline bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask,
+                                uint64_t at[EMU_LANES])
+{
+    if (!mbarriers_uncounted(w, op, arg, mask, at))
+        return false;
+    EMU_TELL(w->audience, request, w, op, mask, 8, true, at, NULL);
+    return true;
+}
+
+static inline bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t at, uint64_t *bits,
+                                 emu_mbarrier *m)
+{
+    memcpy(bits, (const void *)(uintptr_t)at, sizeof *bits);
+    *m = emu_mbarrier_unpack(*bits);
+    if (!m->is_valid)
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
+                  "uses an mbarrier object that is not initialised");
+    return m->is_valid;
+}
+
+#endif
