@@ -119,7 +119,7 @@ extern pthread_mutex_t emu_wide_lock;
 /* block.c */
 void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);
 void emu_block_free(emu_block *block);
-/* stuck.c: after a round, is it certain that the block waits for ever? */
+/* stuck.c: after a round, is it certain that the block makes no progress any more? */
 bool emu_block_is_stuck(emu_block *block);
 typedef enum emu_progress { EMU_BLOCK_DONE, EMU_BLOCK_UNFINISHED, EMU_BLOCK_FAILED } emu_progress;
 emu_progress emu_block_run(emu_block *block);

@@ -64,6 +64,10 @@ bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op)
     const unsigned errors = d->in->log->errors, rank = rank_of(i);
     const bool loads = has(i, "mbarrier::"), prefetches = has(i, "prefetch"),
                hinted = has(i, "L2::cache_hint");
+    if (loads && has(i, "shared::cta") && has(i, "shared::cluster")) {
+        emu_decode_unsupported(d, i->opcode, " from .shared::cta to .shared::cluster");
+        return false;
+    }
     const unsigned count = (rank ? 0u : 1u) + (prefetches ? 1u : 2u) + (loads ? 1u : 0u);
     if (!emu_has_operands(d, i, count + hinted))
         return false;

@@ -48,8 +48,6 @@ static const emu_row rows[] = {
     {"cp", "multicast", NULL, .lacks = "a bulk copy with .multicast (clusters) is"},
     {"cp", "cta_group", NULL, .lacks = "a bulk copy with .cta_group is"},
     {"cp", "cp_mask", NULL, .lacks = "a bulk copy with .cp_mask is"},
-    {"cp", "shared::cluster", NULL,
-     .lacks = "a bulk copy from .shared::cta to .shared::cluster (clusters) is"},
     {"barrier", "cluster", NULL, .lacks = "'barrier.cluster' is"},
     {"st", "async", NULL, .lacks = "'st.async' is"},
     {"st", "bulk", NULL, .lacks = "'st.bulk' is"},
