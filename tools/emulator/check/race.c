@@ -680,8 +680,10 @@ static void report(race_access *a)
             thread, line, source, other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
-                 a->bytes, place, thread, other_verb, line, source, a->is_same ? ", the same value" : "");
+                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with nothing to order the two%s", verb,
+                 a->bytes, place,
+                 emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
+                 other_verb, line, source, a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
