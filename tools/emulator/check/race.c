@@ -118,10 +118,10 @@ typedef struct emu_race {
     emu_race_cell *shared;
 } emu_race;
 
-static void raise_to(uint32_t *to, uint32_t time)
+/* Without a branch, so that loops of it become vector code. */
+static inline void raise_to(uint32_t *to, uint32_t time)
 {
-    if (*to < time)
-        *to = time;
+    *to = *to < time ? time : *to;
 }
 
 /* ---- launches and blocks ------------------------------------------------------------------------------------------- */
@@ -787,8 +787,7 @@ static bool is_in_other_proxy(const race_access *a, const race_record *o)
         return false;
     if (a->map)
         return !is_map_fenced(a->warp, o, a->map);
-    return (a->plan->flow == EMU_FLOW_PRODUCT || a->plan->flow == EMU_FLOW_BULK) && !is_proxied(a->warp, o) &&
-           !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    return !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
@@ -816,7 +815,7 @@ static void check_word(race_access *a, emu_race_cell *c)
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
         if (!is_same || a->warp->block->launch->races_of_same)
             race_with(a, &c->write, true, is_same);
-    } else if (is_in_other_proxy(a, &c->write)) {
+    } else if (a->plan->flow >= EMU_FLOW_BULK && is_in_other_proxy(a, &c->write)) {
         if (!a->unproxied) {
             a->unproxied_write = c->write;
             a->unproxied_at = a->at;
