@@ -21,7 +21,12 @@
    Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
    those of their warp, of no lane. They read in the async proxy. Two simplifications may miss
    a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
-   the product's warp after the write counts. */
+   the product's warp after the write counts.
+
+   Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) access in the async proxy, too, and are pending like the others. A load that lands
+   becomes an access of its mbarrier's clock, which the end of the phase hands on: it orders nothing else of the thread that issued it.
+   A wait for a group makes what it covers accesses of the thread. Tensor maps are read in a proxy of their own. If a thread has two
+   copies of the same bytes in flight, the first to complete counts for both. */
 #include "check.h"
 #include "plan.h"
 
