@@ -67,7 +67,7 @@ static void tell_access(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t h
 }
 
 /* Judges the bytes by the first and the last. False after a fault. */
-static bool is_inside_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t offset, uint32_t bytes,
+static bool is_inside_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t offset, uint64_t bytes,
                              bool writes)
 {
     const emu_block *b = w->block;
@@ -257,7 +257,8 @@ typedef struct box {
     emu_tensor_map map;
     int64_t corner[EMU_MAP_RANKS]; /* coordinates */
     uint32_t count[EMU_MAP_RANKS]; /* elements along each dimension */
-    uint32_t row_bytes, rows;
+    uint32_t row_bytes;
+    uint64_t rows;
     uint32_t shared; /* offset */
 } box;
 
@@ -277,15 +278,15 @@ static box box_of(const emu_warp *w, const emu_op *op, uint32_t lane, const emu_
 /* Where a row of the box begins in the tensor, as a host address; 0: it lies outside. */
 static uint64_t row_address(const box *b, uint32_t row)
 {
-    int64_t at = (int64_t)b->map.address + b->corner[0] * (int64_t)emu_map_element_bytes(&b->map);
+    uint64_t at = b->map.address + (uint64_t)(b->corner[0] * (int64_t)emu_map_element_bytes(&b->map));
     for (unsigned d = 1; d < b->map.rank; d++) {
         int64_t c = b->corner[d] + (int64_t)(row % b->count[d]) * b->map.step[d];
         row /= b->count[d];
         if (c < 0 || c >= (int64_t)b->map.size[d])
             return 0;
-        at += c * (int64_t)b->map.stride[d - 1];
+        at += (uint64_t)c * b->map.stride[d - 1];
     }
-    return (uint64_t)at;
+    return at;
 }
 
 /* A swizzle permutes bits of the address in shared memory (ISA 5.5.7). */
@@ -392,9 +393,9 @@ static bool copy_box(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind
         return false;
     box b = box_of(w, op, lane, &map);
     b.shared = (uint32_t)shared;
-    bulk.bytes = b.rows * b.row_bytes;
-    bool is_right =
-        is_box_right(w, op, lane, &b, kind) && is_inside_shared(w, op, lane, shared, bulk.bytes, loads);
+    bool is_right = is_box_right(w, op, lane, &b, kind) &&
+                    is_inside_shared(w, op, lane, shared, b.rows * b.row_bytes, loads);
+    bulk.bytes = (uint32_t)(b.rows * b.row_bytes);
     for (uint32_t row = 0; is_right && row < b.rows; row++)
         is_right = add_row(w, op + 1, lane, &bulk, &b, row);
     if (is_right)
