@@ -66,7 +66,7 @@ static use join_uses(use a, use b)
     joined.since = a.since == b.since || b.since == SINCE_NOTHING ? a.since
                    : a.since == SINCE_NOTHING                     ? b.since
                                                                   : SINCE_OTHER;
-    joined.other = a.other ? a.other : b.other;
+    joined.other = b.since == SINCE_OTHER || !a.other ? b.other : a.other;
     return joined;
 }
 
@@ -110,22 +110,20 @@ static void forget(walk *w, const ptx_inst *product)
 {
     for (size_t i = 0; i < w->slots; i++)
         if (w->now.uses[i].product == product)
-            w->now.uses[i].age = AGE_DONE;
+            w->now.uses[i].age = w->now.uses[i].since = 0;
 }
 
 static void report_in_flight(walk *w, const ptx_inst *inst, const char *verb, const use *u)
 {
     char name[24];
     const ptx_inst *product = u->product;
-    if (w->reports)
-        fn_problem(
-            w->f, inst->at,
-            "%s %s %s of the product in line %d, which is in flight: no ptx_wgmma_wait has waited for it on "
-            "every path",
-            op_mnemonic(inst->row, name), verb, u->is_accumulator ? "an accumulator" : "a register of A",
-            product->at.line);
-    if (w->reports)
-        forget(w, product);
+    if (!w->reports)
+        return;
+    fn_problem(w->f, inst->at,
+               "%s %s %s in flight: on some path no ptx_wgmma_wait covers the product at %s:%d",
+               op_mnemonic(inst->row, name), verb, u->is_accumulator ? "an accumulator" : "a register of A",
+               product->at.file, product->at.line);
+    forget(w, product);
 }
 
 static void access_register(walk *w, const ptx_inst *inst, ptx_val v, const char *verb)
@@ -141,17 +139,18 @@ static void access_register(walk *w, const ptx_inst *inst, ptx_val v, const char
 
 static void report_fence(walk *w, const ptx_inst *inst, const use *u)
 {
-    if (w->reports && !w->now.is_fenced)
+    const bool is_other = u->other && u->since == SINCE_OTHER;
+    const ptx_place at = is_other ? u->other->at : u->product ? u->product->at : inst->at;
+    if (!w->now.is_fenced)
         fn_problem(w->f, inst->at, "wgmma without a ptx_wgmma_fence before it on every path");
-    else if (w->reports && u->other && u->since == SINCE_OTHER)
-        fn_problem(w->f, inst->at,
-                   "wgmma uses a register that line %d accesses, without a ptx_wgmma_fence between the two",
-                   u->other->at.line);
-    else if (w->reports)
-        fn_problem(w->f, inst->at,
-                   "wgmma uses a register of the product in line %d in another way or shape, without a "
-                   "ptx_wgmma_fence between the two",
-                   u->product->at.line);
+    else
+        fn_problem(
+            w->f, inst->at,
+            is_other
+                ? "wgmma uses a register that %s:%d accesses, with no ptx_wgmma_fence between the two"
+                : "wgmma uses a register of the product at %s:%d in another way, with no ptx_wgmma_fence "
+                  "between the two",
+            at.file, at.line);
 }
 
 static void fence(walk *w)
@@ -168,13 +167,13 @@ static void use_register(walk *w, const ptx_inst *inst, ptx_val v, bool is_accum
     const since now = is_accumulator ? SINCE_ACCUMULATOR : SINCE_A;
     const bool is_alike = u->product && !u->is_mixed && u->is_accumulator == is_accumulator &&
                           (!is_accumulator || are_of_one_shape(u->product, inst));
-    if (u->age && !is_alike)
+    const bool is_wrong = u->age && !is_alike;
+    if (is_wrong)
         report_in_flight(w, inst, is_accumulator ? "adds to" : "takes as A", u);
-    const bool is_free = u->since == SINCE_NOTHING || (u->since == now && is_alike);
-    if (!w->now.is_fenced || !is_free) {
+    const bool is_free = is_wrong || u->since == SINCE_NOTHING || (u->since == now && is_alike);
+    if (w->reports && (!w->now.is_fenced || !is_free)) {
         report_fence(w, inst, u);
-        if (w->reports)
-            fence(w);
+        fence(w);
     }
     *u = (use){.product = inst,
                .other = u->other,
@@ -317,7 +316,7 @@ static void report_end(walk *w)
         if (!u->age)
             continue;
         fn_problem(w->f, u->product->at,
-                   "the kernel may end while this product is in flight: it has no ptx_wgmma_%s",
+                   "the kernel ends with this product in flight: on some path no ptx_wgmma_%s covers it",
                    u->age == AGE_ISSUED ? "commit" : "wait");
         forget(w, u->product);
     }

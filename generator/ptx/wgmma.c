@@ -205,17 +205,11 @@ static bool is_swizzle(uint32_t bytes)
     return bytes == 0 || bytes == 32 || bytes == 64 || bytes == 128;
 }
 
-static bool pattern_fits(ptx_fn *f, ptx_val pointer, uint32_t pattern_bytes, ptx_place at)
+/* The largest power of two that is known to divide the address. */
+static uint32_t known_multiple(const ptx_fn *f, ptx_val pointer)
 {
-    const uint32_t align = fn_reg(f, pointer.reg)->align;
-    if (align % pattern_bytes == 0 && align && pointer.offset % (int32_t)pattern_bytes == 0)
-        return true;
-    fn_problem(
-        f, at,
-        "ptx_descriptor: the matrix must begin at a multiple of %u bytes, but the array is aligned to %u, and the "
-        "offset is %d",
-        pattern_bytes, align, (int)pointer.offset);
-    return false;
+    const uint32_t align = fn_reg(f, pointer.reg)->align, bits = align | (uint32_t)pointer.offset;
+    return align ? bits & (0 - bits) : 1;
 }
 
 ptx_val ptx_descriptor_at(ptx_fn *f, ptx_val pointer, ptx_matrix matrix, const char *file, int line)
@@ -234,8 +228,12 @@ ptx_val ptx_descriptor_at(ptx_fn *f, ptx_val pointer, ptx_matrix matrix, const c
             "ptx_descriptor: expected a swizzle of 0, 32, 64 or 128 bytes, and multiples of 16 below 2^18");
         return val_poison;
     }
-    if (!pattern_fits(f, pointer, mode ? 8 * matrix.swizzle_bytes : 16, at))
+    const uint32_t pattern_bytes = mode ? 8 * matrix.swizzle_bytes : 16, known = known_multiple(f, pointer);
+    if (known < pattern_bytes) {
+        fn_problem(f, at, "ptx_descriptor: expected a pointer known to be a multiple of %u bytes, not of %u",
+                   pattern_bytes, known);
         return val_poison;
+    }
     ptx_val address = ptx_address_at(f, pointer, file, line);
     ptx_val start = ptx_op2(f, PTX_OP_SHR, address, ptx_u32(4), file, line);
     ptx_val wide = ptx_cvt_at(f, PTX_OP_CVT, PTX_U64, start, file, line);
