@@ -6,6 +6,7 @@
 #include "lanes.h"
 #include "narrow.h"
 #include "shared.h"
+#include "tail.h"
 #include "tensor.h"
 
 enum { UNIT = UNIT_BYTES / 2 /* elements */, A_ROWS = 16, B_COLUMNS = 8, WGMMA_ALIGN = 1024 };
@@ -399,6 +400,16 @@ void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val fa
 {
     for (uint32_t i = 0; i < 4 * to->row_tiles * to->column_tiles; i++)
         ptx_fma_to(to->f, to->of[i], from->of[i], factors[i / 2 % 2]);
+}
+
+void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2])
+{
+    const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
+    ptx_val row = ptx_add(f, lane.g, first);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val clamped = tail_clamp(f, i ? ptx_add(f, row, A_ROWS / 2) : row, of->rows);
+        out[i] = ptx_at(f, of->data, ptx_mul_wide(f, clamped, of->stride));
+    }
 }
 
 /* ---- packed rows -------------------------------------------------------------------------------------------------- */

@@ -184,6 +184,10 @@ void tile_product_wait_at(const tile_product *product, uint32_t pending, const c
 /* Adds sums times a factor for each of a lane's two rows, F32: rows g and g + 8 of each row tile. */
 void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2]);
 
+/* Pointers to a lane's rows of a matrix, clamped to the last row: g and g + 8 of the 16 from `first` on. For numbers along
+ * the sums' rows, such as scales; only data, rows and stride are used. */
+void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
+
 /* A lane's view of packed rows: row g and row g + 8 of the 16 rows from `first` on, a multiple of 16, as words. All lanes t
  * read the same. */
 typedef struct tile_words {
