@@ -22,8 +22,8 @@ typedef struct ptx_reg {
     bool counter;        /* counter of a PTX_FOR, which only the loop writes */
     bool declared;       /* without an initial value */
     bool derived;        /* pointers: not an array's own, so the real alignment may exceed `align` */
-    uint8_t span;        /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
-    uint8_t zeros;       /* integers: low bits known to be 0 */
+    uint8_t span;   /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
+    uint8_t zeros;  /* integers: low bits known to be 0 */
     uint8_t said;   /* level: the author declares that it differs at most there; LEVEL_LANE: not declared */
     uint32_t align; /* pointers: known alignment in bytes; 0: unknown */
     uint32_t scope; /* index of the block where it was made */
@@ -153,7 +153,8 @@ typedef struct ptx_inst {
     const char
         *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
     const uint8_t *groups; /* mma, wgmma: the size of each g and j */
-    const ptx_wgmma_form *form; /* of a product of wgmma, which reads operands after those of its signature: D */
+    const ptx_wgmma_form
+        *form; /* of a product of wgmma, which reads operands after those of its signature: D */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
     ptx_val guard;         /* predicate of PTX_WHEN, else poison */
@@ -240,7 +241,7 @@ struct ptx_fn {
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     bool has_main_loop;
-    uint32_t shared_bytes; /* of static arrays */
+    uint32_t shared_bytes;  /* of static arrays */
     uint32_t dynamic_align; /* of dynamic shared memory; 0: there is none */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;

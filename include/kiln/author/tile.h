@@ -46,22 +46,23 @@ enum {
 
 /* Rows of a matrix that the pipeline copies through shared memory, and this thread's part of them. */
 typedef struct tile_slot {
-    uint32_t rows, copied;    /* rows requested; rows copied, rounded up to whole passes */
-    uint32_t units, in_unit;  /* units of 16 bytes of a row in a stage; the matrix's elements in one */
-    uint32_t packed;          /* elements along k in an element of the matrix */
-    uint32_t byte;            /* offset in a stage */
-    ptx_val from;          /* U64, a variable: the next 16 bytes to copy */
-    ptx_val to[2];         /* destination in the first stage, of even and odd passes */
-    ptx_val row_step;      /* U64: bytes between the rows that this thread copies */
-    ptx_val rows_left;     /* S32: rows from this thread's first on */
-    ptx_val left;          /* S32, a variable: columns from the next 16 bytes on */
+    uint32_t rows, copied;   /* rows requested; rows copied, rounded up to whole passes */
+    uint32_t units, in_unit; /* units of 16 bytes of a row in a stage; the matrix's elements in one */
+    uint32_t packed;         /* elements along k in an element of the matrix */
+    uint32_t byte;           /* offset in a stage */
+    ptx_val from;            /* U64, a variable: the next 16 bytes to copy */
+    ptx_val to[2];           /* destination in the first stage, of even and odd passes */
+    ptx_val row_step;        /* U64: bytes between the rows that this thread copies */
+    ptx_val rows_left;       /* S32: rows from this thread's first on */
+    ptx_val left;            /* S32, a variable: columns from the next 16 bytes on */
 } tile_slot;
 
 typedef struct tile_pipeline {
     ptx_fn *f;
     ptx_type type;
     uint32_t stages, depth, stage_bytes, slot_count;
-    uint32_t held; /* stages that keep their contents after tile_pipeline_next: the current one, and one in flight */
+    uint32_t
+        held; /* stages that keep their contents after tile_pipeline_next: the current one, and one in flight */
     bool has_started, is_async; /* wgmma reads it */
     tile_slot slots[TILE_MOST_SLOTS];
     ptx_val shared; /* address of the first stage */
@@ -167,7 +168,8 @@ typedef struct tile_product {
 /* Opens products with a slot of at most 256 rows, a multiple of 16; call it before the pipeline starts. For TILE_WGMMA a
  * thread block is whole warpgroups of 128 threads, and there are at least three stages: a product in flight holds one. */
 #define tile_product_open(p, slot, atom) tile_product_open_at(p, slot, atom, PTX_HERE)
-tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom atom, const char *file, int line);
+tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom atom, const char *file,
+                                  int line);
 
 /* Starts the product of the current stage: sums = A * B, or sums += A * B if `adds`. `a` has four registers for each 16
  * elements along k, variables of B32: those of ptx_mma_a. The sums have one row tile, and columns / 8 column tiles. Until
@@ -197,7 +199,8 @@ typedef struct tile_words {
     ptx_val stage;
 } tile_words;
 #define tile_words_open(p, slot, first) tile_words_open_at(p, slot, first, PTX_HERE)
-tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file, int line);
+tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,
+                              int line);
 
 /* Loads the current stage's words of row g, then those of row g + 8: depth / packed / 4 U32 each. */
 void tile_words_load(const tile_words *words, ptx_val out[]);
