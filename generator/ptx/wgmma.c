@@ -239,5 +239,5 @@ ptx_val ptx_descriptor_at(ptx_fn *f, ptx_val pointer, ptx_matrix matrix, const c
     ptx_val wide = ptx_cvt_at(f, PTX_OP_CVT, PTX_U64, start, file, line);
     const uint64_t fields =
         mode << 62 | (uint64_t)(matrix.stride_bytes >> 4) << 32 | (uint64_t)(matrix.leading_bytes >> 4) << 16;
-    return ptx_op2(f, PTX_OP_OR, wide, ptx_u64(fields), file, line);
+    return ptx_op2(f, PTX_OP_OR, wide, ptx_bits(PTX_B64, fields), file, line);
 }

@@ -142,7 +142,7 @@ static void emit_product(ptx_fn *f, const product_case *c)
     tile_store_transposed(&sums, &out, row, first, add_three, NULL);
 }
 
-/* Of one of the cases; the other is null. */
+/* Emits one of the two cases; the other is null. */
 static CUfunction load(const test_case *c, const product_case *with_a, target t, uint32_t threads,
                        CUmodule *module)
 {

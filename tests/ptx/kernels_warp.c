@@ -59,6 +59,35 @@ void emit_mma_tile(ptx_fn *f)
     ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
 }
 
+/* D[64, 8] = A[64, 32] * B[32, 8] with wgmma, of which A's first half comes from registers and its second from shared memory,
+ * each row 32 bytes, with a swizzle. A lane's words of A and D are neighbours in memory.  block 128: a warpgroup */
+void emit_group_tile(ptx_fn *f)
+{
+    static const ptx_wgmma_form form = {.types = PTX_WGMMA_F16_F32, .n = 8};
+    static const ptx_matrix matrix = {.swizzle_bytes = 32, .stride_bytes = 256};
+    ptx_val a = ptx_param_ptr(f, PTX_B32, "a"), b = ptx_param_ptr(f, PTX_B32, "b"),
+            d = ptx_param_ptr(f, PTX_F32, "d");
+    ptx_val tile_a = ptx_shared(f, PTX_B32, 512, 256), tile_b = ptx_shared_dynamic_aligned(f, PTX_B32, 512);
+    ptx_val tid = ptx_tid_x(f), own = ptx_mul(f, tid, 4), first[4], second[4], sums[4];
+    ptx_load_vec(f, 4, first, ptx_at(f, a, own), PTX_PLAIN);
+    ptx_load_vec(f, 4, second, ptx_at(f, ptx_at_const(f, a, 512), own), PTX_PLAIN);
+    ptx_store_vec(f, 4, ptx_at(f, tile_a, own), second, PTX_PLAIN);
+    ptx_val word = ptx_load(f, ptx_at(f, b, tid));
+    ptx_store(f, ptx_at(f, tile_b, tid), word);
+    ptx_fence_async(f);
+    ptx_barrier(f);
+    for (int i = 0; i < 4; i++)
+        sums[i] = ptx_declare(f, PTX_F32);
+    ptx_val a_at = ptx_descriptor(f, tile_a, matrix), b_at = ptx_descriptor(f, tile_b, matrix);
+    ptx_val b_next = ptx_add(f, b_at, 16);
+    ptx_wgmma_fence(f);
+    ptx_wgmma(f, form, 0, sums, first, b_at);
+    ptx_wgmma_shared(f, form, 1, sums, a_at, b_next);
+    ptx_wgmma_commit(f);
+    ptx_wgmma_wait(f, 0);
+    ptx_store_vec(f, 4, ptx_at(f, d, own), sums, PTX_PLAIN);
+}
+
 /* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices; the next slice is in flight while one is added.
  * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)
