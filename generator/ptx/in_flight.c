@@ -105,12 +105,14 @@ static use *use_of(const walk *w, ptx_val v)
     return v.kind == VAL_REGISTER && w->slot[v.reg] ? &w->now.uses[w->slot[v.reg] - 1] : NULL;
 }
 
-/* One message for a product. */
-static void forget(walk *w, const ptx_inst *product)
+/* One message for the products of a source line. */
+static void forget(walk *w, ptx_place at)
 {
-    for (size_t i = 0; i < w->slots; i++)
-        if (w->now.uses[i].product == product)
-            w->now.uses[i].age = w->now.uses[i].since = 0;
+    for (size_t i = 0; i < w->slots; i++) {
+        use *u = &w->now.uses[i];
+        if (u->product && u->product->at.line == at.line && u->product->at.file == at.file)
+            u->age = u->since = 0;
+    }
 }
 
 static void report_in_flight(walk *w, const ptx_inst *inst, const char *verb, const use *u)
@@ -123,7 +125,7 @@ static void report_in_flight(walk *w, const ptx_inst *inst, const char *verb, co
                "%s %s %s in flight: on some path no ptx_wgmma_wait covers the product at %s:%d",
                op_mnemonic(inst->row, name), verb, u->is_accumulator ? "an accumulator" : "a register of A",
                product->at.file, product->at.line);
-    forget(w, product);
+    forget(w, product->at);
 }
 
 static void access_register(walk *w, const ptx_inst *inst, ptx_val v, const char *verb)
@@ -318,7 +320,7 @@ static void report_end(walk *w)
         fn_problem(w->f, u->product->at,
                    "the kernel ends with this product in flight: on some path no ptx_wgmma_%s covers it",
                    u->age == AGE_ISSUED ? "commit" : "wait");
-        forget(w, u->product);
+        forget(w, u->product->at);
     }
 }
 

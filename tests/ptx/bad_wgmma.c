@@ -249,7 +249,7 @@ static void without_group(ptx_fn *f)
     ptx_wgmma_fence(f);
 }
 /* clang-format on */
-#line 255 "bad_wgmma.c"
+#line 253 "bad_wgmma.c"
 
 const bad_kernel bad_wgmma[] = {
     BAD(reads_in_flight,
