@@ -27,17 +27,18 @@ static const test_case cases[] = {
 /* 64 rows of w by `columns` rows of x. */
 typedef struct product_case {
     tile_atom atom;
+    ptx_type type; /* of x and w; y is of f16 */
     uint32_t stages, depth, columns;
     uint32_t m, n, k;
 } product_case;
 
 static const product_case product_cases[] = {
-    {TILE_MMA, 2, 16, 16, 17, 64, 16},      {TILE_MMA, 3, 32, 48, 100, 68, 72},
-    {TILE_MMA, 2, 64, 128, 31, 60, 136},    {TILE_WGMMA, 3, 16, 16, 16, 64, 16},
-    {TILE_WGMMA, 4, 16, 48, 70, 132, 40},   {TILE_WGMMA, 3, 32, 32, 33, 68, 96},
-    {TILE_WGMMA, 4, 32, 112, 30, 4, 200},   {TILE_WGMMA, 3, 64, 64, 65, 60, 64},
-    {TILE_WGMMA, 5, 64, 256, 260, 64, 136}, {TILE_WGMMA, 4, 64, 128, 1, 72, 8},
-    {TILE_WGMMA, 4, 64, 128, 129, 64, 0},
+    {TILE_MMA, PTX_F16, 2, 16, 16, 17, 64, 16},      {TILE_MMA, PTX_F16, 3, 32, 48, 100, 68, 72},
+    {TILE_MMA, PTX_F16, 2, 64, 128, 31, 60, 136},    {TILE_WGMMA, PTX_F16, 3, 16, 16, 16, 64, 16},
+    {TILE_WGMMA, PTX_BF16, 4, 16, 48, 70, 132, 40},  {TILE_WGMMA, PTX_F16, 3, 32, 32, 33, 68, 96},
+    {TILE_WGMMA, PTX_F16, 4, 32, 112, 30, 4, 200},   {TILE_WGMMA, PTX_F16, 3, 64, 64, 65, 60, 64},
+    {TILE_WGMMA, PTX_F16, 5, 64, 256, 260, 64, 136}, {TILE_WGMMA, PTX_BF16, 4, 64, 128, 1, 72, 8},
+    {TILE_WGMMA, PTX_F16, 4, 64, 128, 129, 64, 0},
 };
 
 enum {
@@ -72,6 +73,11 @@ static uint16_t half_of(int number)
         exponent++;
     return (uint16_t)((number < 0 ? 0x8000u : 0u) | (exponent + 15) << 10 |
                       (size << (10 - exponent) & 0x3ff));
+}
+
+static uint16_t bfloat_of(int number)
+{
+    return (uint16_t)(ptx_f32((float)number).bits >> 16);
 }
 
 static ptx_val add_three(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column)
@@ -119,13 +125,13 @@ static void load_a(ptx_fn *f, uint32_t depth, const ptx_val rows[2], ptx_val don
 
 static void emit_product(ptx_fn *f, const product_case *c)
 {
-    ptx_val x = ptx_param_ptr(f, PTX_F16, "x"), w = ptx_param_ptr(f, PTX_F16, "w"),
+    ptx_val x = ptx_param_ptr(f, c->type, "x"), w = ptx_param_ptr(f, c->type, "w"),
             y = ptx_param_ptr(f, PTX_F16, "y"), a[16], rows[2];
     ptx_val m = ptx_param(f, PTX_U32, "m"), n = ptx_param(f, PTX_U32, "n"), k = ptx_param(f, PTX_U32, "k");
     ptx_val row = ptx_mul(f, ptx_ctaid_y(f), c->columns), column = ptx_mul(f, ptx_ctaid_x(f), ROWS);
     ptx_val first = ptx_mad(f, ptx_warpid_x(f), 16, column);
     const tile_matrix in = {x, m, k, k}, weights = {w, n, k, k}, out = {y, m, n, n};
-    tile_pipeline p = tile_pipeline_open(f, PTX_F16, c->stages, c->depth);
+    tile_pipeline p = tile_pipeline_open(f, c->type, c->stages, c->depth);
     const uint32_t x_tile = tile_pipeline_add(&p, &in, row, c->columns);
     const tile_product product = tile_product_open(&p, x_tile, c->atom);
     tile_sums sums = tile_sums_open(f, 1, c->columns / 8);
@@ -180,7 +186,7 @@ typedef struct launch {
     uint32_t m, n, k, threads, tile_m, tile_n, shared_bytes;
 } launch;
 
-static int launch_product(CUfunction function, launch of)
+static int launch_product(CUfunction function, ptx_type type, launch of)
 {
     static uint16_t numbers[MOST], y[MOST];
     CUdeviceptr at[3];
@@ -188,7 +194,7 @@ static int launch_product(CUfunction function, launch of)
     void *params[] = {&at[0], &at[1], &at[2], &m, &n, &k};
     const size_t bytes[] = {2 * (size_t)(m * k), 2 * (size_t)(n * k), 2 * (size_t)(m * n)};
     for (uint32_t i = 0; i < MOST; i++)
-        numbers[i] = half_of(number_at(i));
+        numbers[i] = type == PTX_F16 ? half_of(number_at(i)) : bfloat_of(number_at(i));
     for (int i = 0; i < 3; i++) {
         need(driver.mem_alloc(&at[i], bytes[i] ? bytes[i] : 2), "cuMemAlloc");
         if (i < 2 && bytes[i])
@@ -214,7 +220,8 @@ static int run(const test_case *c, target t)
                             tile_pipeline_bytes(c->stages, c->depth, threads, tile_n);
     CUmodule module;
     CUfunction function = load(c, NULL, t, threads, &module);
-    const int wrong = launch_product(function, (launch){c->m, c->n, c->k, threads, tile_m, tile_n, shared});
+    const int wrong =
+        launch_product(function, PTX_F16, (launch){c->m, c->n, c->k, threads, tile_m, tile_n, shared});
     driver.module_unload(module);
     if (wrong)
         printf("sm_%u, stages %u, depth %u, %u warps, %u by %u tiles, m=%u n=%u k=%u: %d wrong\n", t.sm,
@@ -228,7 +235,8 @@ static int run_with_a(const product_case *c, target t)
     const uint32_t shared = tile_pipeline_bytes(c->stages, c->depth, THREADS, c->columns);
     CUmodule module;
     CUfunction function = load(NULL, c, t, THREADS, &module);
-    const int wrong = launch_product(function, (launch){c->m, c->n, c->k, THREADS, c->columns, ROWS, shared});
+    const int wrong =
+        launch_product(function, c->type, (launch){c->m, c->n, c->k, THREADS, c->columns, ROWS, shared});
     driver.module_unload(module);
     if (wrong)
         printf("sm_%u, atom %d, stages %u, depth %u, %u columns, m=%u n=%u k=%u: %d wrong\n", t.sm,

@@ -19,9 +19,8 @@
  * may have diverged; a descriptor that may differ between them. It does not know what a product reads from shared
  * memory: writes there need a ptx_fence_async and a barrier before the product, and must wait for its end.
  *
- * ptxas does not report an access to a register in flight, and moves such instructions as it likes. It serialises
- * products if d is not in the same registers around a loop, or if a wait is under a condition: look for its notes C7508
- * to C7519.
+ * ptxas does not report an access to a register in flight. It may serialise products, for example if a wait is under a
+ * condition; its notes C7508 to C7519 say so.
  */
 #ifndef KILN_PTX_WGMMA_H
 #define KILN_PTX_WGMMA_H
