@@ -89,7 +89,6 @@ tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, u
                            .type = type,
                            .stages = stages,
                            .depth = depth,
-                           .held = 1,
                            .shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32)),
                            .stage = ptx_var(f, ptx_u32(0))};
 }
@@ -115,10 +114,9 @@ static void init_slot(tile_pipeline *p, tile_slot *s, const tile_matrix *of, ptx
     }
 }
 
-static uint32_t add(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows, uint32_t packed,
-                    place at)
+static uint32_t add(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows, uint32_t units,
+                    uint32_t in_unit, place at)
 {
-    const uint32_t in_unit = packed == 1 ? UNIT : UNIT_BYTES, units = p->depth / packed / in_unit;
     const layout l = layout_of_matrices(units);
     const bool is_well = require(p->f, at, p->slot_count < TILE_MOST_SLOTS,
                                  "tile_pipeline_add: a pipeline has at most four matrices") &&
@@ -134,7 +132,6 @@ static uint32_t add(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint
                      .copied = whole_rows(units, ptx_block_x(p->f), rows),
                      .units = units,
                      .in_unit = in_unit,
-                     .packed = packed,
                      .byte = p->stage_bytes};
     init_slot(p, s, of, first);
     p->stage_bytes += layout_rows(&l, s->copied);
@@ -148,7 +145,7 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val f
     if (!require(p->f, at, of->data.type == PTX_PTR && of->data.element == p->type,
                  "tile_pipeline_add: the matrix must be of the pipeline's type"))
         return 0;
-    return add(p, of, first, rows, 1, at);
+    return add(p, of, first, rows, p->depth / UNIT, UNIT, at);
 }
 
 uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
@@ -160,7 +157,7 @@ uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, pt
         !require(p->f, at, is_packed(p->depth, packed),
                  "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes"))
         return 0;
-    return add(p, of, first, rows, packed, at);
+    return add(p, of, first, rows, p->depth / packed / UNIT_BYTES, UNIT_BYTES, at);
 }
 
 static void copy_slot(tile_pipeline *p, tile_slot *s, ptx_val offset)
@@ -192,10 +189,16 @@ static void fill(tile_pipeline *p, ptx_val offset)
     copy_commit(p->f);
 }
 
+/* Stages that are not refilled: the current one, and the one that a product in flight reads. */
+static uint32_t held(const tile_pipeline *p)
+{
+    return p->is_async ? 2 : 1;
+}
+
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 {
     const place at = {file, line};
-    const uint32_t filled = p->stages - p->held;
+    const uint32_t filled = p->stages - held(p);
     if (!require(p->f, at, !p->has_started && p->slot_count > 0,
                  "tile_pipeline_start: a pipeline with matrices starts once"))
         return;
@@ -203,7 +206,7 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
     for (uint32_t i = 0; i < filled; i++)
         fill(p, ptx_u32(i * p->stage_bytes));
     ptx_set(p->f, p->stage, (p->stages - 1) * p->stage_bytes);
-    if (p->held > 1)
+    if (p->is_async)
         p->free = ptx_var(p->f, ptx_u32(filled * p->stage_bytes));
 }
 
@@ -212,12 +215,12 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
     const place at = {file, line};
     if (!require(p->f, at, p->has_started, "tile_pipeline_next: the pipeline has not started"))
         return;
-    copy_wait(p->f, p->stages - p->held - 1);
+    copy_wait(p->f, p->stages - held(p) - 1);
     if (p->is_async)
         ptx_fence_async(p->f);
     ptx_barrier(p->f);
-    fill(p, p->held > 1 ? p->free : p->stage);
-    if (p->held > 1)
+    fill(p, p->is_async ? p->free : p->stage);
+    if (p->is_async)
         shared_next(p->f, p->free, p->stage_bytes, p->stages);
     shared_next(p->f, p->stage, p->stage_bytes, p->stages);
 }
@@ -230,6 +233,12 @@ void tile_pipeline_end(tile_pipeline *p)
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
+/* Whether a slot has elements of the pipeline's type. */
+static bool has_operand(const tile_pipeline *p, uint32_t slot)
+{
+    return slot < p->slot_count && p->slots[slot].in_unit == UNIT;
+}
+
 /* Lane 8 * i + j points to row j of ldmatrix's matrix i: for rows these are rows 0 to 7 and 8 to 15 of the first unit, then
  * of the second; for columns both units of rows 0 to 7, then of rows 8 to 15. */
 tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,
@@ -238,8 +247,7 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
     ptx_fn *f = p->f;
     const place at = {file, line};
     const layout l = layout_of_matrices(p->depth / UNIT);
-    if (!require(f, at, slot < p->slot_count && p->slots[slot].packed == 1,
-                 "tile_rows, tile_columns: the pipeline has no such slot"))
+    if (!require(f, at, has_operand(p, slot), "tile_rows, tile_columns: the pipeline has no such slot"))
         return (tile_operand){.f = f, .type = p->type, .is_rows = is_rows, .rows = UINT32_MAX};
     tile_operand o = {.f = f,
                       .type = p->type,
@@ -325,8 +333,7 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
         .f = f, .atom = atom, .type = p->type, .steps = p->depth / TILE_STEP, .stage = p->stage};
     ptx_matrix matrix;
     if (!require(f, at, !p->has_started, "tile_product_open: the pipeline has started") ||
-        !require(f, at, slot < p->slot_count && s->packed == 1,
-                 "tile_product_open: the pipeline has no such slot") ||
+        !require(f, at, has_operand(p, slot), "tile_product_open: the pipeline has no such slot") ||
         !require(f, at, s->rows % (2 * B_COLUMNS) == 0 && s->rows <= 256,
                  "tile_product_open: the slot must have at most 256 rows, a multiple of 16"))
         return t;
@@ -338,7 +345,6 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
     require(f, at, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
     require(f, at, layout_matrix(&l, s->rows, s->units, false, &matrix),
             "tile_product_open: no descriptor describes the slot");
-    p->held = 2;
     p->is_async = true;
     ptx_val shared = ptx_shared_dynamic_at(f, p->type, WGMMA_ALIGN, file, line);
     t.descriptor = ptx_descriptor_at(f, ptx_at_bytes(f, shared, s->byte), matrix, file, line);

@@ -75,14 +75,19 @@ void ptx_wgmma_shared_at(ptx_fn *f, ptx_wgmma_form form, ptx_val adds, ptx_val d
 /* Waits until at most `pending` of its groups are in flight, a C integer. */
 #define ptx_wgmma_wait(f, pending) ptx_effect1(f, PTX_OP_WGMMA_WAIT, ptx_u32(pending), PTX_HERE)
 
-/* How a matrix lies in shared memory. Rows are those of A or of B's transpose; with transposes_a or _b they are along k.
- * Eight rows of swizzle_bytes make a pattern, which begins at a multiple of its size; without a swizzle a row has 16 bytes.
- * The swizzle flips bits 4 to 6 of an address (64 bytes: 4 and 5; 32 bytes: 4) by bits 7 to 9. PTX ISA 9.7.15.5.1.2. */
+/* How a matrix lies in shared memory, in rows of A or of B's transpose; with transposes_a or _b the rows are along k.
+ * Eight rows of swizzle_bytes make a pattern, which begins at a multiple of its size: in it bits 7 to 9 of an
+ * address flip bits 4 to 6 (64 bytes: 7 and 8 flip 4 and 5; 32 bytes: 7 flips 4). Without a swizzle rows have 16 bytes.
+ *
+ *     neighbours along   swizzle   stride_bytes, from one to the next    leading_bytes, from one to the next
+ *     k                  32 ...    8 rows                                unused
+ *     k                  0         8 rows                                16 bytes of a row
+ *     m or n             32 ...    8 along k                             swizzle_bytes along m or n
+ *     m or n             0         16 bytes along m or n                 8 along k
+ *
+ * (PTX ISA 9.7.15.5.1.2.) Both are multiples of 16. */
 typedef struct ptx_matrix {
     uint32_t swizzle_bytes; /* 0, 32, 64 or 128 */
-    /* Neighbours along k: from 8 rows to the next 8; without a swizzle also from the first 16 bytes of a row to the
-     * next. Along m or n: from 8 rows to the next 8; and from the pattern's columns to the next ones; without a swizzle
-     * the two change roles. Multiples of 16. */
     uint32_t stride_bytes, leading_bytes;
 } ptx_matrix;
 
