@@ -67,9 +67,10 @@ static void decode_next(product *p, uint32_t set, ptx_val element)
     ptx_fn *f = p->f;
     ptx_val words[2 * WORDS], pair[2], in_bounds = ptx_lt(f, element, p->k), group = ptx_shr(f, element, 6);
     for (uint32_t row = 0; row < 2; row++) {
+        ptx_val at = ptx_at(f, p->scales_at[row], group);
         ptx_set(f, p->scales[set][row], ptx_f32(0));
         PTX_WHEN (f, in_bounds) {
-            ptx_set(f, p->scales[set][row], ptx_load_hint(f, ptx_at(f, p->scales_at[row], group), PTX_NC));
+            ptx_set(f, p->scales[set][row], ptx_load_hint(f, at, PTX_NC));
         }
     }
     tile_pipeline_next(&p->pipeline);
