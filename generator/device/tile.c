@@ -564,8 +564,9 @@ void tile_store_transposed_at(const tile_sums *sums, const tile_matrix *y, ptx_v
             const ptx_val *of_tile = &sums->of[4 * (i * sums->column_tiles + j)];
             ptx_val words[2];
             for (uint32_t half = 0; half < 2; half++) {
-                ptx_val word = narrow_column(&s, &of_tile[2 * half], ptx_add(f, own_row, B_COLUMNS * j),
-                                             ptx_add(f, own_column, A_ROWS * i + B_COLUMNS * half));
+                ptx_val of_pair = ptx_add(f, own_row, B_COLUMNS * j),
+                        of_row = ptx_add(f, own_column, A_ROWS * i + B_COLUMNS * half);
+                ptx_val word = narrow_column(&s, &of_tile[2 * half], of_pair, of_row);
                 words[half] = ptx_movmatrix_trans(f, word);
             }
             store_words(&s, words, start, stored, A_ROWS * i, in_rows);
