@@ -88,6 +88,41 @@ void emit_group_tile(ptx_fn *f)
     ptx_store_vec(f, 4, ptx_at(f, d, own), sums, PTX_PLAIN);
 }
 
+/* Each flag of wgmma by itself; adds to zeros if n is 0.  block 128: a warpgroup */
+void emit_group_flags(ptx_fn *f)
+{
+    static const ptx_wgmma_form forms[] = {
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .negates_a = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .negates_b = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .transposes_a = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .transposes_b = true},
+        {.types = PTX_WGMMA_E4M3_F32, .n = 8, .negates_b = true},
+        {.types = PTX_WGMMA_U8S8_S32, .n = 8, .saturates = true},
+    };
+    ptx_val n = ptx_param(f, PTX_U32, "n"), out = ptx_param_ptr(f, PTX_B32, "out");
+    ptx_val tile = ptx_shared(f, PTX_B32, 1024, 128), floats[4], integers[4], a[4],
+            is_first = ptx_eq(f, n, 0);
+    ptx_val at = ptx_descriptor(f, tile, ((ptx_matrix){.stride_bytes = 128, .leading_bytes = 2048}));
+    for (int i = 0; i < 4; i++) {
+        floats[i] = ptx_var(f, ptx_f32(0));
+        integers[i] = ptx_var(f, ptx_s32(0));
+        a[i] = ptx_as(f, PTX_B32, ptx_add(f, n, i));
+    }
+    ptx_wgmma_fence(f);
+    for (int i = 0; i < 6; i++) {
+        ptx_val *sums = forms[i].types == PTX_WGMMA_U8S8_S32 ? integers : floats;
+        if (forms[i].types != PTX_WGMMA_E4M3_F32)
+            ptx_wgmma_shared(f, forms[i], is_first, sums, at, at);
+        if (!forms[i].transposes_a)
+            ptx_wgmma(f, forms[i], is_first, sums, a, at);
+        ptx_wgmma_commit(f);
+        ptx_wgmma_wait(f, 0);
+        ptx_wgmma_fence(f);
+    }
+    ptx_store(f, out, ptx_as(f, PTX_B32, floats[0]));
+    ptx_store(f, ptx_at_const(f, out, 1), ptx_as(f, PTX_B32, integers[0]));
+}
+
 /* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices; the next slice is in flight while one is added.
  * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)
