@@ -285,6 +285,7 @@ static void overlapped_groups(ptx_fn *f)
     static const ptx_wgmma_form form = {.types = PTX_WGMMA_F16_F32, .n = 8};
     ptx_val n = ptx_param(f, PTX_U32, "n"), tid = ptx_tid_x(f), group = ptx_shr(f, tid, 7), a[2][4], d[2][4],
             sum[4];
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x");
     ptx_val s = ptx_shared_dynamic_aligned(f, PTX_F16, 1024);
     ptx_val at = ptx_descriptor(f, s, ((ptx_matrix){.swizzle_bytes = 128, .stride_bytes = 1024}));
     ptx_val own = ptx_add(f, at, ptx_cvt(f, PTX_U64, group));
@@ -313,6 +314,13 @@ static void overlapped_groups(ptx_fn *f)
         ptx_wgmma_fence(f);
         ptx_wgmma_shared(f, form, 1, d[1], at, at);
         ptx_wgmma_commit(f);
+        ptx_wgmma_wait(f, 0);
+    }
+    ptx_val of_warp = ptx_shfl_idx(f, ptx_div(f, tid, 128), 0), flag = ptx_load(f, x);
+    PTX_IF (f, ptx_eq(f, of_warp, 1)) {
+        ptx_wgmma_wait(f, 0);
+    }
+    PTX_IF (f, ptx_warpgroup_uniform(f, ptx_eq(f, flag, n))) {
         ptx_wgmma_wait(f, 0);
     }
 }
