@@ -41,6 +41,11 @@ uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);
 
+/* Finds the descriptor's fields for a matrix of `rows` rows of `units` units that wgmma reads, from a base that is a multiple of
+ * 1024. With is_transposed rows are along k, and units along m or n. A product takes two units of each row, or 16 rows: its
+ * descriptor points to the first of them. Returns false if no descriptor describes the layout. */
+bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_transposed, ptx_matrix *matrix);
+
 /* ---- known on the device: U32 ------------------------------------------------------------------------------------- */
 
 /* Offset of a row from the first. */

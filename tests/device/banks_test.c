@@ -164,17 +164,21 @@ static void loads_matrices(void **state)
     }
 }
 
-/* tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
+/* tile.h: eight lanes load the rows of a matrix, four lanes load the same words of a row, and neighbouring lanes copy neighbouring
+ * units. */
 static void loads_and_copies_tiles(void **state)
 {
     (void)state;
     for (uint32_t units = 2; units <= 8; units *= 2) {
         const layout l = layout_of_matrices(units);
-        addresses rows, copies;
+        addresses rows, words, copies;
         for (uint32_t unit = 0; unit < units; unit++) {
-            for (uint32_t lane = 0; lane < LANES; lane++)
+            for (uint32_t lane = 0; lane < LANES; lane++) {
                 rows[lane] = layout_byte(&l, lane, unit);
+                words[lane] = layout_byte(&l, lane / 4, unit);
+            }
             assert_int_equal(wavefronts(rows, UNIT_BYTES), 1);
+            assert_int_equal(wavefronts(words, UNIT_BYTES), 1);
         }
         for (uint32_t lane = 0; lane < LANES; lane++)
             copies[lane] = layout_byte(&l, lane / units, lane % units);
