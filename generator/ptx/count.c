@@ -44,6 +44,7 @@ static uint32_t integers_of(const ptx_inst *inst)
     case PTX_OP_STORE:
     case PTX_OP_STORE_POLICY:
     case PTX_OP_MMA:
+    case PTX_OP_MMA_SCALED:
     case PTX_OP_LDMATRIX:
     case PTX_OP_LDMATRIX_TRANS:
     case PTX_OP_STMATRIX:
@@ -105,7 +106,7 @@ static uint32_t wavefronts_of(const ptx_inst *inst)
 /* 8-bit types take half as long, 32-bit ones twice. */
 static uint32_t products_of(const ptx_inst *inst)
 {
-    for (int i = 0; inst->row->op == PTX_OP_MMA && i < PTX_MMA_SHAPE_COUNT; i++) {
+    for (int i = 0; inst->symbol && i < PTX_MMA_SHAPE_COUNT; i++) {
         const mma_row *row = &mma_rows[i];
         if (row->text == inst->symbol)
             return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits / (16 * PRODUCT));
