@@ -5,6 +5,7 @@
 
 #include "attention.h"
 #include "four_bit.h"
+#include "fp4_gemm.h"
 #include "fp4_quantize.h"
 #include "gguf_dequantize.h"
 #include "inputs.h"
@@ -34,6 +35,7 @@ static const family_row *const rows[] = {
     &rmsnorm_q4k_gemv_row,
     &linear_row,
     &nvfp4_gemv_row,
+    &fp4_gemm_row,
     &fp4_quantize_row,
     &q8_quantize_row,
     &rope_row,
