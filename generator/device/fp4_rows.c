@@ -55,8 +55,8 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
                                     ptx_cvt(f, PTX_U64, ptx_shr(f, first, lanes_log2(SCALE_TILE_BLOCKS))));
         ptx_val quarter = ptx_bfe(f, r->scale_row, 5, 2), line = ptx_and(f, r->scale_row, 31);
         ptx_val in_tile = ptx_mad(f, line, UNIT_BYTES, ptx_mul(f, quarter, WORD));
-        ptx_val byte = ptx_add(f, ptx_mul(f, tile, SCALE_TILE_BYTES), ptx_cvt(f, PTX_U64, in_tile));
-        r->scale_from = ptx_var(f, ptx_add(f, r->scales, byte));
+        ptx_val tile_at = ptx_add(f, r->scales, ptx_mul(f, tile, SCALE_TILE_BYTES));
+        r->scale_from = ptx_var(f, ptx_add(f, tile_at, ptx_cvt(f, PTX_U64, in_tile)));
     } else {
         ptx_val row = ptx_mad_wide(f, r->scale_row, blocks, r->scales);
         ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, first));

@@ -70,8 +70,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "tile_m is at least an eighth of tile_n, and with x nvfp4 at most tile_n");
     kiln_require(s, split_k == 1 || g.tile_m <= 64, "tile_m split_k",
                  "k is split with tile_m up to 64: registers");
-    kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v), SHARED_SM_80, "x tile_m tile_n stages",
-                              "tile_m, tile_n and stages");
+    kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
+                              g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
+                              "x strategy tile_m tile_n stages", "tile_m, tile_n and stages");
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes;
     s->is_specific = g.is_block_scaled;
