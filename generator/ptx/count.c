@@ -46,6 +46,7 @@ static uint32_t integers_of(const ptx_inst *inst)
     case PTX_OP_MMA:
     case PTX_OP_WGMMA:
     case PTX_OP_WGMMA_SHARED:
+    case PTX_OP_MMA_SCALED:
     case PTX_OP_LDMATRIX:
     case PTX_OP_LDMATRIX_TRANS:
     case PTX_OP_STMATRIX:
@@ -121,7 +122,7 @@ static uint32_t products_of(const ptx_inst *inst)
         const wgmma_row *row = &wgmma_rows[inst->form->types];
         return (uint32_t)(16 * inst->form->n * row->k * row->bits / (16 * PRODUCT));
     }
-    for (int i = 0; inst->row->op == PTX_OP_MMA && i < PTX_MMA_SHAPE_COUNT; i++) {
+    for (int i = 0; inst->symbol && i < PTX_MMA_SHAPE_COUNT; i++) {
         const mma_row *row = &mma_rows[i];
         if (row->text == inst->symbol)
             return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits / (16 * PRODUCT));

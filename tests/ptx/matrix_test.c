@@ -81,6 +81,8 @@ static void places_of_the_specification(void **state)
         {PTX_MMA_M16N8K16_F64_F64, ptx_mma_a, 13, 6, 3, 13},
         {PTX_MMA_M16N8K16_F64_F64, ptx_mma_b, 13, 2, 9, 3},
         {PTX_MMA_M16N8K32_E4M3_F32, ptx_mma_a, 13, 15, 11, 23},
+        {PTX_MMA_M16N8K64_E2M1_UE4M3, ptx_mma_a, 13, 25, 11, 41},
+        {PTX_MMA_M16N8K64_E2M1_UE8M0, ptx_mma_b, 13, 9, 41, 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ptx_element e = rows[i].place(rows[i].shape, rows[i].lane, rows[i].i);

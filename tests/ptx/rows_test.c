@@ -246,8 +246,8 @@ static int parts_of(const form *m)
 static bool direct(ptx_op op)
 {
     return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA ||
-           op == PTX_OP_WGMMA || op == PTX_OP_WGMMA_SHARED || op == PTX_OP_FENCE || op == PTX_OP_MEMBAR ||
-           op == PTX_OP_RAW;
+           op == PTX_OP_MMA_SCALED || op == PTX_OP_WGMMA || op == PTX_OP_WGMMA_SHARED || op == PTX_OP_FENCE ||
+           op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
 }
 
 static bool emit_operation(ptx_fn *f, const form *m, const pointers *p)
@@ -282,7 +282,13 @@ static void emit_mma(ptx_fn *f, ptx_mma_shape shape)
         b[i] = operand(f, info.b_type);
     for (int i = 0; i < info.c_count; i++)
         sums[i] = operand(f, info.c_type);
-    ptx_mma_to(f, shape, sums, a, b);
+    if (info.scales == 0) {
+        ptx_mma_to(f, shape, sums, a, b);
+        return;
+    }
+    const ptx_mma_scales of_a = {operand(f, PTX_U32), 4 - info.scales, 1},
+                         of_b = {operand(f, PTX_U32), 4 - info.scales, 3};
+    ptx_mma_scaled(f, shape, sums, a, b, sums, of_a, of_b);
 }
 
 /* All flags that the types have. */
@@ -513,7 +519,9 @@ static void try_around(ptx_requirement needs)
     if (version && version >= target_version(at.target) && !known_lenient(needs))
         try_at(needs, (ptx_requirement){version, at.target}, false, "taken one version below what it needs");
     if (needs.target.kind == TARGET_FAMILY) {
-        try_at(needs, (ptx_requirement){88, {100, TARGET_FAMILY}}, true, "refused on the family target");
+        const bool has_all_families = needs.target.sm == 100;
+        try_at(needs, (ptx_requirement){88, {100, TARGET_FAMILY}}, has_all_families,
+               has_all_families ? "refused on the family target" : "taken on an older family target");
         try_at(needs, (ptx_requirement){88, {120, TARGET_FAMILY}}, true, "refused on the family target");
         try_at(needs, (ptx_requirement){88, {121, TARGET_ARCH}}, true, "refused on the architecture target");
         try_at(needs, (ptx_requirement){88, {120, TARGET_BASE}}, false, "taken on the base target");

@@ -471,7 +471,8 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
                        const uint64_t at[EMU_LANES])
 {
     bool is_load = emu_plan_of(w, op)->flow == EMU_FLOW_LOAD;
-    unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
+    unsigned count = is_load && op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1,
+             each = bytes / count; /* of other operations `count` may be another number */
     uint32_t loaded[8] = {0}, never = 0;
     uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
     for (unsigned n = 0; n < count; n++)

@@ -240,7 +240,7 @@ typedef enum word_kind {
 static word_kind kind_of(emu_text opcode, emu_text word)
 {
     static const char *const lists[WORD_KINDS] = {
-        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|s4|u4|s2|u2|b1|",
+        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|ue4m3|s4|u4|s2|u2|b1|",
         [IS_LAYOUT] = "|row|col|",
         [IS_SPACE] = "|global|shared|shared::cta|shared::cluster|",
         [IS_PRIORITY] = "|L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged|",

@@ -52,7 +52,6 @@ static const emu_row rows[] = {
     {"st", "bulk", NULL, .lacks = "'st.bulk' is"},
     {"red", "async", NULL, .lacks = "'red.async' is"},
     {"mma", "sp", NULL, .lacks = "'mma.sp' is"},
-    {"mma", "block_scale", NULL, .lacks = "'mma' with .block_scale is"},
     {"ldmatrix", "m16n16", NULL, .lacks = "'ldmatrix.m16n16' is"},
     {"ldmatrix", "m8n16", NULL, .lacks = "'ldmatrix.m8n16' is"},
     {"stmatrix", "m16n8", NULL, .lacks = "'stmatrix.m16n8' is"},
