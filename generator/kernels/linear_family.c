@@ -321,10 +321,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "format activation rows", "format nf4 with activation exact has rows up to 2: registers");
     kiln_require(
         s, is_simt != (is_half || is_codes), "activation strategy x",
-        "activation half needs strategy mma or tiles, x s8 needs mma, exact and q8 of other x need simt");
-    kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
-                 "activation strategy x", "x s8 needs activation q8 and strategy mma");
-    kiln_require(s, !is_codes || kiln_int(v, "split_k") == 1, "x split_k", "x s8 needs split_k 1");
+        "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, !is_codes || kiln_is(v, "activation", "q8"), "activation x", "x s8 needs activation q8");
     kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
