@@ -643,6 +643,12 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
+/* Whether a barrier keeps a part's loads of x after the previous part's products: ptxas would run out of registers. */
+static bool bounds_parts(const q8_geometry *g)
+{
+    return g->is_tiles && g->row_tiles > 4 && g->format->parts == 4;
+}
+
 /* This warp's groups of a step. */
 static void multiply_step(q8_product *g, uint32_t step)
 {
@@ -664,6 +670,8 @@ static void multiply_step(q8_product *g, uint32_t step)
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
+            if (bounds_parts(&g->of))
+                ptx_warp_barrier(f);
             const sub_block s = find_part(g, group, part, quads, &numbers, x_at);
             multiply_sub_block(g, &s, scale_at);
         }

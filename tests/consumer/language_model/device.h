@@ -23,7 +23,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(graph_exec_destroy, "cuGraphExecDestroy", (CUgraphExec executable))                                    \
     X(graph_destroy, "cuGraphDestroy", (CUgraph graph))
 
-enum { MOST_ALLOCATIONS = 16 };
+enum { MOST_ALLOCATIONS = 20 };
 
 typedef struct device {
     kiln_driver driver;
