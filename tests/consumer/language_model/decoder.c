@@ -295,6 +295,13 @@ bool decoder_step(decoder *n, int32_t token)
     return true;
 }
 
+uint64_t decoder_token_bytes(const decoder *n, uint32_t length)
+{
+    const model *m = n->model;
+    const uint64_t of_token = (uint64_t)m->layer_count * 2 * m->key_heads * m->head_size * F16;
+    return m->token_bytes + (length + 1) * of_token;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t larger(uint64_t a, uint64_t b)

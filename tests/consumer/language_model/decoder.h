@@ -43,6 +43,9 @@ bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count);
 /* Appends one token: launches the graph if there is one, else each kernel. Ignores is_stopped. */
 bool decoder_step(decoder *n, int32_t token);
 
+/* Returns the bytes of weights, keys and values that a token reads after `length` others. */
+uint64_t decoder_token_bytes(const decoder *n, uint32_t length);
+
 /* The steps of decoder_read, for programs that inspect the values between them. */
 bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count);
 bool decoder_layer(decoder *n, uint32_t index, uint32_t count);
