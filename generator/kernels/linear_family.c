@@ -319,9 +319,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         "format mode activation", "format nf4 needs mode sym and activation exact or half");
     kiln_require(s, !format_has_values(g.format) || !kiln_is(v, "activation", "exact") || g.rows <= 2,
                  "format activation rows", "format nf4 with activation exact has rows up to 2: registers");
-    kiln_require(
-        s, is_simt != (is_half || is_codes), "activation strategy x",
-        "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
+                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
     kiln_require(s, !is_codes || kiln_is(v, "activation", "q8"), "activation x", "x s8 needs activation q8");
     kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",

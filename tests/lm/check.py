@@ -258,7 +258,7 @@ def later_part():
 FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
 MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
 TARGETS = "sm_90", "sm_75", "sm_80", "sm_120"
-TOKENS, TOGETHER = 24, (0, 20)  # all are read one by one; so many are read together, and the others one by one
+TOKENS, TOGETHER = 24, (0, 20)  # all tokens are read one by one; the first 20 are read together
 
 
 def rounding(together):

@@ -21,7 +21,7 @@ typedef struct decoder {
     uint32_t length;                       /* tokens that are in it */
     CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
     CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
-    CUdeviceptr codes, scales;             /* s8[CHUNK, k] and f32[CHUNK, k / 32]: a prompt's rows, for a product */
+    CUdeviceptr codes, scales;       /* s8[CHUNK, k] and f32[CHUNK, k / 32]: a prompt's rows, for a product */
     CUdeviceptr logits;              /* f32[vocabulary] for the last token, or [CHUNK, vocabulary] for all */
     CUdeviceptr k_cache, v_cache;    /* f16[layers, context, key_heads, head_size] */
     CUdeviceptr workspace, counters; /* attention's workspace */

@@ -195,8 +195,7 @@ static double additions_of_stage(const problem *p)
                                 ? problem_has_parameter(p, "mode", "asym")
                                 : has_format(p, with_minima, sizeof with_minima / sizeof *with_minima);
     const double kinds = has_minima ? 2 : 1;
-    return kinds * (double)stage_elements(p) /
-           (double)(k_warps_of(p) * product_elements(p));
+    return kinds * (double)stage_elements(p) / (double)(k_warps_of(p) * product_elements(p));
 }
 
 /* Returns the number of stages from that of element i of k to the thread block's last. With split_k 0 the last may
