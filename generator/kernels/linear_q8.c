@@ -45,7 +45,7 @@ enum {
     QUAD_LANES = 4, /* t */
     X_BLOCK = 32,   /* elements under one scale of x */
     WARP_ELEMENTS = 256,
-    STEP = 128,            /* of x in tiles */
+    STEP = 128,            /* elements of a step of x, in tiles */
     SCALES_PAD_BYTES = 32, /* threads that store the sums of a row are in different banks */
     MOST_PASSES = 8,       /* of threads over the rows of x */
     MOST_GROUPS = 8,       /* of a row, that a warp has of a stage */
@@ -60,24 +60,23 @@ typedef struct q8_geometry {
     const weight_format *format;
     bool is_tiles, has_sums; /* sums of x's codes are in shared memory, beside its scales */
     uint32_t tile_m, tile_n, k_warps, row_warps, stages, threads;
-    uint32_t row_tiles;     /* of a warp */
-    uint32_t stage, steps;  /* elements of k, of W; steps of x */
-    uint32_t step;          /* elements of k that x is copied in at once */
-    uint32_t warp_elements; /* of a step, that a warp has */
-    uint32_t groups;        /* of these and a row */
-    uint32_t batch;         /* of groups whose numbers are loaded together */
-    uint32_t numbers;       /* of such a batch and row: scales, then minima */
-    uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;     /* that copy a row of W together */
-    row_ring_shape w;       /* a stage of W */
-    layout x;               /* of codes, in shared memory */
-    uint32_t scales;        /* of a row of x in a step; with sums one for each sub-block of W */
-    uint32_t scale_bytes,
-        scales_bytes; /* of a scale, with its sum; of those of all rows, for one of `scales` */
-    uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
-    uint32_t x_byte, scale_byte, x_stages,
-        x_bytes;           /* in the first stage; from one of x's stages to the next */
-    uint32_t number_bytes; /* of a warp */
+    uint32_t row_tiles;                 /* of a warp */
+    uint32_t stage, steps;              /* elements of k, of W; steps of x */
+    uint32_t step;                      /* elements of k that x is copied in at once */
+    uint32_t warp_elements;             /* of a step, that a warp has */
+    uint32_t groups;                    /* of these and a row */
+    uint32_t batch;                     /* of groups whose numbers are loaded together */
+    uint32_t numbers;                   /* of such a batch and row: scales, then minima */
+    uint32_t products;                  /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t row_lanes;                 /* that copy a row of W together */
+    row_ring_shape w;                   /* a stage of W */
+    layout x;                           /* of codes, in shared memory */
+    uint32_t scales;                    /* of a row of x in a step; with sums one for each sub-block of W */
+    uint32_t scale_bytes, scales_bytes; /* of a scale, with its sum; of a scale of every row */
+    uint32_t number_byte, stage_bytes;  /* of W; in tiles x has a ring of its own */
+    uint32_t x_byte, scale_byte;        /* of x's first stage */
+    uint32_t x_bytes;                   /* from one of its stages to the next */
+    uint32_t number_bytes;              /* of a warp */
 } q8_geometry;
 
 typedef struct q8_product {
@@ -110,22 +109,10 @@ static uint32_t units_of(const weight_format *format)
     return format->units / QUAD_LANES;
 }
 
-/* A step's 128 codes of a row: lanes that load 4 or 8 bytes of eight rows are in different banks. */
-static layout step_layout(void)
-{
-    return (layout){.row_bytes = STEP,
-                    .unit_bytes = UNIT_BYTES,
-                    .turn_count = 3,
-                    .turns = {{.row_bit = 0, .unit_bit = 2},
-                              {.row_bit = 1, .unit_bit = 1},
-                              {.row_bit = 2, .unit_bit = 0}}};
-}
-
 /* mma: all of a stage is copied at once, and rows are padded so that lanes g and t are in different banks. */
 static void plan_mma(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    g->step = g->stage;
     if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
         g->w.rows.row_bytes = UNIT_BYTES * ((g->w.pieces + 1) / 4 * 4 + 2);
     g->x = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
@@ -134,7 +121,6 @@ static void plan_mma(q8_geometry *g)
     g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
     g->number_byte = g->scale_byte + g->scales * g->scales_bytes;
     g->stage_bytes = g->number_byte + linear_numbers_bytes(format, g->stage, g->tile_n);
-    g->x_stages = g->stages;
     g->x_bytes = g->stage_bytes;
     g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
                       (format->has_minimum ? 2 : 1) / VECTOR_NUMBERS;
@@ -144,10 +130,9 @@ static void plan_tiles(q8_geometry *g)
 {
     g->number_byte = layout_rows(&g->w.rows, g->tile_n);
     g->stage_bytes = g->number_byte + linear_numbers_bytes(g->format, g->stage, g->tile_n);
-    g->x = step_layout();
+    g->x = layout_of_codes();
     g->x_byte = g->stages * g->stage_bytes;
     g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
-    g->x_stages = 2;
     g->x_bytes = layout_rows(&g->x, g->tile_m) + g->scales * g->scales_bytes;
 }
 
@@ -189,7 +174,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const q8_geometry *g)
 {
-    const uint32_t copies = g->is_tiles ? g->x_byte + g->x_stages * g->x_bytes : g->stages * g->stage_bytes,
+    const uint32_t copies = g->is_tiles ? g->x_byte + g->stages * g->x_bytes : g->stages * g->stage_bytes,
                    stages = copies + g->threads / WARP_LANES * g->number_bytes,
                    sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return stages > sums ? stages : sums;
@@ -226,7 +211,7 @@ static uint32_t sum_lanes(const q8_geometry *g)
     return g->step / UNIT_BYTES / g->scales;
 }
 
-/* Rows of scales: those that a thread copies one of each time, and how far its copies reach. */
+/* Rows of x between those whose scales a thread copies, and how far it goes. */
 static uint32_t scale_rows_at_once(const q8_geometry *g)
 {
     return g->has_sums ? rows_at_once(g) : g->threads / g->scales;
@@ -237,7 +222,7 @@ static uint32_t scale_rows(const q8_geometry *g)
     return g->has_sums ? g->tile_m / sum_lanes(g) : g->tile_m;
 }
 
-/* Finds this thread's scale: with sums it copies those of the sums that it adds up. */
+/* Finds this thread's scale. With sums it copies the scales of those that it adds up, so that it needs no barrier. */
 static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
 {
     ptx_fn *f = g->f;
@@ -325,8 +310,8 @@ static void copy_scales(q8_product *g, ptx_val offset)
     }
 }
 
-/* Adds up the codes that this thread has copied, over each sub-block of W, times their scale. No barrier is needed before it,
- * and the one that publishes the copies publishes the sums. */
+/* Adds up x's codes over each sub-block of W, times their scale. Threads read only what they copied themselves: no barrier is
+ * needed before it, and the barrier that follows the copies makes the sums visible too. */
 static void add_up_x(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
