@@ -609,11 +609,19 @@ static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint3
     return x;
 }
 
+/* Whether a barrier keeps the loads of x after the previous products: without it ptxas hoists them until no register is left. */
+static bool bounds_loads(const q8_geometry *g)
+{
+    return g->is_tiles && g->row_tiles > 4 && g->format->parts == 4;
+}
+
 static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
+        if (bounds_loads(&g->of))
+            ptx_warp_barrier(f);
         x_block x = read_x(g, s, scale_at, tile);
         ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
         if (format->has_minimum && !g->of.has_sums) {
@@ -637,12 +645,6 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* Whether a barrier keeps a part's loads of x after the previous part's products: ptxas would run out of registers. */
-static bool bounds_parts(const q8_geometry *g)
-{
-    return g->is_tiles && g->row_tiles > 4 && g->format->parts == 4;
-}
-
 /* This warp's groups of a step. */
 static void multiply_step(q8_product *g, uint32_t step)
 {
@@ -664,8 +666,6 @@ static void multiply_step(q8_product *g, uint32_t step)
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
-            if (bounds_parts(&g->of))
-                ptx_warp_barrier(f);
             const sub_block s = find_part(g, group, part, quads, &numbers, x_at);
             multiply_sub_block(g, &s, scale_at);
         }
