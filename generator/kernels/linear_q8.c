@@ -609,19 +609,11 @@ static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint3
     return x;
 }
 
-/* Whether a barrier keeps the loads of x after the previous products: without it ptxas hoists them until no register is left. */
-static bool bounds_loads(const q8_geometry *g)
-{
-    return g->is_tiles && g->row_tiles > 4 && g->format->parts == 4;
-}
-
 static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        if (bounds_loads(&g->of))
-            ptx_warp_barrier(f);
         x_block x = read_x(g, s, scale_at, tile);
         ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
         if (format->has_minimum && !g->of.has_sums) {
@@ -825,10 +817,12 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
                  "x s8 with strategy mma has tile_m 8, and 16 where a scale has 32 elements: registers");
     kiln_require(s,
                  !is_q8 || !g.is_tiles ||
-                     (g.tile_m >= 64 && (g.tile_n == 64 || g.tile_n == 128) && kiln_int(v, "k_warps") == 2 &&
-                      g.stages == 2),
-                 "x strategy tile_m tile_n k_warps stages",
-                 "x s8 with strategy tiles has tile_m 64 or 128, tile_n 64 or 128, k_warps 2 and stages 2");
+                     ((g.tile_n == 64 || g.tile_n == 128) && kiln_int(v, "k_warps") == 2 && g.stages == 2),
+                 "x strategy tile_n k_warps stages",
+                 "x s8 with strategy tiles has tile_n 64 or 128, k_warps 2 and stages 2");
+    kiln_require(s, !is_q8 || !g.is_tiles || g.tile_m == 64 || (g.tile_m == 128 && format->parts < 4),
+                 "x strategy format tile_m",
+                 "x s8 with strategy tiles has tile_m 64, and 128 where a scale has 32 elements: registers");
     kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || (g.is_tiles && g.tile_m == 64),
                  "x strategy tile_m split_k",
                  "x s8 needs split_k 1, except with strategy tiles and tile_m 64");

@@ -498,8 +498,11 @@ def bench(program, emulator, driver, heap, _folder, _extent):
         first, plain, drawn, plain_drawn = (row["tokens"] for row in rows.values())
         if first != plain or drawn != plain_drawn or first == drawn:
             raise Failed(f"tokens differ with and without graphs: {rows}")
-        if json.loads(run([*asked, "-n", "1", "--driver", emulator]).stdout).get("answer_tokens_per_second", 0) is not None:
-            raise Failed("-n 1: expected null for the rate of the answer")
+        alone = json.loads(run([*asked, "-n", "1", "--driver", emulator]).stdout)
+        if any(alone.get(name, 0) is not None for name in ("answer_tokens_per_second", "memory_share")):
+            raise Failed(f"-n 1: expected null for the answer's rate and its share of the memory's: {alone}")
+        if any(not 0 < row["memory_share"] < 1 for row in rows.values()):
+            raise Failed(f"expected shares between 0 and 1: {rows}")
         for more in [], ["--no-graphs"]:
             stop_bench([*asked, "-n", "100000", *more, "--driver", emulator])
     print(f"{len(rows)} runs; with and without graphs the same tokens")
