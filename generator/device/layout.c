@@ -14,6 +14,16 @@ layout layout_of_matrices(uint32_t units)
     return l;
 }
 
+layout layout_of_codes(void)
+{
+    return (layout){.row_bytes = 128,
+                    .unit_bytes = UNIT_BYTES,
+                    .turn_count = 3,
+                    .turns = {{.row_bit = 0, .unit_bit = 2},
+                              {.row_bit = 1, .unit_bit = 1},
+                              {.row_bit = 2, .unit_bit = 0}}};
+}
+
 /* ---- bytes -------------------------------------------------------------------------------------------------------- */
 
 uint32_t layout_rows(const layout *l, uint32_t rows)

@@ -30,6 +30,10 @@ typedef struct layout {
 /* Rows of 2, 4 or 8 units that ldmatrix reads: units of one number in eight rows are in different banks. */
 layout layout_of_matrices(uint32_t units);
 
+/* Rows of 128 bytes: if lane (g, t) loads 4 or 8 bytes of row g, the lanes' t-th in one or two units, they are in different
+ * banks. */
+layout layout_of_codes(void);
+
 /* ---- known when the kernel is made: bytes ------------------------------------------------------------------------- */
 
 /* Offset of a unit of a row, from the base. */

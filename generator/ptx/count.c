@@ -115,7 +115,8 @@ static uint32_t wavefronts_of(const ptx_inst *inst)
     }
 }
 
-/* 8-bit types take half as long, 32-bit ones twice. */
+/* 8-bit floats take half as long as 16-bit ones, 32-bit ones twice. Integers of 8 bits take a quarter on devices where
+ * kiln_device.mma_cycles is 4, and half on others; there a kernel's other instructions take longer (target/devices.def). */
 static uint32_t products_of(const ptx_inst *inst)
 {
     if (inst->form) {
@@ -125,7 +126,8 @@ static uint32_t products_of(const ptx_inst *inst)
     for (int i = 0; inst->symbol && i < PTX_MMA_SHAPE_COUNT; i++) {
         const mma_row *row = &mma_rows[i];
         if (row->text == inst->symbol)
-            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits / (16 * PRODUCT));
+            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits /
+                              ((row->info.c_type == PTX_S32 ? 32 : 16) * PRODUCT));
     }
     return 0;
 }
