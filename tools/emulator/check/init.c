@@ -364,9 +364,10 @@ typedef struct marks {
 static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
 {
     const emu_block *b = w->block;
-    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
-    if (shared < b->shared_bytes)
-        return (marks){.bytes = b->init->shared + shared};
+    uint64_t local = at - (uint64_t)(uintptr_t)b->local;
+    const emu_block *holder = emu_block_holding(b, at);
+    if (holder)
+        return (marks){.bytes = holder->init->shared + (at - (uint64_t)(uintptr_t)holder->shared)};
     if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
         return (marks){.bytes = b->init->local + local, .is_local = true};
     emu_allocation *a = emu_allocation_at(b, op, at);

@@ -78,7 +78,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     const emu_instruction *i = p->instructions[op->at];
     const emu_micro *m = emu_micro_handlers();
     const emu_control *c = emu_control_handlers();
-    bool is_help = op->run == m->special || op->run == m->copy_predicate;
+    bool is_help = op->run == m->special || op->run == m->shared_address || op->run == m->copy_predicate;
     for (int k = 0; k < 5 && !is_help; k++) {
         is_help = op->run == m->copy[k] || (k > 0 && k < 4 && op->run == m->add[k]);
         for (int j = 0; j < 4; j++)
@@ -104,7 +104,9 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
             plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
                 return EMU_FLOW_LANES;
-            plan->scope = has_modifier(i, "cta") || has_modifier(i, "cluster") ? 1 : 2;
+            plan->scope = has_modifier(i, "cta")       ? EMU_SYNC_BLOCK
+                          : has_modifier(i, "cluster") ? EMU_SYNC_CLUSTER
+                                                       : EMU_SYNC_GRID;
             return flows[k].flow;
         }
     return EMU_FLOW_LANES;

@@ -100,6 +100,15 @@ static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
         report_exited(w, &w->fragments[0], false);
 }
 
+/* With .aligned all threads of a warp execute the same barrier.cluster instruction. */
+static void at_cluster(emu_warp *w)
+{
+    if (w->fragments[0].is_aligned && w->parked > 1)
+        report_divergence(w);
+    else if (w->fragments[0].is_aligned)
+        report_exited(w, &w->fragments[0], false);
+}
+
 /* With a thread count the warps have been asked as they came. */
 static void barrier_complete(emu_block *b, unsigned number)
 {
@@ -122,4 +131,6 @@ const emu_observer emu_sync_check = {
     .misuse = misuse,
     .barrier_arrive = barrier_arrive,
     .barrier_complete = barrier_complete,
+    .cluster_arrive = at_cluster,
+    .cluster_wait = at_cluster,
 };

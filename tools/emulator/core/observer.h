@@ -9,6 +9,7 @@
 struct emu_launch;
 struct emu_copy;
 struct emu_product;
+struct emu_cluster;
 
 /* What a program does against the rules on participation, and what a device would silently accept. */
 typedef enum emu_misuse {
@@ -38,6 +39,9 @@ typedef enum emu_misuse {
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
    barrier_complete  all have arrived, and those that wait are about to go on
+   cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions
+   cluster_complete  all warps of the cluster have arrived
+   cluster_wait      a warp has waited for that, and is about to go on
    copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
    copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
    copies_awaited    the lanes of a warp have waited for copies of theirs
@@ -70,6 +74,9 @@ typedef enum emu_misuse {
     X(warp_sync, (emu_warp *warp, uint32_t lanes)) \
     X(barrier_arrive, (emu_warp *warp, const emu_fragment *arriving)) \
     X(barrier_complete, (struct emu_block *block, unsigned number)) \
+    X(cluster_arrive, (emu_warp *warp)) \
+    X(cluster_complete, (struct emu_cluster *cluster)) \
+    X(cluster_wait, (emu_warp *warp)) \
     X(copy_read, (emu_warp *warp, const emu_op *op, struct emu_copy *copy, uint64_t at, unsigned done, unsigned bytes)) \
     X(copied, (struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier)) \
     X(copies_awaited, (struct emu_block *block, uint32_t warp, uint32_t lanes)) \

@@ -12,10 +12,12 @@ struct emu_block;
 
 typedef enum emu_wait {
     EMU_WAIT_NONE,
-    EMU_WAIT_LANES,   /* for the other lanes of `members`, at this operation */
-    EMU_WAIT_WARP,    /* bar.warp.sync: for the other lanes of `members`, wherever they do the same */
-    EMU_WAIT_BARRIER, /* for the block: sync and red */
-    EMU_WAIT_ARRIVE,  /* for the rest of the warp, to arrive at a barrier without waiting there */
+    EMU_WAIT_LANES,          /* for the other lanes of `members`, at this operation */
+    EMU_WAIT_WARP,           /* bar.warp.sync: for the other lanes of `members`, wherever they do the same */
+    EMU_WAIT_BARRIER,        /* for the block: sync and red */
+    EMU_WAIT_ARRIVE,         /* for the rest of the warp, to arrive at a barrier without waiting there */
+    EMU_WAIT_CLUSTER_ARRIVE, /* the same, at the cluster's barrier */
+    EMU_WAIT_CLUSTER,        /* for the cluster */
 } emu_wait;
 
 typedef struct emu_fragment {
@@ -56,6 +58,7 @@ struct emu_warp {
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
+    uint32_t cluster_arrivals, cluster_waits; /* at the cluster's barrier; waits that are over */
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);

@@ -177,6 +177,8 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     function->program = program;
     function->name = emu_arena_format(&m->parsed->arena, "%.*s", EMU_TEXT(f->name));
     function->preferred_carveout = -1;
+    for (int i = 0; i < 3; i++)
+        function->cluster[i] = (int)f->cluster[i];
     function->next = m->functions;
     m->functions = function;
     emu_register(function, EMU_FUNCTION, m->context);

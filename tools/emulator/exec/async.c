@@ -143,18 +143,28 @@ HANDLER(wait_all)
     emu_async_wait(w->block, w->id, mask, 0, true);
 }
 
-/* The mbarrier objects of the lanes: host addresses. */
-static bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask, uint64_t at[EMU_LANES])
+/* The mbarrier objects of the lanes: host addresses. In other blocks of the cluster only some operations can use them. */
+static bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask, bool in_cluster,
+                         uint64_t at[EMU_LANES])
 {
     if (!access_resolve(w, op, op->arg[arg], mask, 8, true, at))
         return false;
-    uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
-    uint32_t outside = 0;
-    ACTIVE_LANES(mask) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
+    uint32_t outside = 0, remote = 0;
+    ACTIVE_LANES(mask)
+    {
+        const emu_block *holder = emu_block_holding(w->block, at[i]);
+        outside |= (uint32_t)(holder == NULL) << i;
+        remote |= (uint32_t)(holder != w->block) << i;
+    }
     if (outside)
         emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
                   "names an mbarrier object that is not in shared memory");
-    return !outside;
+    else if (remote && !in_cluster)
+        emu_fault(
+            w, op, remote, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            "names an mbarrier object of another block, for which there are only arrive without a result, expect_tx "
+            "and complete_tx");
+    return w->state != EMU_WARP_FAULTED;
 }
 
 static bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t at, uint64_t *bits,
@@ -170,7 +180,14 @@ static bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t
 
 static void store_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier m)
 {
-    emu_mbarrier_store(w->block, offset_of(w, at), m);
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_store(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
+}
+
+static void advance_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier *m)
+{
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_advance(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
 }
 
 #define MOST_ARRIVALS 0xfffffu
@@ -179,7 +196,7 @@ HANDLER(mbarrier_init)
 {
     uint64_t at[EMU_LANES];
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -196,7 +213,7 @@ HANDLER(mbarrier_inval)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -214,7 +231,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *operand = once ? NULL : LANES_OF(const uint32_t, 2);
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, op->arg[0] == EMU_SINK && op->mods.mode != NO_COMPLETE, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -232,7 +249,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
             m.transactions += (int32_t)operand[i];
         m.pending -= count;
         m.expected -= drops ? count : 0;
-        emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+        advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
         if (op->arg[0] != EMU_SINK)
             LANES_OF(uint64_t, 0)[i] = bits;
@@ -249,7 +266,7 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, true, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -257,7 +274,7 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
             return;
         m.transactions += (int32_t)(completes ? 0 - count[i] : count[i]);
         if (completes)
-            emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+            advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
     }
 }
@@ -271,7 +288,7 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     uint32_t done = 0;
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -307,7 +324,7 @@ HANDLER(copy_arrive)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {

@@ -65,7 +65,8 @@ typedef struct emu_micro {
     emu_handler *add[4];               /* 2^i bytes; from 2 bytes on */
     emu_handler *copy[5];              /* 2^i bytes */
     emu_handler *copy_predicate;
-    emu_handler *special; /* imm: which special register */
+    emu_handler *special;        /* imm: which special register */
+    emu_handler *shared_address; /* from an offset in shared memory, 4 or 8 bytes */
 } emu_micro;
 
 /* Handlers of control flow: control.c. Targets are in op->imm. */

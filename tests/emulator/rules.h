@@ -1,0 +1,115 @@
+/* Tests of rules: kernels that break one, each with its only report, and kernels that keep it and have none. ptxas, where it
+   is, takes them all. */
+#ifndef RULES_H
+#define RULES_H
+
+#include "emu_test.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+typedef struct rule {
+    const char *name, *body;
+    const char *words; /* of the only report; NULL: there is none */
+    unsigned threads;  /* of a block; 0: 32 */
+    unsigned blocks;   /* of the only cluster; 0: 2 */
+} rule;
+
+enum { RULE_BYTES = 16384 };
+
+static inline const char *rule_body(const char *prologue, const rule *r)
+{
+    static char body[RULE_BYTES];
+    snprintf(body, sizeof body, "%s%sret;", prologue, r->body);
+    return body;
+}
+
+/* One cluster in the x direction of as many blocks as are given, or several. */
+static inline CUresult launch_clusters(CUfunction f, unsigned grid, unsigned cluster, unsigned threads,
+                                       CUdeviceptr p0, CUdeviceptr p1, unsigned n)
+{
+    void *parameters[] = {&p0, &p1, &n};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {cluster, 1, 1}};
+    CUlaunchConfig config = {grid, 1, 1, threads, 1, 1, 0, NULL, &attribute, 1};
+    CUresult r = cuLaunchKernelEx(&config, f, parameters, NULL);
+    return r != CUDA_SUCCESS ? r : cuCtxSynchronize();
+}
+
+static inline unsigned reports_in(const char *text)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, "kiln emulator: ")) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* p0: 64 KiB of zeros. */
+static inline void check_rule(const char *header, const char *prologue, const rule *r, const char *name)
+{
+    CUcontext context;
+    assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    CUfunction f = kernel_of(header, rule_body(prologue, r));
+    CUdeviceptr p0 = device_bytes(65536, NULL);
+    cuMemsetD32_v2(p0, 0, 16384);
+    unsigned blocks = r->blocks ? r->blocks : 2;
+    capture_stderr();
+    CUresult result = launch_clusters(f, blocks, blocks, r->threads ? r->threads : 32, p0, p0, 0);
+    captured_stderr();
+    if (!r->words && (result != CUDA_SUCCESS || printed[0]))
+        fail_msg("kept: %s: %d\n%s", name, (int)result, printed);
+    if (r->words && (result == CUDA_SUCCESS || !strstr(printed, r->words) || reports_in(printed) != 1))
+        fail_msg("%s: %d, expected once\n  %s\nin\n%s", name, (int)result, r->words, printed);
+    assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+/* A rule without a name keeps what the one before it breaks. */
+static inline void check_rules(const char *header, const char *prologue, const rule *rules, size_t count)
+{
+    const char *name = "";
+    for (size_t n = 0; n < count; n++) {
+        name = rules[n].name[0] ? rules[n].name : name;
+        check_rule(header, prologue, &rules[n], name);
+    }
+}
+
+static inline int run_ptxas(const char *target, const char *path, const char *log)
+{
+    char *const arguments[] = {
+        "ptxas", "-O0", (char *)(uintptr_t)target, "-o", "/dev/null", (char *)(uintptr_t)path, NULL};
+    posix_spawn_file_actions_t to;
+    pid_t process;
+    int status = -1;
+    posix_spawn_file_actions_init(&to);
+    posix_spawn_file_actions_addopen(&to, 1, log, O_WRONLY | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&to, 1, 2);
+    if (posix_spawnp(&process, arguments[0], &to, NULL, arguments, environ) == 0)
+        waitpid(process, &status, 0);
+    posix_spawn_file_actions_destroy(&to);
+    return status;
+}
+
+/* target: "-arch=sm_90". Skips the test where there is no ptxas. */
+static inline void check_ptxas(const char *target, const char *header, const char *prologue,
+                               const rule *rules, size_t count)
+{
+    char path[] = "/tmp/rulesXXXXXX", log[] = "/tmp/rulesXXXXXX";
+    if (run_ptxas(target, "--version", "/dev/null") != 0)
+        skip();
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    close(mkstemp(log));
+    fprintf(file, "%s\n.address_size 64\n", header);
+    for (size_t n = 0; n < count; n++)
+        fprintf(file, ".visible .entry rule%zu(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n", n,
+                rule_body(prologue, &rules[n]));
+    fclose(file);
+    if (run_ptxas(target, path, log) != 0)
+        fail_msg("%s refused: see %s", path, log);
+    unlink(path);
+    unlink(log);
+}
+
+#endif
