@@ -80,6 +80,8 @@ void emu_check_launch(emu_launch *l, unsigned checks)
     }
     if (checks & EMU_CHECK_SYNC)
         emu_observe(l, &emu_sync_check);
+    if ((checks & EMU_CHECK_SYNC) && l->program->has_bulk)
+        emu_observe(l, &emu_bulk_check);
     if (has_products)
         emu_observe(l, &emu_wgmma_check);
 }

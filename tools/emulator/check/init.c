@@ -10,6 +10,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/bulk.h"
+#include "../core/tensor_map.h"
 #include "../exec/access.h"
 #include "../exec/wgmma.h"
 
@@ -255,6 +257,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
         report(w, op, mask & ~d, "an operand of this");
         return;
     case EMU_FLOW_COPY:
+    case EMU_FLOW_BULK:
         check_operands(w, op, p, mask);
         return;
     case EMU_FLOW_ATOMIC:
@@ -535,6 +538,8 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             load_constant(w, op, mask);
         return;
     }
+    if (p->flow == EMU_FLOW_BULK)
+        return;
     if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
@@ -558,6 +563,63 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
         b->init->shared[c->to + k] = !(c->unwritten >> k & 1);
 }
 
+/* Sixteen bytes of the source of which none was written. */
+static bool has_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, uint32_t bytes, uint64_t *where)
+{
+    for (uint32_t k = 0; k < bytes; k += 16) {
+        marks m = find_marks(w, op, at + k);
+        *where = at + k;
+        if (!written(&m, 0, bytes - k < 16 ? bytes - k : 16))
+            return true;
+    }
+    return false;
+}
+
+static void copy_marks(const emu_warp *w, const emu_op *op, uint64_t from, uint64_t to, uint32_t bytes)
+{
+    for (uint32_t k = 0; k < bytes; k++) {
+        marks source = find_marks(w, op, from + k), destination = find_marks(w, op, to + k);
+        write_bytes(&destination, 0, 1, written(&source, 0, 1));
+    }
+}
+
+/* What a copy writes counts as written when it is issued: whoever reads it too early races. */
+static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
+{
+    bool loads = bulk->kind == EMU_BULK_LOAD, is_told = false;
+    uint64_t base = (uint64_t)(uintptr_t)w->block->shared, where;
+    char place[160];
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        uint64_t from = loads ? p->global : base + p->shared, to = loads ? base + p->shared : p->global;
+        if (!p->global) {
+            marks m = find_marks(w, op, to);
+            write_bytes(&m, 0, p->bytes, true);
+            continue;
+        }
+        if (!is_told &&
+            (has_unwritten(w, op + 1, from, p->bytes, &where) ||
+             (bulk->kind == EMU_BULK_REDUCTION && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
+            is_told = true;
+            emu_note(w, op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
+                     "copies 16 bytes that were never written, at %s",
+                     emu_describe_place(w, where, place, sizeof place));
+        }
+        copy_marks(w, op + 1, from, to, p->bytes);
+    }
+}
+
+static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
+{
+    uint32_t any = 0;
+    for (uint32_t k = 0; k < EMU_MAP_BYTES; k += 16) {
+        marks m = find_marks(w, op, map + k);
+        any |= written(&m, 0, 16);
+    }
+    if (!any)
+        emu_note(w, op, 1u << lane, EMU_NOBODY, "uses a tensor map that was never written");
+}
+
 const emu_observer emu_init_check = {
     .launch_begin = launch_begin,
     .block_begin = block_begin,
@@ -568,4 +630,6 @@ const emu_observer emu_init_check = {
     .access = access,
     .copy_read = copy_read,
     .copied = copied,
+    .bulk_issue = bulk_issue,
+    .map_read = map_read,
 };

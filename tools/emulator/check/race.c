@@ -31,6 +31,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/bulk.h"
+#include "../core/tensor_map.h"
 #include "../core/wgmma.h"
 #include "../exec/wgmma.h"
 
@@ -43,13 +45,16 @@ enum {
     RACE_STRONG = 1,
     RACE_CLUSTER = 2, /* in the cluster */
     RACE_WIDE = 4,    /* in the grid */
-    RACE_OF_WARP = 8  /* by no lane: a product's */
+    RACE_OF_WARP = 8, /* by no lane: a product's */
+    RACE_MIXED = 16   /* of reads: not all lanes read the same bytes */
 };
 enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
-/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
-#define RACE_CLOCKS (2 * RACE_WARPS)
+/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
+   the bulk copies that complete there; beyond 32, mbarriers share clocks. */
+#define RACE_MBARRIERS 32u
+#define RACE_CLOCKS    (2 * RACE_WARPS + RACE_MBARRIERS)
 
 typedef struct race_record {
     uint32_t block;
@@ -58,7 +63,7 @@ typedef struct race_record {
     uint32_t pending; /* lanes whose copy is in flight: ordered with nothing that comes */
     uint32_t at;
     uint8_t clock, bytes, flags;
-    bool is_mixed; /* of reads: not all lanes read the same bytes */
+    uint8_t warp; /* of the block, that executed the instruction */
 } race_record;
 
 /* A word's; what most accesses look at fills the first line of a cache. */
@@ -89,10 +94,13 @@ typedef struct emu_race_grid {
     sync_object *sync_objects[4096];
     uint64_t run;
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+    uint32_t
+        *proxied; /* by block and warp: time of the last fence.proxy.async; NULL: there are no bulk copies */
 } emu_race_grid;
 
 #define RACE_READS   16
 #define RACE_PROXIED 8
+#define RACE_MAPS    16
 
 typedef struct emu_race {
     uint64_t run;
@@ -116,7 +124,14 @@ typedef struct emu_race {
         uint32_t step, time;
     } proxied[RACE_WARPS]
              [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
-    uint32_t *grid;          /* what the block knows of the clocks of other clusters; NULL: nothing */
+    struct {
+        uint64_t map;
+        uint32_t warp, step, time;
+    } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
+    unsigned map_fence_count;
+    uint32_t mbarriers[RACE_MBARRIERS],
+        mbarrier_count; /* where bulk copies complete: offsets in shared memory */
+    uint32_t *grid;     /* what the block knows of the clocks of other clusters; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
@@ -149,11 +164,15 @@ static void launch_begin(emu_launch *l)
     l->is_ordered = true; /* so that a race is always found between the same two threads */
     l->race = emu_alloc(sizeof *l->race);
     l->race->run = new_run();
+    if (l->program->has_bulk)
+        l->race->proxied =
+            emu_alloc(l->block_count * ((l->threads + EMU_LANES - 1) / EMU_LANES) * sizeof *l->race->proxied);
 }
 
 static void launch_end(emu_launch *l)
 {
     free(l->race->spare);
+    free(l->race->proxied);
     emu_arena_free(&l->race->arena);
     free(l->race);
     l->race = NULL;
@@ -174,6 +193,12 @@ static void block_free(emu_block *b)
     b->race = NULL;
 }
 
+/* The first clock of an mbarrier. */
+static unsigned mbarrier_clocks(const emu_block *b)
+{
+    return b->warp_count * (b->launch->program->plans->copies_arrive ? 2 : 1);
+}
+
 static void block_begin(emu_block *b)
 {
     emu_launch *l = b->launch;
@@ -181,7 +206,7 @@ static void block_begin(emu_block *b)
     emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks = b->warp_count * (l->program->plans->copies_arrive ? 2 : 1);
+    r->clocks = mbarrier_clocks(b) + (l->program->has_bulk ? RACE_MBARRIERS : 0);
     r->span = r->clocks * b->cluster->count;
     r->own = r->clocks * b->rank;
     r->known = emu_alloc((b->warp_count + EMU_BARRIERS + 2) * r->span * sizeof *r->known);
@@ -405,10 +430,13 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
-static void note_proxy_fence(emu_race *r, unsigned warp, uint32_t step)
+static void note_proxy_fence(emu_block *b, unsigned warp)
 {
+    emu_race *r = b->race;
+    if (b->launch->race->proxied)
+        b->launch->race->proxied[b->index * b->warp_count + warp] = r->time;
     memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
-    r->proxied[warp][0].step = step;
+    r->proxied[warp][0].step = first_of(b)->step;
     r->proxied[warp][0].time = r->time;
 }
 
@@ -418,7 +446,7 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     const emu_plan *plan = emu_plan_of(w, op);
     emu_sync_scope scope = (emu_sync_scope)plan->scope;
     if (plan->joins_proxies)
-        note_proxy_fence(r, w->id, first_of(w->block)->step);
+        note_proxy_fence(w->block, w->id);
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
     acquire_reads(w, scope);
@@ -534,11 +562,17 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
 static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
-    if (lanes && r->clocks > b->warp_count)
+    if (lanes && b->launch->program->plans->copies_arrive)
         raise_to(&known_of(r, warp)[r->own + b->warp_count + warp], r->time);
 }
 
-static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
+static uint8_t clock_of(const emu_block *b, uint32_t thread, bool by_mbarrier)
+{
+    return (uint8_t)((by_mbarrier ? b->warp_count : 0) + thread / EMU_LANES);
+}
+
+/* From now on the access is one of this clock. */
+static void complete_access(emu_block *b, race_record *o, uint32_t thread, uint8_t clock)
 {
     uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
     if (o->block != b->index || o->clock != warp || !(o->pending & bit))
@@ -547,7 +581,7 @@ static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool 
     if (o->pending)
         return;
     o->time = b->race->time;
-    o->clock = (uint8_t)(by_mbarrier ? b->warp_count + warp : warp);
+    o->clock = clock;
 }
 
 static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
@@ -558,7 +592,7 @@ static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
     for (uint64_t word = c->from & ~UINT64_C(3); word < c->from + c->read; word += 4) {
         emu_race_cell *cell = a->race_cells + (word - a->base) / 4;
         for (int k = 0; k < 2 && cell->run == b->launch->race->run; k++)
-            complete_access(b, &cell->reads[k], c->thread, by_mbarrier);
+            complete_access(b, &cell->reads[k], c->thread, clock_of(b, c->thread, by_mbarrier));
     }
 }
 
@@ -571,7 +605,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
         return;
     }
     for (unsigned k = 0; k < c->bytes; k += 4)
-        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
+        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, clock_of(b, c->thread, by_mbarrier));
     complete_source(b, c, by_mbarrier);
 }
 
@@ -586,8 +620,100 @@ static void product_done(emu_warp *w, const emu_product *p, unsigned count, cons
         emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
         for (unsigned k = 0; k < 4; k++, cell++)
             for (int r = 0; r < 2 && cell->run == b->race->run; r++)
-                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, false);
+                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, (uint8_t)w->id);
     }
+}
+
+/* ---- bulk copies --------------------------------------------------------------------------------------------------- */
+
+/* The clock of the copies that complete at the mbarrier. */
+static uint8_t clock_of_mbarrier(emu_block *b, uint32_t mbarrier)
+{
+    emu_race *r = b->race;
+    uint32_t n = 0;
+    while (n < r->mbarrier_count && r->mbarriers[n] != mbarrier)
+        n++;
+    if (n == r->mbarrier_count && n < RACE_MBARRIERS)
+        r->mbarriers[r->mbarrier_count++] = mbarrier;
+    return (uint8_t)(mbarrier_clocks(b) + (n < RACE_MBARRIERS ? n : mbarrier / 8 % RACE_MBARRIERS));
+}
+
+static void complete_cell(emu_block *b, emu_race_cell *cell, uint64_t run, const emu_bulk *bulk, bool wrote,
+                          uint8_t clock)
+{
+    if (cell->run != run)
+        return;
+    if (wrote)
+        complete_access(b, &cell->write, bulk->thread, clock);
+    for (int k = 0; k < 2 && !wrote; k++)
+        complete_access(b, &cell->reads[k], bulk->thread, clock);
+}
+
+/* What the copy accessed in shared or in global memory. */
+static void complete_pieces(emu_block *b, const emu_bulk *bulk, bool in_shared, uint8_t clock)
+{
+    bool wrote = in_shared == (bulk->kind == EMU_BULK_LOAD);
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        if (in_shared) {
+            for (uint32_t k = p->shared / 4; k * 4 < p->shared + p->bytes; k++)
+                complete_cell(b, &b->race->shared[k], b->race->run, bulk, wrote, clock);
+            continue;
+        }
+        const emu_allocation *a = p->global ? emu_memory_holding(p->global, p->bytes) : NULL;
+        for (uint64_t at = p->global & ~UINT64_C(3); a && a->race_cells && at < p->global + p->bytes; at += 4)
+            complete_cell(b, a->race_cells + (at - a->base) / 4, b->launch->race->run, bulk, wrote, clock);
+    }
+}
+
+static void bulk_read(emu_block *b, const emu_bulk *bulk)
+{
+    complete_pieces(b, bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
+}
+
+/* Who sees the end of the mbarrier's phase knows of the load, and of nothing else that its thread did. */
+static void bulk_done(emu_block *b, const emu_bulk *bulk)
+{
+    emu_race *r = b->race;
+    if (bulk->kind != EMU_BULK_LOAD) {
+        complete_pieces(b, bulk, false, (uint8_t)(bulk->thread / EMU_LANES));
+        return;
+    }
+    uint8_t clock = clock_of_mbarrier(b, bulk->mbarrier);
+    sync_object *p = arrivals_at(b, host_of(b, bulk->mbarrier));
+    complete_pieces(b, bulk, true, clock);
+    complete_pieces(b, bulk, false, clock);
+    raise_to(&p->narrow[r->own + clock], r->time++);
+}
+
+static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])
+{
+    emu_race *r = w->block->race;
+    uint64_t last = 0;
+    (void)op;
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(mask >> i & 1) || at[i] == last)
+            continue;
+        unsigned n = r->map_fence_count++ % RACE_MAPS;
+        r->map_fences[n].map = last = at[i];
+        r->map_fences[n].warp = w->id;
+        r->map_fences[n].step = first_of(w->block)->step;
+        r->map_fences[n].time = r->time;
+    }
+}
+
+/* A fence of the tensormap proxy for this map after the write, by this warp or by one that it has heard of since. */
+static bool is_map_fenced(const emu_warp *w, const race_record *o, uint64_t map)
+{
+    const emu_race *r = w->block->race;
+    for (unsigned n = 0; n < RACE_MAPS && n < r->map_fence_count; n++) {
+        uint32_t warp = r->map_fences[n].warp;
+        bool is_later = o->block != w->block->index || r->map_fences[n].step >= o->step;
+        if (r->map_fences[n].map == map && is_later &&
+            (warp == w->id || known_of(r, w->id)[r->own + warp] >= r->map_fences[n].time))
+            return true;
+    }
+    return false;
 }
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
@@ -652,7 +778,8 @@ typedef struct race_access {
     bool other_wrote;
     bool is_same; /* value that both write */
     uint64_t racing_at;
-    /* lanes of a product that read what was written in the other proxy */
+    uint64_t map; /* the tensor map that is read; 0: none */
+    /* lanes that access what was written in another proxy */
     uint32_t unproxied;
     race_record unproxied_write;
     uint64_t unproxied_at;
@@ -687,8 +814,7 @@ static void report(race_access *a)
     bool same_warp = o->block == w->block->index && o->clock == w->id;
     uint32_t first = (uint32_t)__builtin_ctz(a->racing), lanes = o->pending ? o->pending : o->lanes;
     uint32_t others = same_warp && !o->pending ? lanes & ~(1u << first) : lanes;
-    uint32_t t =
-        o->clock % w->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
+    uint32_t t = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
     emu_describe_thread(w, o->block, t, thread, sizeof thread);
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
@@ -735,12 +861,12 @@ static void note_readers(uint32_t readers[4], const race_record *now)
 static void join_read(emu_race_cell *c, int k, const race_record *now)
 {
     race_record *o = &c->reads[k];
-    if (!o->is_mixed && o->bytes != now->bytes) {
+    if (!(o->flags & RACE_MIXED) && o->bytes != now->bytes) {
         memset(c->readers[k], 0, sizeof c->readers[k]);
         note_readers(c->readers[k], o);
-        o->is_mixed = true;
+        o->flags |= RACE_MIXED;
     }
-    if (o->is_mixed)
+    if (o->flags & RACE_MIXED)
         note_readers(c->readers[k], now);
     o->lanes |= now->lanes;
     o->pending |= now->pending;
@@ -755,7 +881,7 @@ static void note_read(emu_race_cell *c, const race_record *now)
         bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
         if (same_warp && o->pending && !now->pending)
             continue;
-        if (same_warp && o->time == now->time && o->flags == now->flags) {
+        if (same_warp && o->time == now->time && (o->flags & ~RACE_MIXED) == now->flags) {
             join_read(c, k, now);
             return;
         }
@@ -771,8 +897,9 @@ static void note_read(emu_race_cell *c, const race_record *now)
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     race_record o = c->reads[k];
-    uint32_t lanes = !o.is_mixed && (o.bytes & bytes) ? o.lanes : 0;
-    for (unsigned n = 0; n < 4 && o.is_mixed; n++)
+    bool is_mixed = o.flags & RACE_MIXED;
+    uint32_t lanes = !is_mixed && (o.bytes & bytes) ? o.lanes : 0;
+    for (unsigned n = 0; n < 4 && is_mixed; n++)
         lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
     o.lanes &= lanes;
     o.pending &= lanes;
@@ -785,9 +912,11 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
     const emu_block *b = w->block, *writer = o->block == b->index ? b : peer_of(b, o->block);
+    const uint32_t *grid = b->launch->race->proxied;
     unsigned count = b->warp_count;
-    if ((writer && writer->race->proxied[o->clock % count][0].step >= o->step) ||
-        b->race->proxied[w->id][0].step >= o->step)
+    if (!writer) /* of another cluster: any fence of this warp counts */
+        return b->race->proxied[w->id][0].time || (grid && grid[o->block * count + o->warp] >= o->time);
+    if (writer->race->proxied[o->warp][0].step >= o->step || b->race->proxied[w->id][0].step >= o->step)
         return true;
     for (unsigned rank = 0; rank < b->cluster->count; rank++) {
         const emu_race *r = b->cluster->blocks[rank].race;
@@ -800,12 +929,17 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
-/* A product reads in the async proxy; what cp.async writes is not asked about. */
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. What a copy has written is not asked about:
+   a bulk copy writes in the async proxy itself, and cp.async is left out. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     const emu_program *p = a->warp->block->launch->program;
-    return a->plan->flow == EMU_FLOW_PRODUCT && o->time && !o->pending && (o->bytes & a->now.bytes) &&
-           !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    if (!o->time || o->pending || !(o->bytes & a->now.bytes))
+        return false;
+    if (a->map)
+        return !is_map_fenced(a->warp, o, a->map);
+    return (a->plan->flow == EMU_FLOW_PRODUCT || a->plan->flow == EMU_FLOW_BULK) && !is_proxied(a->warp, o) &&
+           !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
@@ -815,12 +949,16 @@ static void report_proxy(const race_access *a)
     const emu_program *p = a->warp->block->launch->program;
     if (!a->unproxied)
         return;
-    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
-    emu_note(a->warp, a->op, a->unproxied, o->at,
-             "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
-             a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-             emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread),
-             p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+    uint32_t writer = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    emu_note(
+        a->warp, a->op, a->unproxied, o->at,
+        a->map ? "%s %u bytes of a tensor map at %s, which %s writes in line %u%s, with no "
+                 "fence.proxy.tensormap that acquires the map between the two"
+               : "%s %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+        a->writes ? "writes" : "reads", a->bytes,
+        emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+        emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread), p->instructions[o->at]->line,
+        emu_source_of(p, o->at, source));
 }
 
 static void check_word(race_access *a, emu_race_cell *c)
@@ -878,7 +1016,7 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
 
 static bool is_asynchronous(const emu_plan *p)
 {
-    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT;
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT || p->flow == EMU_FLOW_BULK;
 }
 
 /* A thread accesses shared memory of another block of its cluster: false after a report that it may not exist yet. */
@@ -913,7 +1051,7 @@ static void check_lane(race_access *a, bool strong, emu_sync_scope scope)
         return;
     if (a->plan->flow == EMU_FLOW_MBARRIER && holder)
         use_mbarrier(w, a->op, a->plan, a->lane, a->at, holder);
-    else if (strong && c)
+    else if (strong && c && a->plan->flow != EMU_FLOW_BULK)
         synchronise(a, run, holder, scope);
     a->now = (race_record){.block = (uint32_t)w->block->index,
                            .time = r->time,
@@ -922,6 +1060,7 @@ static void check_lane(race_access *a, bool strong, emu_sync_scope scope)
                            .pending = is_asynchronous(a->plan) ? bit : 0,
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
+                           .warp = (uint8_t)w->id,
                            .flags = (uint8_t)((strong ? RACE_STRONG : 0) |
                                               (scope >= EMU_SYNC_CLUSTER ? RACE_CLUSTER : 0) |
                                               (scope == EMU_SYNC_GRID ? RACE_WIDE : 0) |
@@ -946,6 +1085,8 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     emu_sync_scope scope = written == EMU_SCOPE_CTA       ? EMU_SYNC_BLOCK
                            : written == EMU_SCOPE_CLUSTER ? EMU_SYNC_CLUSTER
                                                           : EMU_SYNC_GRID;
+    if (plan->flow == EMU_FLOW_BULK)
+        strong = writes && plan->order; /* a reduction */
     race_access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};
     first_of(w->block)->step++;
@@ -957,6 +1098,17 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             a.at = at[a.lane];
             check_lane(&a, strong, plan->flow == EMU_FLOW_MBARRIER ? EMU_SYNC_GRID : scope);
         }
+    report(&a);
+    report_proxy(&a);
+}
+
+static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
+{
+    static const emu_plan plan = {.flow = EMU_FLOW_MAP};
+    race_access a = {.warp = w, .op = op, .plan = &plan, .bytes = EMU_MAP_BYTES, .reads = true, .lane = lane};
+    a.at = a.map = map;
+    first_of(w->block)->step++;
+    check_lane(&a, false, EMU_SYNC_BLOCK);
     report(&a);
     report_proxy(&a);
 }
@@ -1006,6 +1158,10 @@ const emu_observer emu_race_check = {
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .bulk_read = bulk_read,
+    .bulk_done = bulk_done,
+    .map_read = map_read,
+    .map_fence = map_fence,
     .product_done = product_done,
 };
 

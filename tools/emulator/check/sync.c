@@ -38,6 +38,15 @@ static void misuse(emu_warp *w, const emu_op *op, uint32_t lanes, emu_misuse wha
                   "executes this for its whole warp, of which the lanes 0x%08x do not exist or have exited",
                   ~lanes);
         break;
+    case EMU_INIT_OF_VALID:
+        emu_note(w, op, lanes, EMU_NOBODY,
+                 "initialises an mbarrier object that is one already: mbarrier.inval comes first");
+        break;
+    case EMU_STALE_PHASE:
+        emu_note(
+            w, op, lanes, EMU_NOBODY,
+            "tests for a phase of an mbarrier object that is neither the current one nor the one before");
+        break;
     case EMU_PARTED_UNIFORM:
         emu_fault(w, op, lanes, failed, "takes a .uni branch that other active lanes (0x%08x) do not take",
                   w->active & ~lanes);

@@ -1,5 +1,6 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
 #include "async.h"
+#include "bulk.h"
 #include "launch.h"
 #include "wgmma.h"
 
@@ -28,6 +29,7 @@ void emu_block_start(emu_block *b, emu_cluster *c, uint64_t index)
     emu_launch *l = c->launch;
     const emu_program *p = l->program;
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     b->launch = l;
     b->index = index;
@@ -63,6 +65,7 @@ void emu_block_free(emu_block *b)
     free(b->shared);
     free(b->local);
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     *b = (emu_block){0};
 }
@@ -91,9 +94,17 @@ static void run_turn(emu_warp *w)
     while (w->state == EMU_WARP_BLOCKED && try_barriers(w));
 }
 
+static void end_block(emu_block *b)
+{
+    EMU_TELL(&b->launch->audience, block_end, b);
+    emu_bulk_end(b);
+}
+
 unsigned emu_block_turn(emu_block *b)
 {
     unsigned ran = 0;
+    if (b->live_warps == 0)
+        return 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         emu_warp *w = &b->warps[n];
         if (w->state != EMU_WARP_READY)
@@ -105,6 +116,11 @@ unsigned emu_block_turn(emu_block *b)
         if (w->state == EMU_WARP_FAULTED)
             return ran;
     }
+    if (b->bulks)
+        emu_bulk_tick(b);
+    if (b->live_warps == 0 &&
+        __atomic_load_n(&b->launch->fault_cluster, __ATOMIC_RELAXED) > b->cluster->index)
+        end_block(b);
     return ran;
 }
 

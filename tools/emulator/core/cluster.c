@@ -58,6 +58,10 @@ emu_progress emu_cluster_run(emu_cluster *c)
                 emu_fault_deadlock(&c->blocks[rank]);
                 return EMU_CLUSTER_FAILED;
             }
+        if (emu_cluster_is_stuck(c)) {
+            emu_fault_deadlock(&c->blocks[0]);
+            return EMU_CLUSTER_FAILED;
+        }
     }
     return EMU_CLUSTER_UNFINISHED;
 }

@@ -95,6 +95,7 @@ typedef struct emu_block {
     uint64_t seen_progress, idle_jumps, jumps;
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async;       /* async.h; NULL until the block copies asynchronously */
+    struct emu_bulks *bulks;       /* bulk.h; NULL until the block issues a bulk copy or commits one */
     struct emu_products *products; /* wgmma.h, by warp; NULL until the block has issued one */
     struct emu_init *init;         /* the rest is kept by observers */
     struct emu_race *race;
@@ -102,6 +103,7 @@ typedef struct emu_block {
     struct emu_tally *tally;
     struct emu_dependent *dependent;
     struct emu_wgmma_state *wgmma;
+    struct emu_bulk_state *bulk;
 } emu_block;
 
 /* Blocks that run together on one host thread, and can access each other's shared memory. A launch without clusters has
@@ -114,9 +116,10 @@ typedef struct emu_cluster {
     unsigned findings; /* so far */
     unsigned live_warps;
     /* barrier.cluster: a warp's arrivals and waits are counted, and so are the phases */
-    uint32_t phases;   /* completed */
-    uint32_t observed; /* of them, those that a wait has seen */
-    unsigned arrived;  /* live warps, in the current phase */
+    uint32_t phases;                                       /* completed */
+    uint32_t observed;                                     /* of them, those that a wait has seen */
+    unsigned arrived;                                      /* live warps, in the current phase */
+    uint64_t waiting_turns, waiting_stores, waiting_state; /* stuck.c */
 } emu_cluster;
 
 /* The rank from an address in shared memory; the rest is the offset. */
@@ -167,10 +170,12 @@ void emu_cluster_warp_exited(emu_warp *warp);
 /* block.c: `id` and `rank` are set. */
 void emu_block_start(emu_block *block, emu_cluster *cluster, uint64_t index);
 void emu_block_free(emu_block *block);
-/* One turn for every warp that can run: how many could. */
+/* A turn for every warp that can run, and for what is in flight: how many could. */
 unsigned emu_block_turn(emu_block *block);
 /* After a turn: its warps only jump back, for too long. */
 bool emu_block_is_idle(emu_block *block);
+/* stuck.c: after a turn of all blocks, is it certain that they wait for ever? */
+bool emu_cluster_is_stuck(emu_cluster *cluster);
 
 /* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
 bool emu_barrier_try(emu_warp *warp);

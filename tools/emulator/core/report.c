@@ -1,6 +1,7 @@
 /* From what went wrong to what is printed: see report.h. */
 #include "report.h"
 
+#include "async.h"
 #include "launch.h"
 
 #include <limits.h>
@@ -199,13 +200,35 @@ static bool is_over_limit(const emu_block *b)
     return b->jumps > b->launch->most_jumps;
 }
 
+/* What the first of the lanes waits for, if it has failed the test of an mbarrier. */
+static bool append_tested(emu_log *log, const emu_warp *w, uint32_t lane)
+{
+    uint64_t bits;
+    if (!w->tested[lane])
+        return false;
+    memcpy(&bits, w->block->shared + w->tested[lane] - 1, sizeof bits);
+    emu_mbarrier m = emu_mbarrier_unpack(bits);
+    emu_log_append(
+        log,
+        "waits for the mbarrier object at 0x%x of .shared memory to end its phase of parity %u: %u of %u "
+        "arrivals are missing",
+        w->tested[lane] - 1, m.phase & 1, m.pending, m.expected);
+    if (m.transactions > 0)
+        emu_log_append(log, ", and %d bytes", m.transactions);
+    else if (m.transactions < 0)
+        emu_log_append(log, ", and %d bytes more have come than were expected", -m.transactions);
+    return true;
+}
+
 static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment *f)
 {
     uint32_t first = (uint32_t)__builtin_ctz(f->mask);
     emu_log_append(log, "  ");
     append_thread(log, w->block, w->id * EMU_LANES + first);
-    emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id,
-                   f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
+    emu_log_append(log, " (lanes 0x%08x of warp %u) ", f->mask, w->id);
+    if (f->wait != EMU_WAIT_NONE || is_over_limit(w->block) || !append_tested(log, w, first))
+        emu_log_append(log, "%s",
+                       f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
@@ -243,7 +266,9 @@ void emu_fault_deadlock(emu_block *b)
                        (unsigned long long)b->launch->most_jumps);
     else
         emu_log_append(&log, "the launch makes no progress%s\n",
-                       b->idle_jumps > b->launch->most_idle_jumps
+                       b->cluster->waiting_turns == UINT64_MAX
+                           ? ": what its warps wait for cannot come, and nothing is in flight"
+                       : b->idle_jumps > b->launch->most_idle_jumps
                            ? ": its warps only jump back (KILN_EMU_JUMPS=0 lifts this limit)"
                            : "");
     for (unsigned rank = 0; rank < b->cluster->count; rank++)

@@ -165,7 +165,7 @@ static void run_observed(emu_warp *w)
 void emu_warp_begin_turn(emu_warp *w)
 {
     w->yields = false;
-    w->jumps_back = w->polls = 0;
+    w->jumps_back = w->polls = w->tests = 0;
 }
 
 void emu_warp_run(emu_warp *w)

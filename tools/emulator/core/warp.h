@@ -55,10 +55,13 @@ struct emu_warp {
     uint32_t jumps_back; /* of this turn */
     uint32_t
         polls; /* strong reads, failed compare-and-swaps and tests of this turn: what loops that wait consist of */
+    uint32_t tests; /* those of the polls that were tests of mbarriers */
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
     uint32_t cluster_arrivals, cluster_waits; /* at the cluster's barrier; waits that are over */
+    uint32_t
+        tested[EMU_LANES]; /* 1 + the offset of the mbarrier whose test a lane has failed last; 0: none */
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);

@@ -139,6 +139,9 @@ static const struct {
     {"cuStreamQuery", 2000, (entry_point *)cuStreamQuery},
     {"cuStreamSynchronize", 2000, (entry_point *)cuStreamSynchronize},
     {"cuStreamWaitEvent", 3020, (entry_point *)cuStreamWaitEvent},
+    {"cuTensorMapEncodeIm2col", 12000, (entry_point *)cuTensorMapEncodeIm2col},
+    {"cuTensorMapEncodeTiled", 12000, (entry_point *)cuTensorMapEncodeTiled},
+    {"cuTensorMapReplaceAddress", 12000, (entry_point *)cuTensorMapReplaceAddress},
     {"cuThreadExchangeStreamCaptureMode", 10010, (entry_point *)cuThreadExchangeStreamCaptureMode},
 };
 

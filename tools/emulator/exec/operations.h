@@ -28,6 +28,8 @@ typedef enum emu_form {
     EMU_FORM_MATRIX,
     EMU_FORM_COPY,
     EMU_FORM_WGMMA,
+    EMU_FORM_BULK,
+    EMU_FORM_MAP_COPY,
     EMU_FORMS
 } emu_form;
 
@@ -49,6 +51,7 @@ const char *emu_refuse_hint(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_vector(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_token(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_count(const emu_instruction *i, const emu_mods *mods);
+const char *emu_refuse_map_field(const emu_instruction *i, const emu_mods *mods);
 
 /* Whether a modifier begins like this. */
 bool emu_has_modifier(const emu_instruction *i, const char *prefix);

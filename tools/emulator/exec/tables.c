@@ -15,6 +15,8 @@
     X(control)                                                                                               \
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
+    X(bulk)                                                                                                  \
+    X(tensormap)                                                                                             \
     X(mma)                                                                                                   \
     X(wgmma)                                                                                                 \
     X(convert)                                                                                               \
