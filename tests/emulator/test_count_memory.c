@@ -248,6 +248,30 @@ static void test_tables(void **state)
     cuMemFree_v2(p);
 }
 
+/* Thread 0 loads 48 bytes from the middle of a sector, waits, stores 256 bytes and reduces 16. */
+static void test_bulk(void **state)
+{
+    static const count_case cases[] = {
+        {".shared .align 128 .b8 s[1024]; .shared .b64 bar; mov.u32 %r1, s; setp.ne.u32 %q0, %r0, 0; @%q0 ret;\n"
+         "mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 48;\n"
+         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%p0+16], 48, [bar];\n"
+         "W: mbarrier.try_wait.parity.shared.b64 %q1, [bar], 0; @!%q1 bra W;\n"
+         "cp.async.bulk.global.shared::cta.bulk_group [%p1], [%r1], 256;\n"
+         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1+1024], [%r1], 16;\n"
+         "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+         2, 32,
+         "waits.passed=2 waits.groups=2 bulk.load.copies=2 bulk.load.global_bytes=96 bulk.load.shared_bytes=96 "
+         "bulk.store.copies=2 bulk.store.global_bytes=512 bulk.store.shared_bytes=512 bulk.reduction.copies=2 "
+         "bulk.reduction.global_bytes=32 p0.read.requests=2 p0.read.bytes=96 p0.read.sectors=4 "
+         "p0.read.distinct_sectors=2 p1.write.requests=2 p1.write.bytes=512 p1.write.sectors=16 p1.atomic.bytes=32 "
+         "p1.atomic.sectors=2"},
+    };
+    (void)state;
+    RUN_CASES(cases);
+    expect_from(strstr(report, "\"shared\":{\"read"), "read.wavefronts=6 write.bytes=96 write.wavefronts=2", "shared");
+    assert_true(number("waits.tests") >= 2);
+}
+
 int main(void)
 {
     setenv("KILN_EMU_DEVICE", "sm_90,sm_75", 1);
@@ -256,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_matrices), cmocka_unit_test(test_matrices_sm_75),
         cmocka_unit_test(test_copies),   cmocka_unit_test(test_split_sectors),
         cmocka_unit_test(test_local),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_bulk),
     };
     return run_count_tests(tests, sizeof tests / sizeof *tests);
 }

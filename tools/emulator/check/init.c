@@ -171,6 +171,15 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
         define(w, values[n], mask & ~any);
 }
 
+/* The lanes whose operands, except the address, are defined. */
+static uint32_t operands_of(const emu_warp *w, const emu_plan *p)
+{
+    uint32_t d = EMU_ALL;
+    for (unsigned n = 0; n < p->source_count; n++)
+        d &= p->sources[n] != p->address ? defined_of(w)[p->sources[n]] : EMU_ALL;
+    return d;
+}
+
 /* The address is judged later, where it is used. */
 static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
 {
@@ -256,8 +265,10 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
         define_results(p, defined, mask, EMU_ALL);
         report(w, op, mask & ~d, "an operand of this");
         return;
+    case EMU_FLOW_BULK: /* sizes and coordinates are addresses, too */
+        report(w, op, mask & ~operands_of(w, p), "an operand of this");
+        return;
     case EMU_FLOW_COPY:
-    case EMU_FLOW_BULK:
         check_operands(w, op, p, mask);
         return;
     case EMU_FLOW_ATOMIC:
@@ -540,7 +551,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     }
     if (p->flow == EMU_FLOW_BULK)
         return;
-    if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
+    if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier object is one only if it is initialised */
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
         check_stored(w, op, lanes_outside_local(w, op, mask, at));

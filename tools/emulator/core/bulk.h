@@ -7,7 +7,7 @@
 
 #include "launch.h"
 
-typedef enum emu_bulk_kind { EMU_BULK_LOAD, EMU_BULK_STORE, EMU_BULK_REDUCTION } emu_bulk_kind;
+typedef enum emu_bulk_kind { EMU_BULK_LOAD, EMU_BULK_STORE, EMU_BULK_REDUCTION, EMU_BULK_KINDS } emu_bulk_kind;
 
 /* Bytes that lie together in both memories. */
 typedef struct emu_bulk_piece {

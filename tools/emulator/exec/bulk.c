@@ -177,8 +177,10 @@ static void copy_bytes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_ki
             !is_aligned(w, op, i, global[i], UNIT, "an address of global memory") ||
             !prepare(w, op, i, mbarrier[i], &bulk))
             return;
-        if (size[i] && (!is_inside_shared(w, op, i, shared[i], size[i], loads) ||
-                        !is_inside_global(w, op + 1, i, global[i], size[i], !loads)))
+        if (size[i] == 0)
+            continue;
+        if (!is_inside_shared(w, op, i, shared[i], size[i], loads) ||
+            !is_inside_global(w, op + 1, i, global[i], size[i], !loads))
             return;
         add_piece(&bulk, (emu_bulk_piece){global[i], (uint32_t)shared[i], size[i]});
         start(w, op, i, &bulk);
