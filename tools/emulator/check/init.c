@@ -269,6 +269,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
         report(w, op, mask & ~operands_of(w, p), "an operand of this");
         return;
     case EMU_FLOW_COPY:
+    case EMU_FLOW_REMOTE:
         check_operands(w, op, p, mask);
         return;
     case EMU_FLOW_ATOMIC:
@@ -549,7 +550,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             load_constant(w, op, mask);
         return;
     }
-    if (p->flow == EMU_FLOW_BULK)
+    if (p->flow == EMU_FLOW_BULK || p->flow == EMU_FLOW_REMOTE)
         return;
     if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier object is one only if it is initialised */
         check_read(w, op, mask, bytes, at);
@@ -597,26 +598,25 @@ static void copy_marks(const emu_warp *w, const emu_op *op, uint64_t from, uint6
 /* What a copy writes counts as written when it is issued: whoever reads it too early races. */
 static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
-    bool loads = bulk->kind == EMU_BULK_LOAD, is_told = false;
-    uint64_t base = (uint64_t)(uintptr_t)w->block->shared, where;
+    bool loads = bulk->kind == EMU_BULK_LOAD, reduces = bulk->element.type != EMU_NONE, is_told = false;
+    uint64_t base = (uint64_t)(uintptr_t)bulk->holder->shared, where;
     char place[160];
     for (uint32_t n = 0; n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];
         uint64_t from = loads ? p->global : base + p->shared, to = loads ? base + p->shared : p->global;
-        if (!p->global) {
-            marks m = find_marks(w, op, to);
-            write_bytes(&m, 0, p->bytes, true);
-            continue;
-        }
-        if (!is_told &&
-            (has_unwritten(w, op + 1, from, p->bytes, &where) ||
-             (bulk->kind == EMU_BULK_REDUCTION && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
+        if (!is_told && ((p->global && has_unwritten(w, op + 1, from, p->bytes, &where)) ||
+                         (reduces && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
             is_told = true;
             emu_note(w, op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
-                     "copies 16 bytes that were never written, at %s",
+                     "copies %u bytes that were never written, at %s", p->bytes < 16 ? p->bytes : 16,
                      emu_describe_place(w, where, place, sizeof place));
         }
-        copy_marks(w, op + 1, from, to, p->bytes);
+        if (p->global) {
+            copy_marks(w, op + 1, from, to, p->bytes);
+        } else {
+            marks m = find_marks(w, op, to);
+            write_bytes(&m, 0, p->bytes, true);
+        }
     }
 }
 

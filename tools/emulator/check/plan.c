@@ -32,6 +32,8 @@ static const struct {
     {"cp", "wait_all", EMU_FLOW_LANES, 0},
     {"cp", "reduce", EMU_FLOW_BULK, EMU_RELAXED},
     {"cp", "bulk", EMU_FLOW_BULK, 0},
+    {"st", "async", EMU_FLOW_REMOTE, 0},
+    {"red", "async", EMU_FLOW_REMOTE, 0},
     {"cp", "async", EMU_FLOW_COPY, 0},
     {"mbarrier", "init", EMU_FLOW_CONTROL, 0},
     {"mbarrier", "inval", EMU_FLOW_CONTROL, 0},
@@ -101,7 +103,9 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
         return EMU_FLOW_FRESH;
     emu_flow flow;
     if (is_asynchronous(i, plan, &flow))
-        return flow == EMU_FLOW_BULK && op->mods.mode == EMU_BULK_MBARRIER ? EMU_FLOW_MBARRIER : flow;
+        return (flow == EMU_FLOW_BULK || flow == EMU_FLOW_REMOTE) && op->mods.mode == EMU_BULK_MBARRIER
+                   ? EMU_FLOW_MBARRIER
+                   : flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
             plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
@@ -148,7 +152,7 @@ static void plan_op(emu_program *p, size_t n, emu_plans *all)
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
     if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY ||
-        plan->flow == EMU_FLOW_BULK)
+        plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     plan->reads_only =
         plan->flow == EMU_FLOW_LOAD && ((op->mods.flags & EMU_NON_COHERENT) || emu_text_is(i->opcode, "ldu"));

@@ -24,6 +24,7 @@ typedef enum emu_flow {
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
     EMU_FLOW_BULK,     /* bulk copies: all that they access, they access later */
+    EMU_FLOW_REMOTE,   /* st.async, red.async: the same, in the generic proxy */
     EMU_FLOW_MAP,      /* of a tensor map, by a bulk copy */
     EMU_FLOW_PRODUCT,  /* wgmma: what it reads of shared memory it reads later */
 } emu_flow;

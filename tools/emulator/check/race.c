@@ -130,7 +130,7 @@ typedef struct emu_race {
     } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
     unsigned map_fence_count;
     uint32_t mbarriers[RACE_MBARRIERS],
-        mbarrier_count; /* where bulk copies complete: offsets in shared memory */
+        mbarrier_count; /* where bulk copies complete: ranks and offsets in shared memory */
     uint32_t *grid;     /* what the block knows of the clocks of other clusters; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
@@ -626,11 +626,12 @@ static void product_done(emu_warp *w, const emu_product *p, unsigned count, cons
 
 /* ---- bulk copies --------------------------------------------------------------------------------------------------- */
 
-/* The clock of the copies that complete at the mbarrier. */
-static uint8_t clock_of_mbarrier(emu_block *b, uint32_t mbarrier)
+/* The clock, of the block that issues them, of the copies that complete at the mbarrier. */
+static uint8_t clock_of_mbarrier(const emu_bulk *bulk)
 {
+    const emu_block *b = bulk->from;
     emu_race *r = b->race;
-    uint32_t n = 0;
+    uint32_t n = 0, mbarrier = bulk->holder->rank << EMU_RANK_SHIFT | bulk->mbarrier;
     while (n < r->mbarrier_count && r->mbarriers[n] != mbarrier)
         n++;
     if (n == r->mbarrier_count && n < RACE_MBARRIERS)
@@ -650,16 +651,21 @@ static void complete_cell(emu_block *b, emu_race_cell *cell, uint64_t run, const
 }
 
 /* What the copy accessed in shared or in global memory. */
-static void complete_pieces(emu_block *b, const emu_bulk *bulk, bool in_shared, uint8_t clock)
+static void complete_pieces(const emu_bulk *bulk, bool in_shared, uint8_t clock)
 {
+    emu_block *b = bulk->from;
     bool wrote = in_shared == (bulk->kind == EMU_BULK_LOAD);
     for (uint32_t n = 0; n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];
         if (in_shared) {
             for (uint32_t k = p->shared / 4; k * 4 < p->shared + p->bytes; k++)
-                complete_cell(b, &b->race->shared[k], b->race->run, bulk, wrote, clock);
+                complete_cell(b, &bulk->holder->race->shared[k], bulk->holder->race->run, bulk, wrote, clock);
             continue;
         }
+        const emu_block *source = p->global ? emu_block_holding(b, p->global) : NULL;
+        uint64_t offset = source ? p->global - host_of(source, 0) : 0;
+        for (uint64_t k = offset / 4; source && k * 4 < offset + p->bytes; k++)
+            complete_cell(b, &source->race->shared[k], source->race->run, bulk, wrote, clock);
         const emu_allocation *a = p->global ? emu_memory_holding(p->global, p->bytes) : NULL;
         for (uint64_t at = p->global & ~UINT64_C(3); a && a->race_cells && at < p->global + p->bytes; at += 4)
             complete_cell(b, a->race_cells + (at - a->base) / 4, b->launch->race->run, bulk, wrote, clock);
@@ -668,22 +674,29 @@ static void complete_pieces(emu_block *b, const emu_bulk *bulk, bool in_shared, 
 
 static void bulk_read(emu_block *b, const emu_bulk *bulk)
 {
-    complete_pieces(b, bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
+    (void)b;
+    complete_pieces(bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
 }
 
 /* Who sees the end of the mbarrier's phase knows of the load, and of nothing else that its thread did. */
 static void bulk_done(emu_block *b, const emu_bulk *bulk)
 {
-    emu_race *r = b->race;
+    emu_race *r = bulk->from->race;
     if (bulk->kind != EMU_BULK_LOAD) {
-        complete_pieces(b, bulk, false, (uint8_t)(bulk->thread / EMU_LANES));
+        complete_pieces(bulk, false, (uint8_t)(bulk->thread / EMU_LANES));
         return;
     }
-    uint8_t clock = clock_of_mbarrier(b, bulk->mbarrier);
+    uint8_t clock = clock_of_mbarrier(bulk);
     sync_object *p = arrivals_at(b, host_of(b, bulk->mbarrier));
-    complete_pieces(b, bulk, true, clock);
-    complete_pieces(b, bulk, false, clock);
-    raise_to(&p->narrow[r->own + clock], r->time++);
+    complete_pieces(bulk, true, clock);
+    complete_pieces(bulk, false, clock);
+    raise_to(&p->narrow[r->own + clock], r->time);
+    if (p->near)
+        raise_to(&p->near[r->own + clock], r->time);
+    if (bulk->from != b)
+        b->race->remote[r->own + clock] =
+            (remote_access){.time = r->time, .at = bulk->op->at, .thread = bulk->thread};
+    r->time++;
 }
 
 static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])
@@ -803,6 +816,15 @@ static bool is_same_value(const race_access *a, const race_record *o)
     return true;
 }
 
+/* What an access in flight belongs to. */
+static const char *name_of(const emu_instruction *i)
+{
+    return emu_text_is(i->opcode, "wgmma") ? "product"
+           : emu_text_is(i->opcode, "st")  ? "store"
+           : emu_text_is(i->opcode, "red") ? "reduction"
+                                           : "copy";
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -824,8 +846,8 @@ static void report(race_access *a)
         emu_note(
             w, a->op, a->racing, o->at,
             "races: %s %u bytes at %s, which a %s of %s, in line %u%s, still %s: nothing has waited for it",
-            verb, a->bytes, place, l->program->instructions[o->at]->opcode.at[0] == 'w' ? "product" : "copy",
-            thread, line, source, other_verb);
+            verb, a->bytes, place, name_of(l->program->instructions[o->at]), thread, line, source,
+            other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
                  "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
@@ -1016,7 +1038,8 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
 
 static bool is_asynchronous(const emu_plan *p)
 {
-    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT || p->flow == EMU_FLOW_BULK;
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT || p->flow == EMU_FLOW_BULK ||
+           p->flow == EMU_FLOW_REMOTE;
 }
 
 /* A thread accesses shared memory of another block of its cluster: false after a report that it may not exist yet. */
@@ -1026,8 +1049,9 @@ static bool exists(race_access *a, emu_block *holder)
     const emu_race *r = w->block->race;
     char place[160];
     const uint32_t *known = known_of(r, w->id) + holder->race->own;
-    holder->race->remote[r->own + w->id] =
-        (remote_access){.time = r->time, .at = a->op->at, .thread = w->id * EMU_LANES + a->lane};
+    if (!is_asynchronous(a->plan)) /* else: when it is complete */
+        holder->race->remote[r->own + w->id] =
+            (remote_access){.time = r->time, .at = a->op->at, .thread = w->id * EMU_LANES + a->lane};
     for (unsigned v = 0; v < r->clocks; v++)
         if (known[v])
             return true;
@@ -1051,7 +1075,7 @@ static void check_lane(race_access *a, bool strong, emu_sync_scope scope)
         return;
     if (a->plan->flow == EMU_FLOW_MBARRIER && holder)
         use_mbarrier(w, a->op, a->plan, a->lane, a->at, holder);
-    else if (strong && c && a->plan->flow != EMU_FLOW_BULK)
+    else if (strong && c && !is_asynchronous(a->plan))
         synchronise(a, run, holder, scope);
     a->now = (race_record){.block = (uint32_t)w->block->index,
                            .time = r->time,
@@ -1085,7 +1109,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     emu_sync_scope scope = written == EMU_SCOPE_CTA       ? EMU_SYNC_BLOCK
                            : written == EMU_SCOPE_CLUSTER ? EMU_SYNC_CLUSTER
                                                           : EMU_SYNC_GRID;
-    if (plan->flow == EMU_FLOW_BULK)
+    if (plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
         strong = writes && plan->order; /* a reduction */
     race_access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};

@@ -23,12 +23,12 @@ static void decode_guard(emu_decoder *d, const emu_instruction *i)
 }
 
 static bool (*const forms[EMU_FORMS])(emu_decoder *d, const emu_instruction *i, emu_op *op) = {
-    [EMU_FORM_MOV] = emu_decode_mov,           [EMU_FORM_BRA] = emu_decode_bra,
-    [EMU_FORM_BRX] = emu_decode_brx,           [EMU_FORM_CALL] = emu_decode_call,
-    [EMU_FORM_RET] = emu_decode_ret,           [EMU_FORM_MMA] = emu_decode_mma,
-    [EMU_FORM_COPY] = emu_decode_copy,         [EMU_FORM_MATRIX] = emu_decode_matrix,
-    [EMU_FORM_WGMMA] = emu_decode_wgmma,       [EMU_FORM_BULK] = emu_decode_bulk,
-    [EMU_FORM_MAP_COPY] = emu_decode_map_copy,
+    [EMU_FORM_MOV] = emu_decode_mov,       [EMU_FORM_BRA] = emu_decode_bra,
+    [EMU_FORM_BRX] = emu_decode_brx,       [EMU_FORM_CALL] = emu_decode_call,
+    [EMU_FORM_RET] = emu_decode_ret,       [EMU_FORM_MMA] = emu_decode_mma,
+    [EMU_FORM_COPY] = emu_decode_copy,     [EMU_FORM_MATRIX] = emu_decode_matrix,
+    [EMU_FORM_WGMMA] = emu_decode_wgmma,   [EMU_FORM_BULK] = emu_decode_bulk,
+    [EMU_FORM_REMOTE] = emu_decode_remote, [EMU_FORM_MAP_COPY] = emu_decode_map_copy,
 };
 
 static void decode_instruction(emu_decoder *d, const emu_instruction *i)

@@ -29,6 +29,7 @@ typedef enum emu_form {
     EMU_FORM_COPY,
     EMU_FORM_WGMMA,
     EMU_FORM_BULK,
+    EMU_FORM_REMOTE,
     EMU_FORM_MAP_COPY,
     EMU_FORMS
 } emu_form;
