@@ -701,7 +701,8 @@ static const struct {
      READY "@!%q0 bra END; mbarrier.arrive.shared.b64 %x1, [bar]; mbarrier.arrive.shared.b64 %x2, [bar];\n"
            "mbarrier.test_wait.shared.b64 %q1, [bar], %x2;\nEND:\n",
      NULL},
-    {"a size that is no multiple of 16", READY "mov.u32 %r5, 24;\n" LOAD("%r1", "%p1", "%r5", "bar"), "copies 24 bytes"},
+    {"a size that is no multiple of 16", READY "mov.u32 %r5, 24;\n" LOAD("%r1", "%p1", "%r5", "bar"),
+     "copies 24 bytes"},
     {"a destination that is no multiple of 16", READY LOAD("%r1+8", "%p1", "32", "bar"),
      "as an address of shared memory"},
     {"a source that is no multiple of 16", READY LOAD("%r1", "%p1+8", "32", "bar"),
@@ -788,10 +789,6 @@ static void test_refused(void **state)
     } cases[] = {
         {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%p0, {%r0, %r0, %r0}], [%r0], {%h0};",
          "a bulk copy with .im2col is not emulated"},
-        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r0], [%p0], 16, [%r0], %h0;",
-         "a bulk copy with .multicast (clusters) is not emulated"},
-        {"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r0], [%r0], 16, [%r0];",
-         "from .shared::cta to .shared::cluster (clusters) is not emulated"},
         {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 24;", "the size is a multiple of 16"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%p0], [%r0], 16;", "'cp'"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%p0], [%r0], 16;", "'cp'"},

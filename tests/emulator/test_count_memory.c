@@ -268,7 +268,9 @@ static void test_bulk(void **state)
     };
     (void)state;
     RUN_CASES(cases);
-    expect_from(strstr(report, "\"shared\":{\"read"), "read.wavefronts=6 write.bytes=96 write.wavefronts=2", "shared");
+    const char *shared = strstr(report, "\"shared\":{\"read");
+    assert_non_null(shared);
+    expect_from(shared, "read.wavefronts=6 write.bytes=96 write.wavefronts=2", "shared");
     assert_true(number("waits.tests") >= 2);
 }
 

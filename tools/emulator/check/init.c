@@ -595,7 +595,7 @@ static void copy_marks(const emu_warp *w, const emu_op *op, uint64_t from, uint6
     }
 }
 
-/* What a copy writes counts as written when it is issued: whoever reads it too early races. */
+/* What a copy writes counts as written when it is issued: a thread that reads it too early races. */
 static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
     bool loads = bulk->kind == EMU_BULK_LOAD, reduces = bulk->element.type != EMU_NONE, is_told = false;

@@ -174,7 +174,7 @@ void emu_block_free(emu_block *block);
 unsigned emu_block_turn(emu_block *block);
 /* After a turn: its warps only jump back, for too long. */
 bool emu_block_is_idle(emu_block *block);
-/* stuck.c: after a turn of all blocks, is it certain that they wait for ever? */
+/* stuck.c: after a turn of all blocks, is it certain that the cluster makes no progress any more? */
 bool emu_cluster_is_stuck(emu_cluster *cluster);
 
 /* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */

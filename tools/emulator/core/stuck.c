@@ -1,6 +1,6 @@
-/* Clusters that wait for ever. A cluster all of whose warps wait at barriers, or test mbarriers in vain, with nothing in flight, does the
-   same again and again once it comes back to a state in which it was: what its registers hold, where its lanes are. That is certain as long
-   as no other cluster can change what it looks at, so a turn in which it polled something else does not count. */
+/* Clusters that wait without end. A cluster all of whose warps wait at barriers, or test mbarriers in vain, with nothing in flight, does
+   the same again and again once it comes back to a state in which it was: what its registers hold, where its lanes are. That is certain as
+   long as no other cluster can change what it looks at, so a turn in which it polled something else does not count. */
 #include "bulk.h"
 #include "launch.h"
 

@@ -90,7 +90,7 @@ typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
 
-/* Of one kind of bulk copy. */
+/* What the bulk copies of a kind moved. */
 typedef struct emu_count_bulk {
     uint64_t copies, global_bytes, shared_bytes;
 } emu_count_bulk;

@@ -212,7 +212,8 @@ static const struct {
     {"|createpolicy|", "|fractional|"},
     {"|fence|membar|", "|proxy|"},
     {"|bar|barrier|", "|cta|cluster|warp|arrive|wait|red|"},
-    {"|cp|", "|async|commit_group|wait_group|wait_all|mbarrier|arrive|"},
+    {"|cp|", "|reduce|async|bulk|prefetch|tensor|commit_group|wait_group|read|wait_all|mbarrier|arrive|"},
+    {"|tensormap|", "|replace|cp_fenceproxy|"},
     {"|mbarrier|",
      "|init|inval|expect_tx|complete_tx|pending_count|arrive|arrive_drop|test_wait|try_wait|parity|"},
 };

@@ -215,7 +215,7 @@ static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarr
     return true;
 }
 
-/* The addresses of an operation's lanes, as they are. */
+/* The lanes' addresses, unchecked. */
 static bool addresses_of(emu_warp *w, const emu_op *op, uint32_t mask, uint64_t at[EMU_LANES])
 {
     if (!access_announce(w, op, op->arg[0], mask))
@@ -560,6 +560,11 @@ static const emu_row rows[] = {
          80, reduce),
     BULK("cp", "reduce async bulk global shared::cta bulk_group" HINT " inc|dec t:u32", 80, reduce),
     BULK("cp", "reduce async bulk global shared::cta bulk_group" HINT " and|or|xor t:b32|b64", 80, reduce),
+    BULK("cp", "async bulk shared::cluster shared::cta " MBARRIER, 80, nothing), /* refused by the decoder */
+    BULK("cp",
+         "reduce async bulk shared::cluster shared::cta " MBARRIER
+         " add|min|max|inc|dec|and|or|xor t:b32|u32|s32|u64",
+         80, nothing),
     {"cp", "async bulk commit_group", "", 80, 90, .run = commit},
     {"cp", "async bulk wait_group m:-|read?", "#", 80, 90, .run = wait_group},
     BULK("cp", "async bulk tensor " DIM " shared::cluster global tile? " MBARRIER HINT, 80, load_box),
