@@ -3,13 +3,7 @@
 #ifndef RULES_H
 #define RULES_H
 
-#include "emu_test.h"
-
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
-extern char **environ;
+#include "rules_test.h"
 
 typedef struct rule {
     const char *name, *body;
@@ -36,14 +30,6 @@ static inline CUresult launch_clusters(CUfunction f, unsigned grid, unsigned clu
     CUlaunchConfig config = {grid, 1, 1, threads, 1, 1, 0, NULL, &attribute, 1};
     CUresult r = cuLaunchKernelEx(&config, f, parameters, NULL);
     return r != CUDA_SUCCESS ? r : cuCtxSynchronize();
-}
-
-static inline unsigned reports_in(const char *text)
-{
-    unsigned count = 0;
-    for (const char *at = text; (at = strstr(at, "kiln emulator: ")) != NULL; at++)
-        count++;
-    return count;
 }
 
 /* p0: 64 KiB of zeros. */
@@ -75,28 +61,11 @@ static inline void check_rules(const char *header, const char *prologue, const r
     }
 }
 
-static inline int run_ptxas(const char *target, const char *path, const char *log)
-{
-    char *const arguments[] = {
-        "ptxas", "-O0", (char *)(uintptr_t)target, "-o", "/dev/null", (char *)(uintptr_t)path, NULL};
-    posix_spawn_file_actions_t to;
-    pid_t process;
-    int status = -1;
-    posix_spawn_file_actions_init(&to);
-    posix_spawn_file_actions_addopen(&to, 1, log, O_WRONLY | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&to, 1, 2);
-    if (posix_spawnp(&process, arguments[0], &to, NULL, arguments, environ) == 0)
-        waitpid(process, &status, 0);
-    posix_spawn_file_actions_destroy(&to);
-    return status;
-}
-
-/* target: "-arch=sm_90". Skips the test where there is no ptxas. */
-static inline void check_ptxas(const char *target, const char *header, const char *prologue,
-                               const rule *rules, size_t count)
+/* Skips the test where there is no ptxas. */
+static inline void check_ptxas(const char *header, const char *prologue, const rule *rules, size_t count)
 {
     char path[] = "/tmp/rulesXXXXXX", log[] = "/tmp/rulesXXXXXX";
-    if (run_ptxas(target, "--version", "/dev/null") != 0)
+    if (run_ptxas("--version", "/dev/null") != 0)
         skip();
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
@@ -106,7 +75,7 @@ static inline void check_ptxas(const char *target, const char *header, const cha
         fprintf(file, ".visible .entry rule%zu(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n", n,
                 rule_body(prologue, &rules[n]));
     fclose(file);
-    if (run_ptxas(target, path, log) != 0)
+    if (run_ptxas(path, log) != 0)
         fail_msg("%s refused: see %s", path, log);
     unlink(path);
     unlink(log);

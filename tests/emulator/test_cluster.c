@@ -584,7 +584,7 @@ static void test_rules(void **state)
 static void test_ptxas(void **state)
 {
     (void)state;
-    check_ptxas("-arch=sm_90", header, PROLOGUE, rules, RULES);
+    check_ptxas(header, PROLOGUE, rules, RULES);
 }
 
 int main(void)

@@ -693,9 +693,6 @@ static void bulk_done(emu_block *b, const emu_bulk *bulk)
     raise_to(&p->narrow[r->own + clock], r->time);
     if (p->near)
         raise_to(&p->near[r->own + clock], r->time);
-    if (bulk->from != b)
-        b->race->remote[r->own + clock] =
-            (remote_access){.time = r->time, .at = bulk->op->at, .thread = bulk->thread};
     r->time++;
 }
 
@@ -1049,7 +1046,7 @@ static bool exists(race_access *a, emu_block *holder)
     const emu_race *r = w->block->race;
     char place[160];
     const uint32_t *known = known_of(r, w->id) + holder->race->own;
-    if (!is_asynchronous(a->plan)) /* else: when it is complete */
+    if (!is_asynchronous(a->plan)) /* else the block has to wait at its mbarrier: see bulk.c */
         holder->race->remote[r->own + w->id] =
             (remote_access){.time = r->time, .at = a->op->at, .thread = w->id * EMU_LANES + a->lane};
     for (unsigned v = 0; v < r->clocks; v++)
