@@ -128,7 +128,7 @@ static uint64_t reduced(operation o, uint64_t a, uint64_t b)
     }
 }
 
-/* Of the first words of each thread's place: `count` elements. */
+/* The first `count` elements of each thread's place. */
 static void check_reduced(const char *what, operation o, unsigned count, uint32_t out[RING][THREADS][WORDS])
 {
     unsigned each = o == ADD_64 ? 2 : 1;

@@ -22,11 +22,10 @@ uint64_t emu_block_of_cluster(const emu_launch *l, uint64_t index, uint32_t rank
 
 void emu_cluster_start(emu_cluster *c, emu_launch *l, uint64_t index)
 {
-    if (!c->blocks)
-        c->blocks = emu_alloc(l->cluster_blocks * sizeof *c->blocks);
-    *c = (emu_cluster){.launch = l, .index = index, .blocks = c->blocks, .count = l->cluster_blocks};
+    emu_block *blocks = c->blocks ? c->blocks : emu_alloc(l->cluster_blocks * sizeof *blocks);
+    *c = (emu_cluster){.launch = l, .index = index, .blocks = blocks, .count = l->cluster_blocks};
     for (uint32_t rank = 0; rank < c->count; rank++) {
-        emu_block *b = &c->blocks[rank];
+        emu_block *b = &blocks[rank];
         b->rank = rank;
         emu_block_start(b, c, emu_block_of_cluster(l, index, rank, b->id));
         c->live_warps += b->warp_count;

@@ -21,7 +21,7 @@ static void write_reduced(const emu_bulk *bulk, char *to, const char *from, uint
     update(&bulk->element, true, bytes, (uint64_t)(uintptr_t)to, value, 0);
 }
 
-/* Of one lane. False after a fault. */
+/* False after a fault. */
 static bool are_blocks_right(emu_warp *w, const emu_op *op, uint32_t lane, const emu_block *holder,
                              uint64_t mbarrier, bool reduces)
 {
