@@ -530,6 +530,13 @@ static void test_reductions(void **state)
     "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r5], 0;\nMADE: add.u32 %r5, %r1, 4096;\n"                             \
     "bar.warp.sync 0xffffffff; setp.ge.u32 %q2, %r0, 32; @%q2 bra COPIED;\n"                                                        \
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%p0], [%r5], 128;\nCOPIED: mov.b64 %p2, %p0;\n"
+/* The first warp of block 0 writes 128 bytes at p0; block 1 goes on when it has seen so. */
+#define TWO_BLOCKS(fence)                                                                                        \
+    READY                                                                                                        \
+    "mov.u32 %r5, %ctaid.x; setp.eq.u32 %q2, %r5, 1; @%q2 bra SECOND; setp.ge.u32 %q3, %r0, 32; @%q3 bra END;\n" \
+    "cvt.u64.u32 %p4, %r2; add.u64 %p4, %p4, %p0; st.global.b32 [%p4], %r0;\n" fence                             \
+    "bar.warp.sync 0xffffffff; @%q0 st.release.gpu.global.b32 [%p0+4096], 1; bra END;\n"                         \
+    "SECOND: ld.acquire.gpu.global.b32 %r5, [%p0+4096]; setp.ne.u32 %q2, %r5, 1; @%q2 bra SECOND;\n"
 #define ACQUIRE_MAP "fence.proxy.tensormap::generic.acquire.gpu [%p2], 128;\n"
 
 static const struct {
@@ -740,6 +747,12 @@ static const struct {
     {"a prefetch of a box",
      READY "prefetch.tensormap [%p2]; cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%p2, {4, -7}];\n",
      NULL},
+    {"another block's bytes, without a proxy fence",
+     TWO_BLOCKS("") EXPECT("128", "bar") LOAD("%r1", "%p0", "128", "bar") WAIT "END:\n",
+     "with no fence.proxy.async between the two"},
+    {"", TWO_BLOCKS(FENCE_ASYNC) EXPECT("128", "bar") LOAD("%r1", "%p0", "128", "bar") WAIT "END:\n", NULL},
+    {"", TWO_BLOCKS("") FENCE_ASYNC EXPECT("128", "bar") LOAD("%r1", "%p0", "128", "bar") WAIT "END:\n",
+     NULL},
     {"a made map that no fence acquires", READY MAKE SYNC EXPECT("128", "bar") BOX("%r1", "{4, 2}") WAIT,
      "with no fence.proxy.tensormap that acquires the map"},
     {"", READY MAKE SYNC ACQUIRE_MAP EXPECT("128", "bar") BOX("%r1", "{4, 2}") WAIT, NULL},
@@ -765,8 +778,9 @@ static void test_rules(void **state)
         assert_int_equal(cuMemcpyHtoD_v2(p1, data, sizeof data), CUDA_SUCCESS);
         CUtensorMap map = map_of(&t, p1);
         allow_shared(f);
+        cuMemsetD32_v2(p0 + 4096, 0, 1);
         capture_stderr();
-        CUresult r = run(f, 1, THREADS, p0, p1, 0, &map);
+        CUresult r = run(f, strstr(body, "%ctaid") ? 2 : 1, THREADS, p0, p1, 0, &map);
         captured_stderr();
         const char *what = rules[n].name[0] ? rules[n].name : rules[n - 1].name;
         if (!rules[n].words && (r != CUDA_SUCCESS || printed[0]))

@@ -23,10 +23,11 @@ typedef enum emu_flow {
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
-    EMU_FLOW_BULK,     /* bulk copies: all that they access, they access later */
-    EMU_FLOW_REMOTE,   /* st.async, red.async: the same, in the generic proxy */
-    EMU_FLOW_MAP,      /* of a tensor map, by a bulk copy */
-    EMU_FLOW_PRODUCT,  /* wgmma: what it reads of shared memory it reads later */
+    EMU_FLOW_REMOTE,   /* st.async, red.async: what they access they access later */
+    /* from here on in another proxy than the generic one */
+    EMU_FLOW_BULK,    /* bulk copies: all that they access, they access later */
+    EMU_FLOW_MAP,     /* of a tensor map, by a bulk copy */
+    EMU_FLOW_PRODUCT, /* wgmma: what it reads of shared memory it reads later */
 } emu_flow;
 
 /* Whom an operation can synchronise with: its scope. */

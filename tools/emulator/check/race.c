@@ -145,10 +145,10 @@ static emu_race *first_of(const emu_block *b)
     return b->cluster->blocks[0].race;
 }
 
-static void raise_to(uint32_t *to, uint32_t time)
+/* Without a branch, so that loops of it become vector code. */
+static inline void raise_to(uint32_t *to, uint32_t time)
 {
-    if (*to < time)
-        *to = time;
+    *to = *to < time ? time : *to;
 }
 
 /* ---- launches and blocks ------------------------------------------------------------------------------------------- */
@@ -847,8 +847,10 @@ static void report(race_access *a)
             other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
-                 a->bytes, place, thread, other_verb, line, source, a->is_same ? ", the same value" : "");
+                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with nothing to order the two%s", verb,
+                 a->bytes, place,
+                 emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
+                 other_verb, line, source, a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
@@ -957,8 +959,7 @@ static bool is_in_other_proxy(const race_access *a, const race_record *o)
         return false;
     if (a->map)
         return !is_map_fenced(a->warp, o, a->map);
-    return (a->plan->flow == EMU_FLOW_PRODUCT || a->plan->flow == EMU_FLOW_BULK) && !is_proxied(a->warp, o) &&
-           !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    return !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
@@ -986,7 +987,7 @@ static void check_word(race_access *a, emu_race_cell *c)
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
         if (!is_same || a->warp->block->launch->races_of_same)
             race_with(a, &c->write, true, is_same);
-    } else if (is_in_other_proxy(a, &c->write)) {
+    } else if (a->plan->flow >= EMU_FLOW_BULK && is_in_other_proxy(a, &c->write)) {
         if (!a->unproxied) {
             a->unproxied_write = c->write;
             a->unproxied_at = a->at;

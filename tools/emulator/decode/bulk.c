@@ -54,6 +54,7 @@ static uint32_t decode_map(emu_decoder *d, const emu_operand *o, emu_op *op)
     emu_operand map = *o;
     map.count = 1;
     op->mods.space = EMU_GENERIC;
+    d->program->has_maps = true;
     return emu_decode_address(d, &map, op);
 }
 

@@ -98,6 +98,8 @@ emu_record *emu_begin_record(const emu_work *work)
         return NULL;
     emu_record *r = emu_alloc(sizeof *r);
     r->work = work;
+    if (work->launch.function->program->has_maps)
+        r->left_out = "tensor maps, whose bytes each driver encodes in its own way";
     add_variables(r, work->launch.function->module);
     follow_pointers(r, work->launch.parameters, work->launch.parameter_bytes);
     for (size_t i = 0; i < r->count && !r->left_out; i++)
