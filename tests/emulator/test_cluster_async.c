@@ -384,13 +384,13 @@ enum { RULES = sizeof rules / sizeof *rules };
 static void test_rules(void **state)
 {
     (void)state;
-    check_rules(header, PROLOGUE, rules, RULES);
+    check_rules(header, "", PROLOGUE, rules, RULES);
 }
 
 static void test_ptxas(void **state)
 {
     (void)state;
-    check_ptxas(header, PROLOGUE, rules, RULES);
+    check_ptxas(header, "", PROLOGUE, rules, RULES);
 }
 
 int main(void)

@@ -47,6 +47,13 @@ static void misuse(emu_warp *w, const emu_op *op, uint32_t lanes, emu_misuse wha
             w, op, lanes, EMU_NOBODY,
             "tests for a phase of an mbarrier object that is neither the current one nor the one before");
         break;
+    case EMU_INC_LOWERS:
+    case EMU_DEC_RAISES:
+        emu_fault(w, op, lanes, failed,
+                  "asks for %u registers per thread, and has %u: setmaxnreg.%s only %s them",
+                  (unsigned)op->imm, w->registers, what == EMU_INC_LOWERS ? "inc" : "dec",
+                  what == EMU_INC_LOWERS ? "raises" : "lowers");
+        break;
     case EMU_PARTED_UNIFORM:
         emu_fault(w, op, lanes, failed, "takes a .uni branch that other active lanes (0x%08x) do not take",
                   w->active & ~lanes);

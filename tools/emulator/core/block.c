@@ -49,6 +49,7 @@ void emu_block_start(emu_block *b, emu_cluster *c, uint64_t index)
     memset(b->local, l->garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
+    b->free_registers = 0;
     b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;

@@ -25,6 +25,7 @@ typedef struct emu_launch {
     char *const_bank; /* of the module */
     uint64_t const_bytes;
     unsigned multiprocessors, device_number, max_resident_blocks;
+    uint32_t registers;    /* per thread, at entry; 0: not known, and setmaxnreg is ignored */
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
     bool is_exact;      /* bounds are those of allocations, to the byte, and not of pages */
@@ -90,6 +91,7 @@ typedef struct emu_block {
     char *registers, *shared, *local;
     uint32_t shared_bytes; /* from address 0 to the end of the dynamic part */
     emu_barrier barriers[EMU_BARRIERS];
+    uint32_t free_registers; /* in the pool of setmaxnreg */
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps, jumps;
@@ -176,6 +178,9 @@ unsigned emu_block_turn(emu_block *block);
 bool emu_block_is_idle(emu_block *block);
 /* stuck.c: after a turn of all blocks, is it certain that the cluster makes no progress any more? */
 bool emu_cluster_is_stuck(emu_cluster *cluster);
+
+/* registers.c: the warp goes on with op->imm registers per thread, or waits for them. */
+void emu_set_registers(emu_warp *warp, const emu_op *op, uint32_t lanes, bool raises);
 
 /* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
 bool emu_barrier_try(emu_warp *warp);

@@ -19,6 +19,8 @@ typedef enum emu_misuse {
     EMU_PART_OF_WARP,   /* lanes that execute for a whole warp, of which others do not exist or have exited */
     EMU_INIT_OF_VALID,  /* lanes that initialise an mbarrier object that is one already */
     EMU_STALE_PHASE,    /* lanes that test for a phase before the last two */
+    EMU_INC_LOWERS,     /* lanes that execute setmaxnreg.inc with fewer registers than they have */
+    EMU_DEC_RAISES,     /* setmaxnreg.dec with more */
     EMU_PARTED_UNIFORM, /* lanes that take a .uni branch that other active lanes do not take */
 } emu_misuse;
 
@@ -54,7 +56,7 @@ typedef enum emu_misuse {
    exit              they are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address
-   warpgroup         a warp executes an instruction of wgmma; `product` is NULL, or the one that it issues
+   warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
    mbarrier_init     a lane has initialised the mbarrier at this host address
    bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told
    bulk_read         the lane has waited until the source of its store or reduction was read

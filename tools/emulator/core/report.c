@@ -181,6 +181,7 @@ static const char *const waits[] = {
     [EMU_WAIT_ARRIVE] = "waits for its warp to arrive at barrier",
     [EMU_WAIT_CLUSTER_ARRIVE] = "waits for its warp to arrive at the cluster's barrier",
     [EMU_WAIT_CLUSTER] = "waits at the cluster's barrier",
+    [EMU_WAIT_REGISTERS] = "waits for registers of the block's pool",
 };
 
 static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
@@ -232,6 +233,9 @@ static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment 
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
+    else if (f->wait == EMU_WAIT_REGISTERS)
+        emu_log_append(log, ": it has %u per thread and wants %u, and %u for a thread of a warp are free",
+                       w->registers, (unsigned)f->pc->imm, w->block->free_registers / EMU_LANES);
     else if (f->wait == EMU_WAIT_CLUSTER)
         emu_log_append(log, ": %u of %u warps have arrived", w->block->cluster->arrived,
                        w->block->cluster->live_warps);

@@ -18,6 +18,7 @@ typedef enum emu_wait {
     EMU_WAIT_ARRIVE,         /* for the rest of the warp, to arrive at a barrier without waiting there */
     EMU_WAIT_CLUSTER_ARRIVE, /* the same, at the cluster's barrier */
     EMU_WAIT_CLUSTER,        /* for the cluster */
+    EMU_WAIT_REGISTERS,      /* for registers in the block's pool */
 } emu_wait;
 
 typedef struct emu_fragment {
@@ -60,6 +61,7 @@ struct emu_warp {
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
     uint32_t cluster_arrivals, cluster_waits; /* at the cluster's barrier; waits that are over */
+    uint32_t registers;                       /* per thread */
     uint32_t
         tested[EMU_LANES]; /* 1 + the offset of the mbarrier whose test a lane has failed last; 0: none */
 };

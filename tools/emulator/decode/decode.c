@@ -125,6 +125,8 @@ static void finish_instructions(emu_decoder *d)
     p->instruction_count = d->instructions.count;
     p->functions = emu_arena_alloc(&p->arena, p->instruction_count * sizeof *p->functions);
     for (size_t i = 0; i < p->instruction_count; i++)
+        p->sets_registers |= emu_text_is(p->instructions[i]->opcode, "setmaxnreg");
+    for (size_t i = 0; i < p->instruction_count; i++)
         p->functions[i] = emu_arena_format(&p->arena, "%.*s", EMU_TEXT(code[i]->function->name));
 }
 

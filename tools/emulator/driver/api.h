@@ -234,6 +234,8 @@ CUresult emu_check_cluster(CUfunction function, const uint32_t grid[3], const ui
 unsigned emu_most_cluster_blocks(CUfunction function);
 
 unsigned emu_max_threads(CUfunction function);
+/* Per thread, as ptxas knows them for setmaxnreg; 0: it does not. */
+unsigned emu_entry_registers(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
 
 #endif

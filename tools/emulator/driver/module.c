@@ -211,6 +211,12 @@ static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
             add_function(m, f, program, own.text, log);
         if (f->is_entry && !program)
             emu_log_append(notes, "%s", m->functions->refusal);
+        if (f->is_entry && program && program->sets_registers && emu_entry_registers(m->functions) == 0)
+            emu_log_append(
+                notes,
+                "note: setmaxnreg has no effect in kernel '%s', which gives neither .maxnreg nor .maxntid nor "
+                ".reqntid\n",
+                m->functions->name);
         emu_log_free(&own);
     }
 }

@@ -67,6 +67,7 @@ static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *w
                          .multiprocessors = model->multiprocessors,
                          .device_number = model->number,
                          .shared_limit = model->shared_per_block_optin,
+                         .registers = emu_entry_registers(f),
                          .is_dependent = work->launch.is_dependent,
                          .overlap_from = first_overlap(before),
                          .serial = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED)};

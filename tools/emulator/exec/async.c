@@ -363,8 +363,6 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing,
-     .refuse = emu_refuse_count},
 };
 
 EXPORT_ROWS(emu_rows_async);
