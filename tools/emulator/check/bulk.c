@@ -102,6 +102,13 @@ static void cluster_arrive(emu_warp *w)
         fence_beginnings(w);
 }
 
+/* A block of one warp has no other barrier. */
+static void warp_sync(emu_warp *w, uint32_t lanes)
+{
+    if (w->block->warp_count == 1 && lanes == w->alive)
+        fence_beginnings(w);
+}
+
 static void check_beginning(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
     emu_bulk_state *s = bulk->holder->bulk;
@@ -216,6 +223,7 @@ const emu_observer emu_bulk_check = {
     .block_end = block_end,
     .block_free = block_free,
     .fence = fence,
+    .warp_sync = warp_sync,
     .barrier_arrive = barrier_arrive,
     .cluster_arrive = cluster_arrive,
     .exit = exit_,

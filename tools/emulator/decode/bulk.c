@@ -23,10 +23,10 @@ static unsigned rank_of(const emu_instruction *i)
 static uint8_t operation_of(const emu_instruction *i)
 {
     static const char *const names[] = {"and", "or", "xor", "exch", "add", "inc", "dec", "min", "max"};
-    for (uint8_t k = 0; k < sizeof names / sizeof *names; k++)
+    for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
         for (unsigned n = 0; n < i->modifier_count; n++)
             if (emu_text_is(i->modifiers[n], names[k]))
-                return k;
+                return (uint8_t)k;
     return 0;
 }
 
