@@ -441,6 +441,10 @@ static const rule rules[] = {
      NULL, 0, 0},
     {"", SYNC "@%q0 bra ZERO;\n" FILL "ZERO:\n" ARRIVE WAIT "@!%q0 bra END;\n" READ "END:\n" SYNC, NULL, 0,
      0},
+    {"",
+     SYNC "@%q0 bra ZERO;\n" FILL "ZERO: fence.release.sync_restrict::shared::cta.cluster;\n" RELAXED WAIT
+          "@!%q0 bra END;\n" READ "END: fence.acquire.sync_restrict::shared::cluster.cluster;\n" SYNC,
+     NULL, 0, 0},
     {"the fence before a relaxed arrival is for the block only",
      SYNC "@%q0 bra ZERO;\n" FILL "ZERO: fence.acq_rel.cta;\n" RELAXED WAIT "@!%q0 bra END;\n" READ
           "END:\n" SYNC,

@@ -351,6 +351,12 @@ static const rule rules[] = {
      "with no fence.proxy.async between the two", 0, 0},
     {"", INIT EXPECT(128) SYNC "@%q0 st.shared.u32 [%r7], 1;\nfence.proxy.async;\n" COPY UNTIL SYNC, NULL, 0,
      0},
+    {"",
+     INIT EXPECT(128) SYNC
+     "@%q0 st.shared.u32 [%r7], 1;\n"
+     "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;\n" COPY UNTIL
+     "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;\n" SYNC,
+     NULL, 0, 0},
     {"a destination in the own block by its mbarrier",
      INIT EXPECT(128) SYNC "@%q0 cp.async.bulk.shared::cluster.shared::cta." WAITED
                            " [%r4], [%r7], 128, [%r5];\n" UNTIL SYNC,

@@ -108,7 +108,8 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
                    : flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
-            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
+            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE &&
+                                  (has_modifier(i, "async") || has_modifier(i, "async::generic"));
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy") &&
                 !has_modifier(i, "tensormap::generic")) /* which releases and acquires, too */
                 return EMU_FLOW_LANES;

@@ -38,7 +38,6 @@ static const emu_row rows[] = {
     VIDEO("vmad"),
     VIDEO("vavrg2"),
     VIDEO("vavrg4"),
-    {"fence", "sync_restrict::shared::", NULL, .lacks = "'fence' with .sync_restrict (clusters) is"},
     {"cp", "im2col", NULL, .lacks = "a bulk copy with .im2col is"},
     {"cp", "tile::", NULL, .lacks = "a bulk copy with .tile::gather4 or .tile::scatter4 is"},
     {"cp", "cta_group", NULL, .lacks = "a bulk copy with .cta_group is"},
