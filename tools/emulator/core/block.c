@@ -38,6 +38,8 @@ void emu_block_start(emu_block *b, emu_cluster *c, uint64_t index)
     b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
     b->shared_bytes = l->dynamic_shared_bytes ? p->dynamic_shared_start + l->dynamic_shared_bytes
                                               : p->reserved_shared_bytes + p->static_shared_bytes;
+    b->shared_low = b->shared_base + p->reserved_shared_bytes;
+    b->shared_high = b->shared_base + b->shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     b->warps = with_room(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);

@@ -198,9 +198,8 @@ static bool find_in_cluster(emu_warp *w, const emu_op *op, uint32_t lane, unsign
         return false;
     }
     lanes[lane] = *at;
-    if (!emu_bounds_window(
-            w, op, 1u << lane, bytes, writes, lanes, b == w->block ? EMU_SHARED : EMU_SHARED_CLUSTER,
-            b->shared_base + b->launch->program->reserved_shared_bytes, b->shared_base + b->shared_bytes))
+    if (!emu_bounds_window(w, op, 1u << lane, bytes, writes, lanes,
+                           b == w->block ? EMU_SHARED : EMU_SHARED_CLUSTER, b->shared_low, b->shared_high))
         return false;
     *at = (uint64_t)(uintptr_t)b->shared + (*at - b->shared_base);
     return true;

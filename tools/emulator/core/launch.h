@@ -86,6 +86,7 @@ typedef struct emu_block {
     uint32_t rank; /* in the cluster */
     uint32_t
         shared_base; /* added to offsets in shared memory: addresses have the block's rank from bit 24 on */
+    uint32_t shared_low, shared_high; /* addresses: after what the system reserves, and the end */
     emu_warp *warps;
     unsigned warp_count, live_warps;
     char *registers, *shared, *local;

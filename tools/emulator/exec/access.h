@@ -10,8 +10,10 @@
 /* The name of a shared variable as an address is an offset in the own block's memory. */
 static inline uint64_t constant_base(const emu_warp *w, const emu_op *op, uint32_t arg)
 {
+    if (__builtin_expect(!(arg & 1), 1))
+        return 0;
     bool is_shared = op->mods.space == EMU_SHARED || op->mods.space == EMU_SHARED_CLUSTER;
-    return (arg & 1) && is_shared ? w->block->shared_base : 0;
+    return is_shared ? w->block->shared_base : 0;
 }
 
 static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
@@ -71,9 +73,8 @@ static inline bool access_shared(emu_warp *w, const emu_op *op, uint32_t mask, u
                                  uint64_t at[EMU_LANES])
 {
     const emu_block *b = w->block;
-    return access_window(w, op, mask, bytes, writes, at, EMU_SHARED,
-                         b->shared_base + b->launch->program->reserved_shared_bytes,
-                         b->shared_base + b->shared_bytes, b->shared - b->shared_base);
+    return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, b->shared_low, b->shared_high,
+                         b->shared - b->shared_base);
 }
 
 static inline bool access_local(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
