@@ -3,10 +3,10 @@
 
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
-errors.txt    cases (tests/cases.py): NAME.yaml is a configuration, NAME.txt its diagnostics. NAME is a row of
+errors.txt    cases (tests/cases.py): NAME.yaml is a configuration, NAME.txt its diagnostics; the status is 1. NAME is a row of
               generator/support/messages.h, or a row, '-' and a description. NAME.lock.yaml is its lock file, ptx/ has the PTX
               that configurations embed, tuned/ the times that they use.
-commands.txt  commands ("$ kiln ..."), each followed by its output and its exit status.
+commands.txt  commands ("$ kiln ..."), each followed by its output, and by its exit status unless that is 0.
 rebase        rewrites both files and prints the changes; a new NAME.yaml gets its NAME.txt.
 """
 import difflib
@@ -54,6 +54,10 @@ def is_config(file):
     return file.endswith(".yaml") and not file.endswith(".lock.yaml") and "/" not in file
 
 
+def exit_line(done, usual):
+    return "" if done.returncode == usual else f"[exit {done.returncode}]\n"
+
+
 def run_error(kiln, folder, name):
     """Returns the generator's messages; it must write no files. If a case needs a toolkit, PATH has a fake one, else none."""
     toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit",
@@ -70,7 +74,7 @@ def run_error(kiln, folder, name):
                               env={"TMPDIR": str(scratch), **environment})
         scratch.rmdir()  # it stays empty
         written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(output).iterdir()))
-    return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
+    return f"{done.stdout.decode()}{done.stderr.decode()}{written}{exit_line(done, 1)}"
 
 
 def run_errors(kiln, names):
@@ -96,7 +100,7 @@ def run_commands(kiln, locale):
                 continue
             done = subprocess.run(["sh", "-c", line[2:]], cwd=folder / "configs", env=environment, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            result.append(f"{line}\n{done.stdout.decode()}[exit {done.returncode}]\n\n")
+            result.append(f"{line}\n{done.stdout.decode()}{exit_line(done, 0)}\n")
     return "".join(result)
 
 
