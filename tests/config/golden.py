@@ -30,6 +30,15 @@ PAGE = HERE.parents[1] / "generator" / "README.md"
 LOCALES = "C", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8"
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
 
+# Fake ptxas: one rejects all input, one succeeds without writing a cubin, one writes the same cubin for any input.
+VERSION = 'echo "Cuda compilation tools, release 13.0, V13.0.48"'
+IF_ASKED = f'if [ "$1" = --version ]; then {VERSION}; exit 0; fi\n'
+WRITES = IF_ASKED + 'echo cubin > "$3"'
+PTXAS = {"ptxas_refused": IF_ASKED + """
+echo "ptxas application ptx input, line 9; error   : Not a name of any known instruction: 'frob'"
+echo "ptxas fatal   : Ptx assembly aborted due to errors"
+exit 255""", "ptxas_not_run": VERSION, "over_driver_cubins": WRITES, "cubins_unused": WRITES}
+
 
 def messages():
     """Returns {name: pattern} of the table, with its strings joined; each %... matches any text."""
@@ -60,14 +69,17 @@ def exit_line(done, usual):
 
 def run_error(kiln, folder, name):
     """Returns the generator's messages; it must write no files. If a case needs a toolkit, PATH has a fake one, else none."""
-    toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit",
-                "over_driver_cubins": "toolkit", "cubins_unused": "toolkit"}
-    environment = {"PATH": str(HERE / toolkits[name]) if name in toolkits else folder, **LEAK_OPTIONS}
+    environment = {"PATH": str(folder), **LEAK_OPTIONS}
     if name == "no_folder":
         environment["TMPDIR"] = "/nowhere"
     if name == "compress_missing":
         kiln += "_without_zstd"
-    with tempfile.TemporaryDirectory() as output:
+    with tempfile.TemporaryDirectory() as output, tempfile.TemporaryDirectory() as toolkit:
+        if name in PTXAS:
+            environment["PATH"] = toolkit
+            ptxas = pathlib.Path(toolkit, "ptxas")
+            ptxas.write_text(f"#!/bin/sh\n{PTXAS[name]}\n")
+            ptxas.chmod(0o755)
         scratch = pathlib.Path(output, "tmp")
         scratch.mkdir()
         done = subprocess.run([kiln, "generate", name + ".yaml", "--output", output], cwd=folder, capture_output=True,
