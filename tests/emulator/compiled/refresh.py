@@ -58,6 +58,7 @@ def compile_one(file, folder):
     out = folder / "out.ptx"
     subprocess.run([*COMMAND.split(), *OPTIONS[kind].split(), f"{subject}.c", "-o", str(out)], cwd=folder, check=True)
     text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # names, not places of this machine
+    text = re.sub(r"(\.section\s.*\n\s*\{\n(?:.*\n){9})(?:[^}].*\n)*?(\s*\})", r"\1\2", text)  # the driver skips the rest
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()
     return f"{header(file)}// {next(line for line in version if 'release' in line)}\n{text}"
 
