@@ -1,5 +1,5 @@
-/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device proves it for the layouts that kernels
- * use.
+/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts wavefronts of those that kernels use.
+ * Rows of quantised weights lie as in a file instead, and some of their loads conflict: see row_ring.c.
  *
  * A row is units: of 16 bytes, of more where they are widened in the copy, or of 4 for sums. Unit u of row r is at place u;
  * set bits of r may flip bits of u. Rows follow each other, with a unit of padding after some; or strips do: two units of
