@@ -33,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("api", "async", "compare", "convert", "count", "count_memory", "float", "half", "integer", "load", "matrix", "memory", "mma",
             "mma_sums", "narrow", "numbers", "source", "sync", "warp")
 MORE = {"compiled": ["tests/test_compiled", ROOT / "tests/emulator/compiled/ptx"],
+        "compiled_by_clang": ["tests/test_compiled", "tests/emulator/compiled/clang"],
         "correct": ["tests/test_corpus", "correct", "tests/emulator/correct"],
         "conformance": ["tests/test_conformance", ROOT.parent / "shared/conformance/ptx_instructions.json"]}  # if it exists
 SKIPPED = 77

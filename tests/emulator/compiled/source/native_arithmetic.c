@@ -1,7 +1,67 @@
-/* Floating point for the host, in every rounding mode: the mode is set around one operation on volatile values. */
+/* Arithmetic that C has no operator for. */
 #include "device.h"
 
 #include <fenv.h>
+
+/* ---- integers (ISA 9.7.1, 9.7.8) ---- */
+
+uint32_t __brev(uint32_t x)
+{
+    uint32_t r = 0;
+    for (unsigned i = 0; i < 32; i++)
+        r |= (x >> i & 1) << (31 - i);
+    return r;
+}
+
+u64 __brevll(u64 x)
+{
+    return (u64)__brev((uint32_t)x) << 32 | __brev((uint32_t)(x >> 32));
+}
+
+uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector)
+{
+    u64 bytes = (u64)b << 32 | a;
+    uint32_t r = 0;
+    for (unsigned i = 0; i < 4; i++)
+        r |= (uint32_t)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    return r;
+}
+
+uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t by)
+{
+    return (uint32_t)((((u64)high << 32 | low) << (by & 31)) >> 32);
+}
+
+uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t by)
+{
+    return (uint32_t)(((u64)high << 32 | low) >> (by & 31));
+}
+
+uint32_t __funnelshift_lc(uint32_t low, uint32_t high, uint32_t by)
+{
+    return by >= 32 ? low : __funnelshift_l(low, high, by);
+}
+
+uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t by)
+{
+    return by >= 32 ? high : __funnelshift_r(low, high, by);
+}
+
+int32_t dp4a_signed(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (unsigned i = 0; i < 32; i += 8)
+        c += (uint32_t)((int8_t)(a >> i) * (int8_t)(b >> i));
+    return (int32_t)c;
+}
+
+uint32_t dp4a_unsigned(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (unsigned i = 0; i < 32; i += 8)
+        c += (a >> i & 0xff) * (b >> i & 0xff);
+    return c;
+}
+
+/* ---- floating point in every rounding mode: the mode is set around one operation on volatile values ---- */
 
 #define ROUNDED(mode, T, name, value, ...)                                                                   \
     T name(__VA_ARGS__)                                                                                      \
@@ -71,3 +131,81 @@ EXTREME(native_min, float, <, true)
 EXTREME(native_max, float, >, false)
 EXTREME(native_min_double, double, <, true)
 EXTREME(native_max_double, double, >, false)
+
+/* ---- halves and bfloats ---- */
+
+typedef struct format {
+    int fraction_bits, bias;
+    uint16_t infinity, nan;
+} format;
+
+static format format_of(int fraction_bits)
+{
+    int exponent_bits = 15 - fraction_bits;
+    uint16_t infinity = (uint16_t)(((1 << exponent_bits) - 1) << fraction_bits);
+    return (format){fraction_bits, (1 << (exponent_bits - 1)) - 1, infinity, 0x7fff};
+}
+
+double native_widen(int fraction_bits, uint16_t bits)
+{
+    format f = format_of(fraction_bits);
+    int magnitude = bits & 0x7fff, exponent = magnitude >> f.fraction_bits;
+    int fraction = magnitude & ((1 << f.fraction_bits) - 1);
+    double sign = bits >> 15 ? -1.0 : 1.0;
+    if (magnitude >= f.infinity)
+        return magnitude > f.infinity ? NAN : sign * INFINITY;
+    return sign * ldexp(exponent ? fraction + (1 << f.fraction_bits) : fraction,
+                        (exponent ? exponent : 1) - f.bias - f.fraction_bits);
+}
+
+/* What stands for a number too large in this rounding mode. */
+static uint16_t overflow(const format *f, bool negative)
+{
+    int mode = fegetround();
+    bool stays = mode == FE_TOWARDZERO || mode == (negative ? FE_UPWARD : FE_DOWNWARD);
+    return (uint16_t)(f->infinity - stays);
+}
+
+uint16_t native_narrow(int fraction_bits, double x)
+{
+    format f = format_of(fraction_bits);
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x))
+        return f.nan;
+    if (isinf(x) || x == 0)
+        return sign | (x == 0 ? 0 : f.infinity);
+    int exponent = ilogb(x) < 1 - f.bias ? 1 - f.bias : ilogb(x);
+    if (exponent > f.bias)
+        return sign | overflow(&f, sign);
+    volatile double scaled = ldexp(x, f.fraction_bits - exponent);
+    long bits = ((long)(exponent + f.bias - 1) << f.fraction_bits) + (long)fabs(nearbyint(scaled));
+    return sign | (bits >= f.infinity ? overflow(&f, sign) : (uint16_t)bits);
+}
+
+/* The product is exact; the sum is cut off and its last bit says whether anything was lost, so that one rounding is left. */
+uint16_t native_fused(int fraction_bits, double a, double b, double c)
+{
+    fesetround(FE_TOWARDZERO);
+    feclearexcept(FE_INEXACT);
+    volatile double product = a * b, sum = product + c;
+    u64 bits = double_bits(sum) | (fetestexcept(FE_INEXACT) != 0);
+    fesetround(FE_TONEAREST);
+    return native_narrow(fraction_bits, sum == sum ? bits_double(bits) : NAN);
+}
+
+uint16_t native_extreme(int fraction_bits, uint16_t a, uint16_t b, bool largest)
+{
+    double x = native_widen(fraction_bits, a), y = native_widen(fraction_bits, b);
+    double r = largest ? native_max_double(x, y) : native_min_double(x, y);
+    return native_narrow(fraction_bits, r);
+}
+
+#define FLOAT_TO_HALF(r, mode)                                                                               \
+    half __float2half_##r(float x)                                                                           \
+    {                                                                                                        \
+        fesetround(mode);                                                                                    \
+        half h = {native_narrow(HALF, (double)x)};                                                           \
+        fesetround(FE_TONEAREST);                                                                            \
+        return h;                                                                                            \
+    }
+FOR_ROUNDINGS(FLOAT_TO_HALF)
