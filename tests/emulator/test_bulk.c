@@ -839,10 +839,6 @@ static void test_refused(void **state)
     } cases[] = {
         {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%p0, {%r0, %r0, %r0}], [%r0], {%h0};",
          "a bulk copy with .im2col is not emulated"},
-        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r0], [%p0], 16, [%r0], %h0;",
-         "a bulk copy with .multicast (clusters) is not emulated"},
-        {"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r0], [%r0], 16, [%r0];",
-         "from .shared::cta to .shared::cluster is not emulated"},
         {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 24;", "the size is a multiple of 16"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%p0], [%r0], 16;", "'cp'"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%p0], [%r0], 16;", "'cp'"},

@@ -17,6 +17,7 @@ typedef struct beginning { /* of an mbarrier */
 
 typedef struct load {
     const emu_op *op;
+    emu_block *from;
     uint32_t thread, mbarrier;
     bool is_done, has_ended; /* it has landed; and its phase has ended */
 } load;
@@ -24,7 +25,7 @@ typedef struct load {
 typedef struct emu_bulk_state {
     beginning *beginnings;
     size_t beginning_count, beginning_room;
-    load *loads; /* that no thread has seen complete */
+    load *loads; /* to this block's shared memory, that no thread has seen complete */
     size_t load_count, load_room;
 } emu_bulk_state;
 
@@ -95,6 +96,12 @@ static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
     fence_beginnings(w);
 }
 
+static void cluster_arrive(emu_warp *w)
+{
+    if (!(w->fragments[0].pc->mods.flags & EMU_RELAXED))
+        fence_beginnings(w);
+}
+
 /* A block of one warp has no other barrier. */
 static void warp_sync(emu_warp *w, uint32_t lanes)
 {
@@ -104,7 +111,7 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
 
 static void check_beginning(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
-    emu_bulk_state *s = w->block->bulk;
+    emu_bulk_state *s = bulk->holder->bulk;
     for (size_t n = 0; n < s->beginning_count; n++) {
         beginning *o = &s->beginnings[n];
         if (o->mbarrier != bulk->mbarrier || o->is_fenced)
@@ -122,12 +129,13 @@ static void check_beginning(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 
 static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
-    emu_bulk_state *s = w->block->bulk;
+    emu_bulk_state *s = bulk->holder->bulk;
     if (bulk->kind != EMU_BULK_LOAD)
         return;
     check_beginning(w, op, bulk);
     s->loads = with_room(s->loads, s->load_count, &s->load_room, sizeof *s->loads);
-    s->loads[s->load_count++] = (load){.op = op, .thread = bulk->thread, .mbarrier = bulk->mbarrier};
+    s->loads[s->load_count++] =
+        (load){.op = op, .from = bulk->from, .thread = bulk->thread, .mbarrier = bulk->mbarrier};
 }
 
 static emu_mbarrier mbarrier_at(const emu_block *b, uint32_t mbarrier)
@@ -139,7 +147,8 @@ static emu_mbarrier mbarrier_at(const emu_block *b, uint32_t mbarrier)
 
 static bool is_load_of(const load *l, const emu_bulk *bulk)
 {
-    return l->op == bulk->op && l->thread == bulk->thread && l->mbarrier == bulk->mbarrier && !l->is_done;
+    return l->op == bulk->op && l->from == bulk->from && l->thread == bulk->thread &&
+           l->mbarrier == bulk->mbarrier && !l->is_done;
 }
 
 static void bulk_done(emu_block *b, const emu_bulk *bulk)
@@ -158,7 +167,7 @@ static void bulk_done(emu_block *b, const emu_bulk *bulk)
     if (n < s->load_count)
         s->loads[n] = s->loads[--s->load_count];
     emu_note(
-        &b->warps[bulk->thread / EMU_LANES], bulk->op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
+        &bulk->from->warps[bulk->thread / EMU_LANES], bulk->op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
         "lands after the phase of its mbarrier object in which it was issued: the phase ended without it, so "
         "fewer bytes were expected than are copied");
 }
@@ -203,9 +212,10 @@ static void block_end(emu_block *b)
     const emu_bulk_state *s = b->bulk;
     for (size_t n = 0; n < s->load_count; n++)
         emu_note(
-            &b->warps[s->loads[n].thread / EMU_LANES], s->loads[n].op, 1u << s->loads[n].thread % EMU_LANES,
-            EMU_NOBODY,
-            "issues this copy, and its block ends before a thread has seen the end of the mbarrier's phase");
+            &s->loads[n].from->warps[s->loads[n].thread / EMU_LANES], s->loads[n].op,
+            1u << s->loads[n].thread % EMU_LANES, EMU_NOBODY,
+            "issues this copy, and %s block ends before a thread has seen the end of the mbarrier's phase",
+            s->loads[n].from == b ? "its" : "the destination's");
 }
 
 const emu_observer emu_bulk_check = {
@@ -215,6 +225,7 @@ const emu_observer emu_bulk_check = {
     .fence = fence,
     .warp_sync = warp_sync,
     .barrier_arrive = barrier_arrive,
+    .cluster_arrive = cluster_arrive,
     .exit = exit_,
     .mbarrier_init = mbarrier_init,
     .bulk_issue = bulk_issue,

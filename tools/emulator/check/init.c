@@ -269,6 +269,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
         report(w, op, mask & ~operands_of(w, p), "an operand of this");
         return;
     case EMU_FLOW_COPY:
+    case EMU_FLOW_REMOTE:
         check_operands(w, op, p, mask);
         return;
     case EMU_FLOW_ATOMIC:
@@ -378,9 +379,10 @@ typedef struct marks {
 static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
 {
     const emu_block *b = w->block;
-    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
-    if (shared < b->shared_bytes)
-        return (marks){.bytes = b->init->shared + shared};
+    uint64_t local = at - (uint64_t)(uintptr_t)b->local;
+    const emu_block *holder = emu_block_holding(b, at);
+    if (holder)
+        return (marks){.bytes = holder->init->shared + (at - (uint64_t)(uintptr_t)holder->shared)};
     if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
         return (marks){.bytes = b->init->local + local, .is_local = true};
     emu_allocation *a = emu_allocation_at(b, op, at);
@@ -485,7 +487,8 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
                        const uint64_t at[EMU_LANES])
 {
     bool is_load = emu_plan_of(w, op)->flow == EMU_FLOW_LOAD;
-    unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
+    unsigned count = is_load && op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1,
+             each = bytes / count; /* of other operations `count` may be another number */
     uint32_t loaded[8] = {0}, never = 0;
     uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
     for (unsigned n = 0; n < count; n++)
@@ -548,7 +551,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             load_constant(w, op, mask);
         return;
     }
-    if (p->flow == EMU_FLOW_BULK)
+    if (p->flow == EMU_FLOW_BULK || p->flow == EMU_FLOW_REMOTE)
         return;
     if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier object is one only if it is initialised */
         check_read(w, op, mask, bytes, at);
@@ -596,26 +599,25 @@ static void copy_marks(const emu_warp *w, const emu_op *op, uint64_t from, uint6
 /* What a copy writes counts as written when it is issued: a thread that reads it too early races. */
 static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
-    bool loads = bulk->kind == EMU_BULK_LOAD, is_told = false;
-    uint64_t base = (uint64_t)(uintptr_t)w->block->shared, where;
+    bool loads = bulk->kind == EMU_BULK_LOAD, reduces = bulk->element.type != EMU_NONE, is_told = false;
+    uint64_t base = (uint64_t)(uintptr_t)bulk->holder->shared, where;
     char place[160];
     for (uint32_t n = 0; n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];
         uint64_t from = loads ? p->global : base + p->shared, to = loads ? base + p->shared : p->global;
-        if (!p->global) {
-            marks m = find_marks(w, op, to);
-            write_bytes(&m, 0, p->bytes, true);
-            continue;
-        }
-        if (!is_told &&
-            (has_unwritten(w, op + 1, from, p->bytes, &where) ||
-             (bulk->kind == EMU_BULK_REDUCTION && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
+        if (!is_told && ((p->global && has_unwritten(w, op + 1, from, p->bytes, &where)) ||
+                         (reduces && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
             is_told = true;
             emu_note(w, op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
-                     "copies 16 bytes that were never written, at %s",
+                     "copies %u bytes that were never written, at %s", p->bytes < 16 ? p->bytes : 16,
                      emu_describe_place(w, where, place, sizeof place));
         }
-        copy_marks(w, op + 1, from, to, p->bytes);
+        if (p->global) {
+            copy_marks(w, op + 1, from, to, p->bytes);
+        } else {
+            marks m = find_marks(w, op, to);
+            write_bytes(&m, 0, p->bytes, true);
+        }
     }
 }
 

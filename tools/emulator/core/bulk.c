@@ -54,8 +54,9 @@ static uint32_t delay_of(const emu_block *b, uint32_t number)
     return 1 + (uint32_t)(x >> 33) % MOST_DELAY;
 }
 
-void emu_bulk_issue(emu_block *b, emu_bulk *bulk)
+void emu_bulk_issue(emu_bulk *bulk)
 {
+    emu_block *b = bulk->holder;
     emu_bulks *s = bulks_of(b);
     if (s->count == s->room) {
         s->room = 2 * s->room + 16;
@@ -112,6 +113,8 @@ static void write_loaded(emu_block *b, const emu_bulk *bulk)
         const emu_bulk_piece *p = &bulk->pieces[n];
         if (p->global)
             bulk->write(bulk, b->shared + p->shared, (const char *)(uintptr_t)p->global, p->bytes);
+        else if (bulk->data)
+            bulk->write(bulk, b->shared + p->shared, bulk->data, p->bytes);
         else
             memset(b->shared + p->shared, bulk->fill, p->bytes);
     }
@@ -120,7 +123,7 @@ static void write_loaded(emu_block *b, const emu_bulk *bulk)
 static void complete_transactions(emu_block *b, const emu_bulk *bulk)
 {
     uint64_t bits;
-    emu_warp *w = &b->warps[bulk->thread / EMU_LANES];
+    emu_warp *w = &bulk->from->warps[bulk->thread / EMU_LANES];
     uint32_t lane = 1u << bulk->thread % EMU_LANES;
     memcpy(&bits, b->shared + bulk->mbarrier, sizeof bits);
     emu_mbarrier m = emu_mbarrier_unpack(bits);

@@ -1,4 +1,4 @@
-/* Bulk copies in flight (ISA 9.7.9.25.4, 9.7.9.27.1). A copy lands as a whole, some time after its issue: time passes with
+/* Bulk copies, and st.async and red.async, in flight (ISA 9.7.9.12, 9.7.9.25.4, 9.7.9.27.1, 9.7.13.7). A copy lands as a whole, some time after its issue: time passes with
    each turn of the block's warps and each test of an mbarrier, and the delay of each copy is drawn from a fixed seed.
    The source is read and the destination written only then, or when a thread waits for the copy's group, so a kernel that
    does not wait sees what was there before. */
@@ -16,8 +16,10 @@ typedef enum emu_bulk_kind {
 
 /* Bytes that lie together in both memories. */
 typedef struct emu_bulk_piece {
-    uint64_t global; /* host address; 0: outside of the tensor, so the shared bytes are filled */
-    uint32_t shared; /* offset in shared memory */
+    uint64_t
+        global; /* host address, of a load also in the shared memory of the block that issued it; 0: the source is
+                        `data` or, outside of the tensor, the fill */
+    uint32_t shared; /* offset in the holder's shared memory */
     uint32_t bytes;
 } emu_bulk_piece;
 
@@ -25,17 +27,20 @@ typedef struct emu_bulk emu_bulk;
 struct emu_bulk {
     const emu_op *op;
     emu_bulk_kind kind;
-    uint32_t thread;   /* in the block */
+    emu_block *from; /* that issued it */
+    emu_block
+        *holder; /* of the shared bytes and the mbarrier: `from`, or of a load another block of its cluster */
+    uint32_t thread;   /* in `from` */
     uint32_t bytes;    /* what its mbarrier counts */
-    uint32_t mbarrier; /* of a load: offset in shared memory */
+    uint32_t mbarrier; /* of a load: offset in the holder's shared memory */
     uint32_t phase;    /* the mbarrier's at the issue */
     uint32_t group;    /* of a store or reduction: commits of the thread before it */
     uint32_t number;   /* among the block's, from 1 */
     uint64_t due;
     bool is_read,
-        is_landed;      /* of a store or reduction: `data` holds the source; its destination is written */
-    bool is_known_read; /* its thread has waited for the reading */
-    char *data;
+        is_landed;          /* of a store or reduction: `data` holds the source; its destination is written */
+    bool is_known_read;     /* its thread has waited for the reading */
+    char *data;             /* owned; of a load: the source, if it is none in memory */
     emu_bulk_piece *pieces; /* owned */
     uint32_t piece_count;
     uint8_t fill;     /* each byte outside of the tensor */
@@ -44,8 +49,8 @@ struct emu_bulk {
     void (*write)(const emu_bulk *bulk, char *to, const char *from, uint32_t bytes);
 };
 
-/* Completes the group, the number and the delay; takes the pieces. */
-void emu_bulk_issue(emu_block *block, emu_bulk *bulk);
+/* Completes the group, the number and the delay; takes the pieces and the data. The holder's time decides when it lands. */
+void emu_bulk_issue(emu_bulk *bulk);
 void emu_bulk_commit(emu_block *block, uint32_t thread);
 /* Completes the groups of these lanes of a warp, of each but the last `pending`; `reads`: only reads their sources. */
 void emu_bulk_wait(emu_block *block, uint32_t warp, uint32_t lanes, uint32_t pending, bool reads);

@@ -1,26 +1,26 @@
-/* Blocks that wait without end. A block all of whose warps wait at barriers, or test mbarriers in vain, with nothing in flight, does the same
-   again and again once it comes back to a state in which it was: what its registers hold, where its lanes are. That is certain as long as
-   no other block can change what it looks at, so a turn in which it polled something else does not count. */
+/* Clusters that wait without end. A cluster all of whose warps wait at barriers, or test mbarriers in vain, with nothing in flight, does
+   the same again and again once it comes back to a state in which it was: what its registers hold, where its lanes are. That is certain as
+   long as no other cluster can change what it looks at, so a turn in which it polled something else does not count. */
 #include "bulk.h"
 #include "launch.h"
 
 #include <string.h>
 
-/* Rounds without a change before states are compared. */
+/* Turns without a change before states are compared. */
 #define PATIENCE 64u
 
-static bool only_tests(const emu_block *b)
+/* Whether all warps of the block that can run do nothing else; *any: there is one. */
+static bool only_tests(const emu_block *b, bool *any)
 {
-    bool any = false;
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];
         if (w->state != EMU_WARP_READY)
             continue;
         if (!w->tests || w->tests != w->polls)
             return false;
-        any = true;
+        *any = true;
     }
-    return any && !emu_bulk_is_any(b);
+    return !emu_bulk_is_any(b);
 }
 
 static uint64_t mix(uint64_t state, uint64_t x)
@@ -29,9 +29,8 @@ static uint64_t mix(uint64_t state, uint64_t x)
     return state ^ state >> 32;
 }
 
-static uint64_t state_of(const emu_block *b)
+static uint64_t mix_block(uint64_t state, const emu_block *b)
 {
-    uint64_t state = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];
         if (w->state != EMU_WARP_READY)
@@ -48,21 +47,28 @@ static uint64_t state_of(const emu_block *b)
     return state;
 }
 
-bool emu_block_is_stuck(emu_block *b)
+bool emu_cluster_is_stuck(emu_cluster *c)
 {
-    if (b->stores != b->waiting_stores || !only_tests(b)) {
-        b->waiting_stores = b->stores;
-        b->waiting_rounds = 0;
+    uint64_t stores = 0, state = 0;
+    bool any = false, waits = true;
+    for (unsigned rank = 0; rank < c->count && waits; rank++) {
+        stores += c->blocks[rank].stores;
+        waits = only_tests(&c->blocks[rank], &any);
+    }
+    if (!waits || !any || stores != c->waiting_stores) {
+        c->waiting_stores = stores;
+        c->waiting_turns = 0;
         return false;
     }
-    if (++b->waiting_rounds < PATIENCE)
+    if (++c->waiting_turns < PATIENCE)
         return false;
-    uint64_t state = state_of(b);
-    if (b->waiting_rounds > PATIENCE && state == b->waiting_state) {
-        b->waiting_rounds = UINT64_MAX;
+    for (unsigned rank = 0; rank < c->count; rank++)
+        state = mix_block(state, &c->blocks[rank]);
+    if (c->waiting_turns > PATIENCE && state == c->waiting_state) {
+        c->waiting_turns = UINT64_MAX;
         return true;
     }
-    if ((b->waiting_rounds & (b->waiting_rounds - 1)) == 0)
-        b->waiting_state = state;
+    if ((c->waiting_turns & (c->waiting_turns - 1)) == 0)
+        c->waiting_state = state;
     return false;
 }

@@ -16,6 +16,7 @@ void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
     *w = (emu_warp){.block = block,
                     .id = id,
                     .audience = &block->launch->audience,
+                    .registers = block->launch->registers,
                     .active = lanes,
                     .alive = lanes,
                     .pc = p->entry};

@@ -395,13 +395,17 @@ static void request(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned byte
     size_t index = (size_t)(op - l->program->ops);
     emu_access_kind kind = t->counts->is_atomic[index] ? EMU_ATOMIC : writes ? EMU_WRITE : EMU_READ;
     uint64_t local_bytes = (uint64_t)b->warp_count * EMU_LANES * l->program->local_bytes;
-    uint32_t shared = lanes_in(lanes, at, b->shared, b->shared_bytes);
-    uint32_t local = lanes_in(lanes & ~shared, at, b->local, local_bytes);
-    if (shared)
-        count_shared(t, index, kind, shared, bytes, at, (uint64_t)(uintptr_t)b->shared);
+    for (unsigned rank = 0; rank < b->cluster->count; rank++) {
+        const emu_block *holder = &b->cluster->blocks[rank];
+        uint32_t shared = lanes_in(lanes, at, holder->shared, holder->shared_bytes);
+        if (shared)
+            count_shared(t, index, kind, shared, bytes, at, (uint64_t)(uintptr_t)holder->shared);
+        lanes &= ~shared;
+    }
+    uint32_t local = lanes_in(lanes, at, b->local, local_bytes);
     if (local)
         count_local(t, index, kind, local, bytes);
-    lanes &= ~(shared | local);
+    lanes &= ~local;
     lanes &= ~lanes_in(lanes, at, l->parameters, l->parameter_bytes);
     while (lanes)
         lanes = count_allocation(t, index, kind, lanes, bytes, at, to);
@@ -428,6 +432,8 @@ static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
     emu_count_bulk *b = &t->bulk[bulk->kind];
     size_t index = (size_t)(op - w->block->launch->program->ops);
     uint64_t from = 0, run = 0, bytes = 0;
+    if (bulk->data) /* a store's, which is counted as one */
+        return;
     b->copies++;
     for (uint32_t n = 0; n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];

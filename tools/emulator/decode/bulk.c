@@ -58,31 +58,31 @@ static uint32_t decode_map(emu_decoder *d, const emu_operand *o, emu_op *op)
     return emu_decode_address(d, &map, op);
 }
 
-/* [dst], [src], size, [mbar]; [dst], [src], size; [dst], [map, {...}], [mbar]; [map, {...}], [src]; [map, {...}]; and a cache policy. */
+/* [dst], [src], size, [mbar]; [dst], [src], size; [dst], [map, {...}], [mbar]; [map, {...}], [src]; [map, {...}]; the mask of
+   .multicast::cluster after [mbar]; and a cache policy. */
 bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     const emu_operand *o = i->operands;
     const unsigned errors = d->in->log->errors, rank = rank_of(i);
     const bool loads = has(i, "mbarrier::"), prefetches = has(i, "prefetch"),
-               hinted = has(i, "L2::cache_hint");
-    if (loads && has(i, "shared::cta") && has(i, "shared::cluster")) {
-        emu_decode_unsupported(d, i->opcode, " from .shared::cta to .shared::cluster");
-        return false;
-    }
+               hinted = has(i, "L2::cache_hint"), multicasts = has(i, "multicast::");
+    const emu_space shared = has(i, "shared::cluster") ? EMU_SHARED_CLUSTER : EMU_SHARED;
     const unsigned count = (rank ? 0u : 1u) + (prefetches ? 1u : 2u) + (loads ? 1u : 0u);
-    if (!emu_has_operands(d, i, count + hinted))
+    if (!emu_has_operands(d, i, count + multicasts + hinted))
         return false;
     if (hinted)
-        emu_decode_source(d, &o[count], EMU_B64, 0);
+        emu_decode_source(d, &o[count + multicasts], EMU_B64, 0);
     emu_op global = {.run = op->run, .mods = {.space = EMU_GLOBAL, .mode = EMU_BULK_GLOBAL}};
-    emu_op mbarrier = {.run = op->run, .mods = {.space = EMU_SHARED, .mode = EMU_BULK_MBARRIER}};
+    emu_op mbarrier = {.run = op->run, .mods = {.space = (uint8_t)shared, .mode = EMU_BULK_MBARRIER}};
+    if (loads && !has(i, "global"))
+        global.mods.space = EMU_SHARED;
     op->mods.mode = EMU_BULK_FIRST;
     op->mods.combine = operation_of(i);
     if (prefetches) {
         op->arg[0] = decode_map(d, &o[0], op);
         decode_coordinates(d, &o[0], rank, op);
     } else {
-        op->mods.space = EMU_SHARED;
+        op->mods.space = (uint8_t)shared;
         op->arg[0] = emu_decode_address(d, &o[loads ? 0 : 1], op);
         if (rank) {
             global.arg[0] = decode_map(d, &o[loads ? 1 : 0], &global);
@@ -95,6 +95,8 @@ bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op)
         }
         if (loads)
             mbarrier.arg[0] = emu_decode_address(d, &o[count - 1], &mbarrier);
+        if (multicasts)
+            mbarrier.arg[1] = emu_decode_source(d, &o[count], EMU_B16, 0);
     }
     if (d->in->log->errors != errors)
         return false;
@@ -103,7 +105,39 @@ bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op)
     if (!prefetches)
         emu_emit(d, &global, (emu_uses){.args = 1});
     if (loads)
-        emu_emit(d, &mbarrier, (emu_uses){.args = 1});
+        emu_emit(d, &mbarrier, (emu_uses){.args = multicasts ? 2 : 1});
+    return true;
+}
+
+/* st.async and red.async [dst], value, [mbar]: an operation for each address. */
+bool emu_decode_remote(emu_decoder *d, const emu_instruction *i, emu_op *op)
+{
+    const emu_operand *o = i->operands;
+    const unsigned errors = d->in->log->errors, count = op->mods.count;
+    const emu_type type = (emu_type)op->mods.type;
+    emu_operand elements[4];
+    if (!emu_has_operands(d, i, 3) || (count > 1 && !emu_decode_elements(d, &o[1], count, elements)))
+        return false;
+    emu_op mbarrier = {.run = op->run, .mods = {.space = op->mods.space, .mode = EMU_BULK_MBARRIER}};
+    op->mods.mode = EMU_BULK_FIRST;
+    op->mods.combine = operation_of(i);
+    op->arg[0] = emu_decode_address(d, &o[0], op);
+    mbarrier.arg[0] = emu_decode_address(d, &o[2], &mbarrier);
+    if (count > 1) {
+        uint32_t args[4];
+        for (unsigned n = 0; n < count; n++)
+            args[n] = emu_decode_source(d, &elements[n], type, 0);
+        op->list = (const uint32_t *)(uintptr_t)emu_list_begin(d);
+        for (unsigned n = 0; n < count; n++)
+            emu_list_push(d, args[n]);
+    } else {
+        op->arg[1] = emu_decode_source(d, &o[1], type, 0);
+    }
+    if (d->in->log->errors != errors)
+        return false;
+    d->program->has_bulk = true;
+    emu_emit(d, op, (emu_uses){.args = count > 1 ? 1 : 2, .list_size = (uint16_t)(count > 1 ? count : 0)});
+    emu_emit(d, &mbarrier, (emu_uses){.args = 1});
     return true;
 }
 

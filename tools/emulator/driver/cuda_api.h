@@ -156,6 +156,9 @@ EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *block
                                                                       int threads,
                                                                       size_t dynamic_shared_bytes,
                                                                       unsigned flags);
+EMU_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function,
+                                                    const CUlaunchConfig *config);
+EMU_API CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function, const CUlaunchConfig *config);
 EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state);
 EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
                                   unsigned count, int *options, void **values);

@@ -122,6 +122,8 @@ static const struct {
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000,
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
+    {"cuOccupancyMaxActiveClusters", 11070, (entry_point *)cuOccupancyMaxActiveClusters},
+    {"cuOccupancyMaxPotentialClusterSize", 11070, (entry_point *)cuOccupancyMaxPotentialClusterSize},
     {"cuPointerGetAttribute", 4000, (entry_point *)cuPointerGetAttribute},
     {"cuStreamAddCallback", 5000, (entry_point *)cuStreamAddCallback},
     {"cuStreamBeginCapture", 10010, (entry_point *)cuStreamBeginCapture_v2},

@@ -135,7 +135,14 @@ HANDLER(wait_all)
 
 static void store_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier m)
 {
-    emu_mbarrier_store(w->block, offset_of(w, at), m);
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_store(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
+}
+
+static void advance_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier *m)
+{
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_advance(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
 }
 
 #define MOST_ARRIVALS 0xfffffu
@@ -144,7 +151,7 @@ HANDLER(mbarrier_init)
 {
     uint64_t at[EMU_LANES];
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -166,7 +173,7 @@ HANDLER(mbarrier_inval)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -195,7 +202,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *operand = once ? NULL : LANES_OF(const uint32_t, 2);
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, op->arg[0] == EMU_SINK && op->mods.mode != NO_COMPLETE, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -213,7 +220,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
             return;
         m.pending -= count;
         m.expected -= drops ? count : 0;
-        emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+        advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
         if (op->arg[0] != EMU_SINK)
             LANES_OF(uint64_t, 0)[i] = bits;
@@ -230,7 +237,7 @@ static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bo
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, true, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -239,7 +246,7 @@ static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bo
         if (!add_transactions(w, op, i, &m, completes ? -(int64_t)count[i] : count[i]))
             return;
         if (completes)
-            emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+            advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
     }
 }
@@ -253,7 +260,7 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     uint32_t done = 0;
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, false, at))
         return;
     emu_bulk_tick(w->block);
     if (w->state == EMU_WARP_FAULTED)
@@ -297,7 +304,7 @@ HANDLER(copy_arrive)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -356,8 +363,6 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing,
-     .refuse = emu_refuse_count},
 };
 
 EXPORT_ROWS(emu_rows_async);

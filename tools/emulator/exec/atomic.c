@@ -13,7 +13,7 @@ static uint64_t load_element(const emu_warp *w, uint32_t arg, unsigned bytes, ui
 
 static bool is_shared_address(const emu_warp *w, uint64_t host)
 {
-    return host - (uint64_t)(uintptr_t)w->block->shared < w->block->shared_bytes;
+    return emu_block_holding(w->block, host) != NULL;
 }
 
 /* arg: first source argument; the result goes to arg 0 when `returns`. */

@@ -66,18 +66,30 @@ static void tell_access(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t h
     EMU_TELL(w->audience, access, w, op, 1u << lane, bytes, writes, at);
 }
 
-/* Judges the bytes by the first and the last. False after a fault. */
-static bool is_inside_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t offset, uint64_t bytes,
-                             bool writes)
+/* Where the bytes lie in shared memory: some block's of the cluster. Judged by the first and the last. False after a fault. */
+typedef struct shared_place {
+    emu_block *holder;
+    uint32_t offset;
+} shared_place;
+
+static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint64_t bytes,
+                        bool writes, shared_place *place)
 {
-    const emu_block *b = w->block;
-    uint64_t at[EMU_LANES];
-    repeat(at, offset);
-    bool is_inside = access_window(w, op, 1u << lane, UNIT, writes, at, EMU_SHARED,
-                                   b->launch->program->reserved_shared_bytes, b->shared_bytes, b->shared);
-    repeat(at, offset + bytes - UNIT);
-    return is_inside && access_window(w, op, 1u << lane, UNIT, writes, at, EMU_SHARED,
-                                      b->launch->program->reserved_shared_bytes, b->shared_bytes, b->shared);
+    uint64_t first[EMU_LANES], last[EMU_LANES];
+    repeat(first, address);
+    repeat(last, address + bytes - UNIT);
+    if (!access_find(w, op, 1u << lane, UNIT, writes, first) ||
+        !access_find(w, op, 1u << lane, UNIT, writes, last))
+        return false;
+    if (last[0] - first[0] != bytes - UNIT) {
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                  "accesses %llu bytes at 0x%llx, which lie in the shared memory of several thread blocks",
+                  (unsigned long long)bytes, (unsigned long long)address);
+        return false;
+    }
+    place->holder = emu_block_holding(w->block, first[0]);
+    place->offset = offset_in(place->holder, first[0]);
+    return true;
 }
 
 /* The same; an allocation holds both ends. */
@@ -117,7 +129,7 @@ static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
     bool loads = bulk->kind == EMU_BULK_LOAD;
     for (uint32_t n = 0; EMU_IS_TOLD(w->audience, access) && n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];
-        tell_access(w, op, lane, (uint64_t)(uintptr_t)w->block->shared + p->shared, p->bytes, loads);
+        tell_access(w, op, lane, (uint64_t)(uintptr_t)bulk->holder->shared + p->shared, p->bytes, loads);
         if (p->global)
             tell_access(w, op + 1, lane, p->global, p->bytes, !loads);
     }
@@ -125,21 +137,86 @@ static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
     if (w->state == EMU_WARP_FAULTED)
         free(bulk->pieces);
     else
-        emu_bulk_issue(w->block, bulk);
+        emu_bulk_issue(bulk);
 }
 
-/* What all copies need: the mbarrier of a load. False after a fault. */
-static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarrier, emu_bulk *bulk)
+/* The blocks whose bits are in the mask of .multicast::cluster, by rank; false after a fault. */
+static bool is_mask_right(emu_warp *w, const emu_op *op, uint32_t lane, uint32_t mask)
+{
+    const emu_cluster *c = w->block->cluster;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        unsigned rank = (unsigned)__builtin_ctz(left);
+        if (rank >= c->count)
+            emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                      "copies to the blocks of the mask 0x%x: the cluster has %u block%s", mask, c->count,
+                      c->count > 1 ? "s" : "");
+        else if (c->blocks[rank].live_warps == 0)
+            emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                      "copies to the block of rank %u, which has ended", rank);
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
+/* A copy for each block of the mask, to the same offsets; takes the pieces. */
+static void start_multicast(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk, uint32_t mask)
+{
+    emu_cluster *c = w->block->cluster;
+    size_t bytes = bulk->piece_count * sizeof *bulk->pieces;
+    for (; mask && w->state != EMU_WARP_FAULTED; mask &= mask - 1) {
+        uint64_t bits;
+        emu_mbarrier m;
+        emu_bulk one = *bulk;
+        one.holder = &c->blocks[__builtin_ctz(mask)];
+        if (!load_mbarrier(w, op + 2, lane, (uint64_t)(uintptr_t)one.holder->shared + bulk->mbarrier, &bits,
+                           &m))
+            break;
+        one.phase = m.phase;
+        one.pieces = emu_alloc(bytes + 1);
+        if (bytes)
+            memcpy(one.pieces, bulk->pieces, bytes);
+        start(w, op, lane, &one);
+    }
+    free(bulk->pieces);
+}
+
+/* op + 2 has the mask as argument 1; the sink: there is none. */
+static bool start_all(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
+{
+    if (bulk->kind != EMU_BULK_LOAD || op[2].arg[1] == EMU_SINK) {
+        start(w, op, lane, bulk);
+        return w->state != EMU_WARP_FAULTED;
+    }
+    uint32_t mask = ((const uint16_t *)emu_lanes(w, op[2].arg[1]))[lane];
+    if (is_mask_right(w, op, lane, mask))
+        start_multicast(w, op, lane, bulk, mask);
+    else
+        free(bulk->pieces);
+    return w->state != EMU_WARP_FAULTED;
+}
+
+/* What all copies need: the mbarrier of a load, in the block of the destination. False after a fault. */
+static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarrier, emu_block *holder,
+                    emu_bulk *bulk)
 {
     uint64_t bits;
     emu_mbarrier m;
     bulk->op = op;
+    bulk->from = w->block;
+    bulk->holder = holder;
     bulk->thread = thread_of(w, lane);
     if (bulk->kind != EMU_BULK_LOAD)
         return true;
+    if (emu_block_holding(w->block, mbarrier) != holder) {
+        emu_fault(w, op + 2, 1u << lane, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names an mbarrier object in another block than the destination's");
+        return false;
+    }
     if (!load_mbarrier(w, op + 2, lane, mbarrier, &bits, &m))
         return false;
-    bulk->mbarrier = offset_of(w, mbarrier);
+    bulk->mbarrier = offset_in(holder, mbarrier);
     bulk->phase = m.phase;
     return true;
 }
@@ -155,38 +232,61 @@ static bool addresses_of(emu_warp *w, const emu_op *op, uint32_t mask, uint64_t 
 
 /* ---- bytes --------------------------------------------------------------------------------------------------------- */
 
+/* The other side: of a load also the own block's shared memory, for another block's. False after a fault. */
+static bool find_source(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint32_t bytes,
+                        const emu_block *holder, uint64_t *host)
+{
+    shared_place place;
+    if (holder == w->block) {
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
+                  "copies from shared memory to that of its own block: the destination is another block's");
+        return false;
+    }
+    if (!find_shared(w, op, lane, address, bytes, false, &place))
+        return false;
+    *host = (uint64_t)(uintptr_t)place.holder->shared + place.offset;
+    return true;
+}
+
+/* False after a fault. */
+static bool copy_lane(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind kind, uint64_t shared,
+                      uint64_t other, uint64_t mbarrier)
+{
+    uint32_t size = LANES_OF(const uint32_t, 1)[lane];
+    bool loads = kind == EMU_BULK_LOAD, in_shared = op[1].mods.space == EMU_SHARED;
+    emu_bulk bulk = {.kind = kind, .bytes = size, .element = op->mods};
+    shared_place place;
+    bulk.element.mode = op->mods.combine;
+    bulk.write = op->mods.type == EMU_NONE ? write_copy : write_reduced;
+    if (size % UNIT) {
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_MISALIGNED_ADDRESS,
+                  "copies %u bytes, which is not a multiple of %d", size, UNIT);
+        return false;
+    }
+    if (!is_aligned(w, op, lane, shared, UNIT, "an address of shared memory") ||
+        !is_aligned(w, op, lane, other, UNIT,
+                    in_shared ? "an address of shared memory" : "an address of global memory"))
+        return false;
+    if (size == 0)
+        return true;
+    if (!find_shared(w, op, lane, shared, size, loads, &place) ||
+        !prepare(w, op, lane, mbarrier, place.holder, &bulk) ||
+        !(in_shared ? find_source(w, op + 1, lane, other, size, place.holder, &other)
+                    : is_inside_global(w, op + 1, lane, other, size, !loads)))
+        return false;
+    add_piece(&bulk, (emu_bulk_piece){other, place.offset, size});
+    return start_all(w, op, lane, &bulk);
+}
+
 static void copy_bytes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_kind kind)
 {
-    uint64_t shared[EMU_LANES], global[EMU_LANES], mbarrier[EMU_LANES] = {0};
-    const uint32_t *size = LANES_OF(const uint32_t, 1);
-    bool loads = kind == EMU_BULK_LOAD;
-    if (!addresses_of(w, op, mask, shared) || !addresses_of(w, op + 1, mask, global) ||
-        (loads && !mbarriers_uncounted(w, op + 2, 0, mask, mbarrier)))
+    uint64_t shared[EMU_LANES], other[EMU_LANES], mbarrier[EMU_LANES] = {0};
+    if (!addresses_of(w, op, mask, shared) || !addresses_of(w, op + 1, mask, other) ||
+        (kind == EMU_BULK_LOAD && !mbarriers_uncounted(w, op + 2, 0, mask, true, mbarrier)))
         return;
     ACTIVE_LANES(mask)
-    {
-        emu_bulk bulk = {.kind = kind, .bytes = size[i], .element = op->mods};
-        bulk.element.mode = op->mods.combine;
-        bulk.write = kind == EMU_BULK_REDUCTION ? write_reduced : write_copy;
-        if (size[i] % UNIT) {
-            emu_fault(w, op, 1u << i, CUDA_ERROR_MISALIGNED_ADDRESS,
-                      "copies %u bytes, which is not a multiple of %d", size[i], UNIT);
-            return;
-        }
-        if (!is_aligned(w, op, i, shared[i], UNIT, "an address of shared memory") ||
-            !is_aligned(w, op, i, global[i], UNIT, "an address of global memory") ||
-            !prepare(w, op, i, mbarrier[i], &bulk))
-            return;
-        if (size[i] == 0)
-            continue;
-        if (!is_inside_shared(w, op, i, shared[i], size[i], loads) ||
-            !is_inside_global(w, op + 1, i, global[i], size[i], !loads))
-            return;
-        add_piece(&bulk, (emu_bulk_piece){global[i], (uint32_t)shared[i], size[i]});
-        start(w, op, i, &bulk);
-        if (w->state == EMU_WARP_FAULTED)
-            return;
-    }
+    if (!copy_lane(w, op, i, kind, shared[i], other[i], mbarrier[i]))
+        return;
 }
 
 HANDLER(load)
@@ -389,20 +489,22 @@ static bool copy_box(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind
     bool loads = kind == EMU_BULK_LOAD;
     if (!is_aligned(w, op, lane, shared, TENSOR_ALIGNMENT, "an address of shared memory") ||
         !read_map(w, op + 1, lane, map_address, op->mods.count, &map) ||
-        !set_writer(w, op, lane, &map, &bulk) || !prepare(w, op, lane, mbarrier, &bulk))
+        !set_writer(w, op, lane, &map, &bulk))
         return false;
+    shared_place place;
     box b = box_of(w, op, lane, &map);
-    b.shared = (uint32_t)shared;
     bool is_right = is_box_right(w, op, lane, &b, kind) &&
-                    is_inside_shared(w, op, lane, shared, b.rows * b.row_bytes, loads);
+                    find_shared(w, op, lane, shared, b.rows * b.row_bytes, loads, &place) &&
+                    prepare(w, op, lane, mbarrier, place.holder, &bulk);
     bulk.bytes = (uint32_t)(b.rows * b.row_bytes);
+    if (is_right)
+        b.shared = place.offset;
     for (uint32_t row = 0; is_right && row < b.rows; row++)
         is_right = add_row(w, op + 1, lane, &bulk, &b, row);
     if (is_right)
-        start(w, op, lane, &bulk);
-    else
-        free(bulk.pieces);
-    return is_right && w->state != EMU_WARP_FAULTED;
+        return start_all(w, op, lane, &bulk);
+    free(bulk.pieces);
+    return false;
 }
 
 static void copy_boxes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_kind kind)
@@ -410,7 +512,7 @@ static void copy_boxes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_ki
     uint64_t shared[EMU_LANES], map[EMU_LANES], mbarrier[EMU_LANES] = {0};
     if (op->mods.mode != EMU_BULK_FIRST || !addresses_of(w, op, mask, shared) ||
         !addresses_of(w, op + 1, mask, map) ||
-        (kind == EMU_BULK_LOAD && !mbarriers_uncounted(w, op + 2, 0, mask, mbarrier)))
+        (kind == EMU_BULK_LOAD && !mbarriers_uncounted(w, op + 2, 0, mask, true, mbarrier)))
         return;
     ACTIVE_LANES(mask)
     if (!copy_box(w, op, i, kind, shared[i], map[i], mbarrier[i]))
@@ -451,6 +553,12 @@ HANDLER(prefetch_box)
 static const emu_row rows[] = {
     BULK("cp", "async bulk shared::cluster global " MBARRIER HINT, 80, load),
     BULK("cp", "async bulk shared::cta global " MBARRIER HINT, 86, load),
+    BULK("cp", "async bulk shared::cluster global " MBARRIER " multicast::cluster" HINT, 80, load),
+    BULK("cp", "async bulk shared::cluster shared::cta " MBARRIER, 80, load),
+    BULK("cp", "reduce async bulk shared::cluster shared::cta " MBARRIER " add t:u32|s32|u64", 80, load),
+    BULK("cp", "reduce async bulk shared::cluster shared::cta " MBARRIER " min|max t:u32|s32", 80, load),
+    BULK("cp", "reduce async bulk shared::cluster shared::cta " MBARRIER " inc|dec t:u32", 80, load),
+    BULK("cp", "reduce async bulk shared::cluster shared::cta " MBARRIER " and|or|xor t:b32", 80, load),
     BULK("cp", "async bulk global shared::cta bulk_group" HINT, 80, store),
     BULK("cp", "reduce async bulk global shared::cta bulk_group" HINT " add t:u32|s32|u64|f32|f64", 80,
          reduce),
@@ -468,6 +576,8 @@ static const emu_row rows[] = {
     {"cp", "async bulk wait_group m:-|read?", "#", 80, 90, .run = wait_group},
     BULK("cp", "async bulk tensor " DIM " shared::cluster global tile? " MBARRIER HINT, 80, load_box),
     BULK("cp", "async bulk tensor " DIM " shared::cta global tile? " MBARRIER HINT, 86, load_box),
+    BULK("cp", "async bulk tensor " DIM " shared::cluster global tile? " MBARRIER " multicast::cluster" HINT,
+         80, load_box),
     BULK("cp", "async bulk tensor " DIM " global shared::cta tile? bulk_group" HINT, 80, store_box),
     BULK("cp",
          "reduce async bulk tensor " DIM

@@ -29,6 +29,7 @@ typedef enum emu_form {
     EMU_FORM_COPY,
     EMU_FORM_WGMMA,
     EMU_FORM_BULK,
+    EMU_FORM_REMOTE,
     EMU_FORM_MAP_COPY,
     EMU_FORMS
 } emu_form;
@@ -68,7 +69,8 @@ typedef struct emu_micro {
     emu_handler *add[4];               /* 2^i bytes; from 2 bytes on */
     emu_handler *copy[5];              /* 2^i bytes */
     emu_handler *copy_predicate;
-    emu_handler *special; /* imm: which special register */
+    emu_handler *special;        /* imm: which special register */
+    emu_handler *shared_address; /* from an offset in shared memory, 4 or 8 bytes */
 } emu_micro;
 
 /* Handlers of control flow: control.c. Targets are in op->imm. */

@@ -16,6 +16,7 @@
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
     X(bulk)                                                                                                  \
+    X(remote)                                                                                                \
     X(tensormap)                                                                                             \
     X(mma)                                                                                                   \
     X(wgmma)                                                                                                 \
