@@ -52,14 +52,6 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Decoded: lanes load 8 bytes of four rows at once; block-scaled: ldmatrix loads a unit of eight rows. */
-static layout code_layout(const fp4_gemm_geometry *g)
-{
-    layout l = {.row_bytes = FP4_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
-    l.turns[0] = (layout_turn){.row_bit = 1, .unit_bit = 1};
-    return g->is_block_scaled ? layout_of_matrices(FP4_ROW_UNITS) : l;
-}
-
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 {
     fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
@@ -97,7 +89,7 @@ static void init_w_copies(fp4_gemm *g)
                       .threads = g->of.threads,
                       .is_mx = g->of.is_mx,
                       .is_tiled = g->of.is_tiled,
-                      .codes = code_layout(&g->of),
+                      .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
                       .first = l->split_k == 1 ? ptx_u32(0) : l->part_element};
@@ -122,7 +114,7 @@ static void init_x_codes(fp4_gemm *g)
                             .rows = g->of.tile_m,
                             .threads = g->of.threads,
                             .is_tiled = g->of.is_tiled,
-                            .codes = code_layout(&g->of),
+                            .codes = fp4_rows_layout(g->of.is_block_scaled),
                             .code_byte = g->of.x_byte,
                             .scale_byte = g->of.x_scale_byte,
                             .k = l->k,
