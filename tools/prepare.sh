@@ -8,8 +8,8 @@ needed_packages=(cmake:cmake ninja-build:ninja gcc:gcc g++:g++ libc6-dev:/usr/in
 cross_packages=(gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h
     libfyaml-dev:arm64:/usr/lib/aarch64-linux-gnu/libfyaml.a qemu-user:qemu-aarch64)
 
-# Packages for the tests of layout and lint, in the version that tests/house/clang.py names.
-clang_packages=(clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
+# Packages for the tests of layout and lint, in the version that tests/house/clang.py names; clang-14 also compiles PTX for tests.
+clang_packages=(clang-14:clang-14 clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14)
 # Packages to compress and decompress images.
 zstd_packages=(libzstd-dev:/usr/include/zstd.h)
 # Packages to test `kiln schema`.
@@ -79,7 +79,7 @@ try_packages() {
 
 try_test_packages() {
     local is_new=''
-    try_packages 'of layout and lint' "${clang_packages[@]}" || true
+    try_packages 'of layout, lint and compiled PTX' "${clang_packages[@]}" || true
     try_packages 'of compressed images' "${zstd_packages[@]}" || true
     try_packages 'of the schema' "${schema_packages[@]}" || true
     [ -n "$(missing_packages "${cross_packages[@]}")" ] || return 0

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "compress.h"
-#include "crc32.h"
 #include "external/external.h"
 #include "family/family.h"
 #include "family/shape.h"
@@ -143,14 +142,24 @@ static file_output *begin_file(bundle_files *all, const char *path, file_form *f
     return f;
 }
 
+/* Continues the CRC-32 of zlib (ISO 3309), as computed by Python's binascii.crc32. */
 static bool add_to_crc(void *context, const char *data, size_t bytes)
 {
-    uint32_t *crc = context;
-    *crc = crc32_add(*crc, data, bytes);
+    /* One entry for each value of half a byte. */
+    static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                       0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                       0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    uint32_t *crc = context, next = ~*crc;
+    for (size_t i = 0; i < bytes; i++) {
+        next ^= (unsigned char)data[i];
+        next = next >> 4 ^ table[next & 15];
+        next = next >> 4 ^ table[next & 15];
+    }
+    *crc = ~next;
     return true;
 }
 
-/* The CRC-32 of a flushed file. */
+/* The checksum of a flushed file. */
 static uint32_t crc_of(const file_output *f)
 {
     uint32_t crc = 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/gguf.h"
-#include "text.h"
+#include "project_texts.h" /* the build makes it from project.in; @WORD@ in a line is replaced */
 
 /* ---- texts -------------------------------------------------------------------------------------------------------- */
 

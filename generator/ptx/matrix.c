@@ -51,15 +51,15 @@ static bool fragment_takes(ptx_type expected, ptx_type is)
     return is == PTX_B32 || (expected == PTX_B32 && type_is_integer(is));
 }
 
-static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const ptx_val values[],
-                          ptx_place at)
+bool fragment_fits(ptx_fn *f, const char *operation, char name, int count, ptx_type type,
+                   const ptx_val values[], ptx_place at)
 {
     char what[24];
     for (int i = 0; i < count; i++) {
         bool is_taken = fragment_takes(type, (ptx_type)values[i].type);
         if (is_taken && val_is_fine(f, values[i]))
             continue;
-        snprintf(what, sizeof what, "mma: %c[%d]", name, i);
+        snprintf(what, sizeof what, "%s: %c[%d]", operation, name, i);
         if (!val_usable(f, values[i], what, at))
             return false;
         if (!is_taken) {
@@ -71,16 +71,24 @@ static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const 
     return true;
 }
 
-static bool are_variables(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which)
 {
-    for (int i = 0; i < count; i++) {
-        const ptx_reg *r = values[i].kind == VAL_REGISTER ? fn_reg(f, values[i].reg) : NULL;
-        if (r && r->variable && !r->counter)
-            continue;
-        fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", i);
-        return false;
+    for (*which = 0; *which < count; ++*which) {
+        const ptx_val v = values[*which];
+        const ptx_reg *r = v.kind == VAL_REGISTER ? fn_reg(f, v.reg) : NULL;
+        if (!r || !r->variable || r->counter)
+            return false;
     }
     return true;
+}
+
+static bool is_in_place(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+{
+    int which;
+    if (are_variables(f, count, values, &which))
+        return true;
+    fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", which);
+    return false;
 }
 
 /* Fragments are registers, even where a kernel passes a constant. */
@@ -107,7 +115,7 @@ static int add_scales(ptx_fn *f, ptx_val to[], const ptx_mma_scales *of, ptx_pla
 
 static bool scales_fit(ptx_fn *f, char name, int scales, int threads, const ptx_mma_scales *of, ptx_place at)
 {
-    if (!fragment_fits(f, name, 1, PTX_B32, &of->word, at))
+    if (!fragment_fits(f, "mma", name, 1, PTX_B32, &of->word, at))
         return false;
     const bool fits = of->byte >= 0 && of->byte % scales == 0 && of->byte + scales <= 4 && of->thread >= 0 &&
                       of->thread < threads;
@@ -124,10 +132,10 @@ static void build_mma(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val
     const mma_row *row = &mma_rows[shape];
     const ptx_mma_info *info = &row->info;
     bool in_place = d == c;
-    bool fits = fragment_fits(f, 'a', info->a_count, info->a_type, a, at) &&
-                fragment_fits(f, 'b', info->b_count, info->b_type, b, at) &&
-                fragment_fits(f, 'c', info->c_count, info->c_type, c, at) &&
-                (!in_place || are_variables(f, info->c_count, c, at));
+    bool fits = fragment_fits(f, "mma", 'a', info->a_count, info->a_type, a, at) &&
+                fragment_fits(f, "mma", 'b', info->b_count, info->b_type, b, at) &&
+                fragment_fits(f, "mma", 'c', info->c_count, info->c_type, c, at) &&
+                (!in_place || is_in_place(f, info->c_count, c, at));
     if (fits && (info->scales > 0) != (scales != NULL)) {
         fn_problem(f, at, "mma: a shape %s scales", info->scales > 0 ? "with" : "without");
         fits = false;

@@ -1,4 +1,4 @@
-/* The tables: operations, special registers, cache hints and orders, mma shapes, driver versions. */
+/* The tables: operations, special registers, cache hints and orders, matrix products, driver versions. */
 #include <string.h>
 
 #include "ir.h"
@@ -26,11 +26,19 @@
             sm, TARGET_FAMILY                                                                                \
         }                                                                                                    \
     }
+#define ARCH(sm, version)                                                                                    \
+    {                                                                                                        \
+        version,                                                                                             \
+        {                                                                                                    \
+            sm, TARGET_ARCH                                                                                  \
+        }                                                                                                    \
+    }
 
 #define VARIES  TRAIT_VARIES
 #define VOTE    TRAIT_VOTE
 #define SYNC    TRAIT_SYNC
 #define WARP    TRAIT_WARP
+#define GROUP   TRAIT_GROUP
 #define T(type) (1u << PTX_##type)
 #define PRED    T(PRED)
 #define B8      T(B8)
@@ -187,6 +195,13 @@ const mma_row mma_rows[PTX_MMA_SHAPE_COUNT] = {
 };
 #undef ROW
 #undef SCALED
+
+#define ROW(k, name, a, b, d, a_register, d_register, bits, needs)                                           \
+    {PTX_WGMMA_##name, "k" #k, "." d "." a "." b, k, bits, PTX_##a_register, PTX_##d_register, needs},
+const wgmma_row wgmma_rows[PTX_WGMMA_TYPES_COUNT] = {
+#include "wgmma.def"
+};
+#undef ROW
 /* clang-format on */
 
 /* ---- requirements ------------------------------------------------------------------------------------------------- */

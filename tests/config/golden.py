@@ -3,10 +3,10 @@
 
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
-errors.txt    cases (tests/cases.py): NAME.yaml is a configuration, NAME.txt its diagnostics. NAME is a row of
+errors.txt    cases (tests/cases.py): NAME.yaml is a configuration, NAME.txt its diagnostics; the status is 1. NAME is a row of
               generator/support/messages.h, or a row, '-' and a description. NAME.lock.yaml is its lock file, ptx/ has the PTX
               that configurations embed, tuned/ the times that they use.
-commands.txt  commands ("$ kiln ..."), each followed by its output and its exit status.
+commands.txt  commands ("$ kiln ..."), each followed by its output, and by its exit status unless that is 0.
 rebase        rewrites both files and prints the changes; a new NAME.yaml gets its NAME.txt.
 """
 import difflib
@@ -29,6 +29,15 @@ MESSAGES = HERE.parent.parent / "generator" / "support" / "messages.h"
 PAGE = HERE.parents[1] / "generator" / "README.md"
 LOCALES = "C", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8"
 LEAK_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1"}
+
+# Fake ptxas: one rejects all input, one succeeds without writing a cubin, one writes the same cubin for any input.
+VERSION = 'echo "Cuda compilation tools, release 13.0, V13.0.48"'
+IF_ASKED = f'if [ "$1" = --version ]; then {VERSION}; exit 0; fi\n'
+WRITES = IF_ASKED + 'echo cubin > "$3"'
+PTXAS = {"ptxas_refused": IF_ASKED + """
+echo "ptxas application ptx input, line 9; error   : Not a name of any known instruction: 'frob'"
+echo "ptxas fatal   : Ptx assembly aborted due to errors"
+exit 255""", "ptxas_not_run": VERSION, "over_driver_cubins": WRITES, "cubins_unused": WRITES}
 
 
 def messages():
@@ -54,23 +63,30 @@ def is_config(file):
     return file.endswith(".yaml") and not file.endswith(".lock.yaml") and "/" not in file
 
 
+def exit_line(done, usual):
+    return "" if done.returncode == usual else f"[exit {done.returncode}]\n"
+
+
 def run_error(kiln, folder, name):
     """Returns the generator's messages; it must write no files. If a case needs a toolkit, PATH has a fake one, else none."""
-    toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit",
-                "over_driver_cubins": "toolkit", "cubins_unused": "toolkit"}
-    environment = {"PATH": str(HERE / toolkits[name]) if name in toolkits else folder, **LEAK_OPTIONS}
+    environment = {"PATH": str(folder), **LEAK_OPTIONS}
     if name == "no_folder":
         environment["TMPDIR"] = "/nowhere"
     if name == "compress_missing":
         kiln += "_without_zstd"
-    with tempfile.TemporaryDirectory() as output:
+    with tempfile.TemporaryDirectory() as output, tempfile.TemporaryDirectory() as toolkit:
+        if name in PTXAS:
+            environment["PATH"] = toolkit
+            ptxas = pathlib.Path(toolkit, "ptxas")
+            ptxas.write_text(f"#!/bin/sh\n{PTXAS[name]}\n")
+            ptxas.chmod(0o755)
         scratch = pathlib.Path(output, "tmp")
         scratch.mkdir()
         done = subprocess.run([kiln, "generate", name + ".yaml", "--output", output], cwd=folder, capture_output=True,
                               env={"TMPDIR": str(scratch), **environment})
         scratch.rmdir()  # it stays empty
         written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(output).iterdir()))
-    return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
+    return f"{done.stdout.decode()}{done.stderr.decode()}{written}{exit_line(done, 1)}"
 
 
 def run_errors(kiln, names):
@@ -96,7 +112,7 @@ def run_commands(kiln, locale):
                 continue
             done = subprocess.run(["sh", "-c", line[2:]], cwd=folder / "configs", env=environment, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            result.append(f"{line}\n{done.stdout.decode()}[exit {done.returncode}]\n\n")
+            result.append(f"{line}\n{done.stdout.decode()}{exit_line(done, 0)}\n")
     return "".join(result)
 
 

@@ -257,6 +257,8 @@ def pkg_config(scratch):
 def language_model(scratch):
     """The language model builds on its own. ../lm tests its output."""
     folder = project(scratch, "language_model")
+    for name in ("gguf.c", "gguf.h"):
+        shutil.copy(HERE.parents[1] / "generator/model" / name, folder)
     configure(folder)
     build(folder)
     output = run(folder / "build/kiln-lm", "no such.gguf", "--prompt", "Hello", fails=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that tests/full.yaml names every value of every parameter of every family, and every base target.
+"""Checks that tests/full.yaml names every value of every parameter of every family, and every base target; and that every
+family's contract states the accuracy of results, the shape of tile_counters, and their number for a given workspace.
 
 usage: complete.py KILN CONFIG
 """
@@ -19,6 +20,17 @@ def values_of(param):
     return [str(param[key]) for key in ("min", "max", "default")]
 
 
+def missing_of_contract(family):
+    """Yields what the family's contract does not state."""
+    args = {arg["name"]: arg for arg in family["args"]}
+    if not family.get("accuracy"):
+        yield "accuracy"
+    if "tile_counters" in args and not args["tile_counters"].get("shape"):
+        yield "shape of tile_counters"
+    if "tile_counters" in args and "tile_counters has one for each" not in args["workspace_size"]["summary"]:
+        yield "number of tile_counters in workspace_size"
+
+
 def main():
     kiln, config = sys.argv[1:]
     families = json.loads(subprocess.run([kiln, "families", "--json"], check=True, capture_output=True, text=True).stdout)
@@ -32,6 +44,7 @@ def main():
     missing = [f"target {t}" for t in BASE_TARGETS if t not in targets]
     wanted = 0
     for family in families:
+        missing += [f"{family['name']}: {what}" for what in missing_of_contract(family)]
         if family["name"] not in found:
             missing.append(f"family {family['name']}")
             continue

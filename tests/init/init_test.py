@@ -6,8 +6,8 @@ usage: init_test.py KILN goldens | rebase
        init_test.py KILN types
        init_test.py KILN run RUNTIME DRIVER MODEL...
 
-goldens.txt has the kernels.yaml for each model of models.py, and for a project without a model. `run` builds and runs the
-programs for models of models.py, and for SmolLM2.
+goldens.txt has the kernels.yaml for each model of models.py, and for a project without a model, with an item's family and
+parameters in one row. `run` builds and runs the programs for models of models.py, and for SmolLM2.
 """
 import os
 import pathlib
@@ -76,17 +76,35 @@ def make_goldens(folder):
     return made
 
 
+def rows(config):
+    """A row for each item: linear format=q4_k matrices=2 # attn_q, attn_k"""
+    item = re.compile(r"  # (.+)\n  - family: (.+)\n((?:    \w+: .+\n)+)    shapes:\n")
+    text = item.sub(lambda m: f"{m[2]} {' '.join(re.findall('    (.+)', m[3])).replace(': ', '=')} # {m[1]}\n", config.decode())
+    return text.replace("      - {", "  {").encode()
+
+
+def config_of(rows):
+    """The configuration of which `rows` makes these rows."""
+    def item(match):
+        family, *parameters = match[1].split()
+        lines = "".join(f"    {parameter.replace('=', ': ')}\n" for parameter in parameters)
+        return f"  # {match[2]}\n  - family: {family}\n{lines}    shapes:\n"
+    head, kernels, items = rows.decode().partition("kernels:\n")
+    return (head + kernels + re.sub(r"(?m)^(\w+ .+?) # (.+)\n", item, items).replace("  {", "      - {")).encode()
+
+
 def goldens(folder):
     comment, expected = cases.read(GOLDENS)
     made = make_goldens(folder)
     for name in sorted({*expected, *made}):
-        expect(expected.get(name) == made.get(name), f"{name}: not the golden; init_test.py rebase, then read the difference")
+        golden = name in expected and config_of(expected[name])
+        expect(golden == made.get(name), f"{name}: not the golden; init_test.py rebase, then read the difference")
     print(f"{len(made)} configurations as in {GOLDENS.name}")
 
 
 def rebase(folder):
     comment = cases.read(GOLDENS)[0] if GOLDENS.exists() else "# What `kiln init` writes for the models of models.py. Refreshed by the target rebase_init.\n"
-    cases.write(GOLDENS, comment, make_goldens(folder))
+    cases.write(GOLDENS, comment, {name: rows(config) for name, config in make_goldens(folder).items()})
 
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 kiln_need(CMOCKA_LIBRARY libcmocka-dev LIBRARY cmocka)
 kiln_need(CMOCKA_INCLUDE_DIR libcmocka-dev HEADER cmocka.h)
 set(text_folder ${PROJECT_SOURCE_DIR}/tests/consumer/language_model)
-add_library(lm_text STATIC ${text_folder}/chat.c ${text_folder}/gguf.c ${text_folder}/sample.c
+add_library(lm_text STATIC ${text_folder}/chat.c ${PROJECT_SOURCE_DIR}/generator/model/gguf.c ${text_folder}/sample.c
     ${text_folder}/text_stream.c ${text_folder}/tokenizer.c ${text_folder}/unicode_tables.c)
-target_include_directories(lm_text PUBLIC ${text_folder})
+target_include_directories(lm_text PUBLIC ${text_folder} ${PROJECT_SOURCE_DIR}/generator/model)
 target_link_libraries(lm_text PUBLIC kiln_flags m)
 
 set(gguf_files ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/gguf_files.py)

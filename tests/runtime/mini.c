@@ -49,88 +49,57 @@ static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
     return kiln_check_pointers(loader, axpy_name, &axpy_pointers, a, 0x3u);
 }
 
+/* y[i] = a * x[i] + y[i]; an element has 2^shift bytes. */
+/* clang-format off */
+#define AXPY(version, sm, type, shift) \
+    ".version " version "\n" \
+    ".target sm_" sm "\n" \
+    ".address_size 64\n" \
+    "\n" \
+    ".visible .entry axpy_" type "(\n" \
+    "    .param .u64 %param_x,\n" \
+    "    .param .u64 %param_y,\n" \
+    "    .param ." type " %param_a,\n" \
+    "    .param .u64 %param_n\n" \
+    ")\n" \
+    ".maxntid 256, 1, 1\n" \
+    "{\n" \
+    "    .reg .pred %p;\n" \
+    "    .reg .b32 %block, %threads, %thread;\n" \
+    "    .reg .b64 %i, %n, %x, %y, %offset;\n" \
+    "    .reg ." type " %a, %xi, %yi;\n" \
+    "\n" \
+    "    mov.u32 %block, %ctaid.x;\n" \
+    "    mov.u32 %threads, %ntid.x;\n" \
+    "    mov.u32 %thread, %tid.x;\n" \
+    "    cvt.u64.u32 %i, %thread;\n" \
+    "    mad.wide.u32 %i, %block, %threads, %i;\n" \
+    "    ld.param.u64 %n, [%param_n];\n" \
+    "    setp.ge.u64 %p, %i, %n;\n" \
+    "    @%p bra done;\n" \
+    "    ld.param.u64 %x, [%param_x];\n" \
+    "    ld.param.u64 %y, [%param_y];\n" \
+    "    ld.param." type " %a, [%param_a];\n" \
+    "    shl.b64 %offset, %i, " shift ";\n" \
+    "    add.u64 %x, %x, %offset;\n" \
+    "    add.u64 %y, %y, %offset;\n" \
+    "    ld.global." type " %xi, [%x];\n" \
+    "    ld.global." type " %yi, [%y];\n" \
+    "    fma.rn." type " %yi, %a, %xi, %yi;\n" \
+    "    st.global." type " [%y], %yi;\n" \
+    "done:\n" \
+    "    ret;\n" \
+    "}\n"
+/* clang-format on */
+
 /* axpy/type=f32 */
 
 static const char axpy_f32_id[] = "axpy/type=f32";
 static const char axpy_f32_entry[] = "axpy_f32";
 
-static const char axpy_f32_sm_75[] = ".version 6.3\n"
-                                     ".target sm_75\n"
-                                     ".address_size 64\n"
-                                     "\n"
-                                     ".visible .entry axpy_f32(\n"
-                                     "    .param .u64 %param_x,\n"
-                                     "    .param .u64 %param_y,\n"
-                                     "    .param .f32 %param_a,\n"
-                                     "    .param .u64 %param_n\n"
-                                     ")\n"
-                                     ".maxntid 256, 1, 1\n"
-                                     "{\n"
-                                     "    .reg .pred %p;\n"
-                                     "    .reg .b32 %block, %threads, %thread;\n"
-                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
-                                     "    .reg .f32 %a, %xi, %yi;\n"
-                                     "\n"
-                                     "    mov.u32 %block, %ctaid.x;\n"
-                                     "    mov.u32 %threads, %ntid.x;\n"
-                                     "    mov.u32 %thread, %tid.x;\n"
-                                     "    cvt.u64.u32 %i, %thread;\n"
-                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
-                                     "    ld.param.u64 %n, [%param_n];\n"
-                                     "    setp.ge.u64 %p, %i, %n;\n"
-                                     "    @%p bra done;\n"
-                                     "    ld.param.u64 %x, [%param_x];\n"
-                                     "    ld.param.u64 %y, [%param_y];\n"
-                                     "    ld.param.f32 %a, [%param_a];\n"
-                                     "    shl.b64 %offset, %i, 2;\n"
-                                     "    add.u64 %x, %x, %offset;\n"
-                                     "    add.u64 %y, %y, %offset;\n"
-                                     "    ld.global.f32 %xi, [%x];\n"
-                                     "    ld.global.f32 %yi, [%y];\n"
-                                     "    fma.rn.f32 %yi, %a, %xi, %yi;\n"
-                                     "    st.global.f32 [%y], %yi;\n"
-                                     "done:\n"
-                                     "    ret;\n"
-                                     "}\n";
+static const char axpy_f32_sm_75[] = AXPY("6.3", "75", "f32", "2");
 
-static const char axpy_f32_sm_90[] = ".version 7.8\n"
-                                     ".target sm_90\n"
-                                     ".address_size 64\n"
-                                     "\n"
-                                     ".visible .entry axpy_f32(\n"
-                                     "    .param .u64 %param_x,\n"
-                                     "    .param .u64 %param_y,\n"
-                                     "    .param .f32 %param_a,\n"
-                                     "    .param .u64 %param_n\n"
-                                     ")\n"
-                                     ".maxntid 256, 1, 1\n"
-                                     "{\n"
-                                     "    .reg .pred %p;\n"
-                                     "    .reg .b32 %block, %threads, %thread;\n"
-                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
-                                     "    .reg .f32 %a, %xi, %yi;\n"
-                                     "\n"
-                                     "    mov.u32 %block, %ctaid.x;\n"
-                                     "    mov.u32 %threads, %ntid.x;\n"
-                                     "    mov.u32 %thread, %tid.x;\n"
-                                     "    cvt.u64.u32 %i, %thread;\n"
-                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
-                                     "    ld.param.u64 %n, [%param_n];\n"
-                                     "    setp.ge.u64 %p, %i, %n;\n"
-                                     "    @%p bra done;\n"
-                                     "    ld.param.u64 %x, [%param_x];\n"
-                                     "    ld.param.u64 %y, [%param_y];\n"
-                                     "    ld.param.f32 %a, [%param_a];\n"
-                                     "    shl.b64 %offset, %i, 2;\n"
-                                     "    add.u64 %x, %x, %offset;\n"
-                                     "    add.u64 %y, %y, %offset;\n"
-                                     "    ld.global.f32 %xi, [%x];\n"
-                                     "    ld.global.f32 %yi, [%y];\n"
-                                     "    fma.rn.f32 %yi, %a, %xi, %yi;\n"
-                                     "    st.global.f32 [%y], %yi;\n"
-                                     "done:\n"
-                                     "    ret;\n"
-                                     "}\n";
+static const char axpy_f32_sm_90[] = AXPY("7.8", "90", "f32", "2");
 
 static const kiln_image axpy_f32_images[] = {
     {.data = axpy_f32_sm_75,
@@ -192,44 +161,7 @@ const kiln_kernel mini_axpy_f32_kernel = {
 static const char axpy_f64_id[] = "axpy/type=f64";
 static const char axpy_f64_entry[] = "axpy_f64";
 
-static const char axpy_f64_sm_75[] = ".version 6.3\n"
-                                     ".target sm_75\n"
-                                     ".address_size 64\n"
-                                     "\n"
-                                     ".visible .entry axpy_f64(\n"
-                                     "    .param .u64 %param_x,\n"
-                                     "    .param .u64 %param_y,\n"
-                                     "    .param .f64 %param_a,\n"
-                                     "    .param .u64 %param_n\n"
-                                     ")\n"
-                                     ".maxntid 256, 1, 1\n"
-                                     "{\n"
-                                     "    .reg .pred %p;\n"
-                                     "    .reg .b32 %block, %threads, %thread;\n"
-                                     "    .reg .b64 %i, %n, %x, %y, %offset;\n"
-                                     "    .reg .f64 %a, %xi, %yi;\n"
-                                     "\n"
-                                     "    mov.u32 %block, %ctaid.x;\n"
-                                     "    mov.u32 %threads, %ntid.x;\n"
-                                     "    mov.u32 %thread, %tid.x;\n"
-                                     "    cvt.u64.u32 %i, %thread;\n"
-                                     "    mad.wide.u32 %i, %block, %threads, %i;\n"
-                                     "    ld.param.u64 %n, [%param_n];\n"
-                                     "    setp.ge.u64 %p, %i, %n;\n"
-                                     "    @%p bra done;\n"
-                                     "    ld.param.u64 %x, [%param_x];\n"
-                                     "    ld.param.u64 %y, [%param_y];\n"
-                                     "    ld.param.f64 %a, [%param_a];\n"
-                                     "    shl.b64 %offset, %i, 3;\n"
-                                     "    add.u64 %x, %x, %offset;\n"
-                                     "    add.u64 %y, %y, %offset;\n"
-                                     "    ld.global.f64 %xi, [%x];\n"
-                                     "    ld.global.f64 %yi, [%y];\n"
-                                     "    fma.rn.f64 %yi, %a, %xi, %yi;\n"
-                                     "    st.global.f64 [%y], %yi;\n"
-                                     "done:\n"
-                                     "    ret;\n"
-                                     "}\n";
+static const char axpy_f64_sm_75[] = AXPY("6.3", "75", "f64", "3");
 
 static const kiln_image axpy_f64_images[] = {
     {.data = axpy_f64_sm_75,

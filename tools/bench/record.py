@@ -33,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("api", "async", "compare", "convert", "count", "count_memory", "float", "half", "integer", "load", "matrix", "memory", "mma",
             "mma_sums", "narrow", "numbers", "source", "sync", "warp")
 MORE = {"compiled": ["tests/test_compiled", ROOT / "tests/emulator/compiled/ptx"],
+        "compiled_by_clang": ["tests/test_compiled", "tests/emulator/compiled/clang"],
         "correct": ["tests/test_corpus", "correct", "tests/emulator/correct"],
         "conformance": ["tests/test_conformance", ROOT.parent / "shared/conformance/ptx_instructions.json"]}  # if it exists
 SKIPPED = 77
@@ -90,7 +91,7 @@ def identity(launch):
 
     parameters = bytes.fromhex(launch["parameters"])
     others = [byte for i, byte in enumerate(parameters) if not any(p <= i < p + 8 for p in launch["pointers"])]
-    return json.dumps([launch[name] for name in ("text", "entry", "grid", "block", "shared_bytes", "dependent", "result")] + [others] +
+    return json.dumps([launch.get(name) for name in ("text", "entry", "grid", "block", "shared_bytes", "dependent", "cluster", "result")] + [others] +
                       [placed(parameters, launch["pointers"])] +
                       [[block["bytes"], block.get("name"), block["before"], block["pointers"]] for block in launch["blocks"]])
 

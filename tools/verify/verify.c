@@ -1,5 +1,5 @@
 /* The program kiln-verify for one bundle. */
-#define _POSIX_C_SOURCE 200809L /* setenv, sigaction */
+#define _POSIX_C_SOURCE 200809L /* getline, setenv, sigaction */
 #include "verify.h"
 
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "merge.h"
 #include "mutate/trial.h"
 #include "progress.h"
-#include "queue.h"
 #include "report.h"
 #include "shipped.h"
 #include "uncompared.h"
@@ -252,12 +251,36 @@ static int run_all(program *p)
     return is_written && is_told ? status : VERIFY_EXIT_WRONG;
 }
 
+/* --queue: runs variants whose ids come on standard input. Writes a journal's lines to standard output: the facts of the
+ * run, then one flushed line per id, the last one for a variant that destroyed the context. */
 static int run_queue(program *p)
 {
     run_results all;
+    char *line = NULL;
+    size_t room = 0;
+    bool has_context = true;
     results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
     results_describe(&all, &p->device, &p->options, all.count);
-    return queue_run(&p->device, p->index, p->manifest, &all, &p->options, &running);
+    results_write_facts(stdout, &all);
+    while (has_context && fflush(stdout) == 0 && getline(&line, &room, stdin) > 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        const run_result *slot = results_slot(&all, line);
+        const manifest_variant *v = slot ? all.variants[slot - all.results] : NULL;
+        run_result result = {.verdict = RUN_WRONG,
+                             .detail = "no such variant: the bundle lacks it, or --filter or --own-images "
+                                       "leaves it out"};
+        if (v) {
+            running = v->id;
+            watch_variant(v->id);
+            has_context = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key),
+                                      &p->options.run, NULL, &result);
+        }
+        results_write_line(stdout, v ? v : &(manifest_variant){.id = line}, &result);
+    }
+    free(line);
+    if (fflush(stdout) != 0)
+        return VERIFY_EXIT_WRONG;
+    return has_context ? VERIFY_EXIT_OK : VERIFY_EXIT_LOST;
 }
 
 static int mutate_all(program *p)

@@ -308,11 +308,11 @@ static kiln_status blend_extents_1(kiln_loader *loader, const sample_blend_args 
 
 __attribute__((noinline)) static kiln_status blend_bytes_2(kiln_loader *loader, const sample_blend_args *a)
 {
-    if (!(((double)a->rows) * (larger(128.0, (double)a->stride)) * 4.0 < 9223372036854775808.0)) {
+    if (!(((double)a->rows) * (larger(128.0, (double)a->stride)) * 2.0 < 9223372036854775808.0)) {
         static const char detail[] = "x would have 2^63 bytes or more";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    if (!(((double)a->rows) * ((double)a->stride) * 4.0 < 9223372036854775808.0)) {
+    if (!(((double)a->rows) * ((double)a->stride) * 2.0 < 9223372036854775808.0)) {
         static const char detail[] = "y would have 2^63 bytes or more";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
@@ -327,44 +327,6 @@ static kiln_status blend_extents_2(kiln_loader *loader, const sample_blend_args 
 
 __attribute__((noinline)) static kiln_status blend_bytes_3(kiln_loader *loader, const sample_blend_args *a)
 {
-    if (!(((double)a->rows) * (larger(64.0, (double)a->stride)) * 2.0 < 9223372036854775808.0)) {
-        static const char detail[] = "x would have 2^63 bytes or more";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    if (!(((double)a->rows) * ((double)a->stride) * 2.0 < 9223372036854775808.0)) {
-        static const char detail[] = "y would have 2^63 bytes or more";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    return KILN_OK;
-}
-
-static kiln_status blend_extents_3(kiln_loader *loader, const sample_blend_args *a)
-{
-    const int is_large = (a->rows | a->stride) >> 30 != 0;
-    return is_large ? blend_bytes_3(loader, a) : KILN_OK;
-}
-
-__attribute__((noinline)) static kiln_status blend_bytes_4(kiln_loader *loader, const sample_blend_args *a)
-{
-    if (!(((double)a->rows) * (larger(128.0, (double)a->stride)) * 2.0 < 9223372036854775808.0)) {
-        static const char detail[] = "x would have 2^63 bytes or more";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    if (!(((double)a->rows) * ((double)a->stride) * 2.0 < 9223372036854775808.0)) {
-        static const char detail[] = "y would have 2^63 bytes or more";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    return KILN_OK;
-}
-
-static kiln_status blend_extents_4(kiln_loader *loader, const sample_blend_args *a)
-{
-    const int is_large = (a->rows | a->stride) >> 30 != 0;
-    return is_large ? blend_bytes_4(loader, a) : KILN_OK;
-}
-
-__attribute__((noinline)) static kiln_status blend_bytes_5(kiln_loader *loader, const sample_blend_args *a)
-{
     if (!(((double)a->rows) * (larger(64.0, (double)a->stride)) * 8.0 < 9223372036854775808.0)) {
         static const char detail[] = "x would have 2^63 bytes or more";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
@@ -376,10 +338,10 @@ __attribute__((noinline)) static kiln_status blend_bytes_5(kiln_loader *loader, 
     return KILN_OK;
 }
 
-static kiln_status blend_extents_5(kiln_loader *loader, const sample_blend_args *a)
+static kiln_status blend_extents_3(kiln_loader *loader, const sample_blend_args *a)
 {
     const int is_large = (a->rows | a->stride) >> 29 != 0;
-    return is_large ? blend_bytes_5(loader, a) : KILN_OK;
+    return is_large ? blend_bytes_3(loader, a) : KILN_OK;
 }
 
 static const char blend_sizes_1[] = "4:rows:u32 5:stride:u64";
@@ -740,649 +702,6 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
     .min_shared_bytes = 256,
 };
 
-/* blend/type=f32,acc=f32,width=128,clamp=false,strategy=narrow */
-
-static const char blend_f32_f32_128_noclamp_narrow_id[] =
-    "blend/type=f32,acc=f32,width=128,clamp=false,strategy=narrow";
-static const char blend_f32_f32_128_noclamp_narrow_entry[] = "blend_f32_f32_128_noclamp_narrow";
-
-static const char blend_f32_f32_128_noclamp_narrow_sm_75[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 64, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b32 %f<2>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for all, what?\?!\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"	ld.global.f32 %f1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"	st.global.f32 [%rd4], %f1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const char blend_f32_f32_128_noclamp_narrow_sm_90[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f32_f32_128_noclamp_narrow(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 64, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b32 %f<2>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for sm_90 \\ and \"newer\"\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"	ld.global.f32 %f1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"	st.global.f32 [%rd4], %f1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image blend_f32_f32_128_noclamp_narrow_images[] = {
-    {.data = blend_f32_f32_128_noclamp_narrow_sm_75,
-     .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x1ed884bb60137dae,
-     .hash_low = 0xb803ea824528a645,
-     .min_driver = 10000,
-     .sm = 75,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-    {.data = blend_f32_f32_128_noclamp_narrow_sm_90,
-     .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x0f8ca7bcd84b5429,
-     .hash_low = 0x2838da78ce9801bf,
-     .min_driver = 10000,
-     .sm = 90,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module blend_f32_f32_128_noclamp_narrow_module = {
-    .images = blend_f32_f32_128_noclamp_narrow_images,
-    .image_count = 2,
-    .slot = 3,
-};
-
-static kiln_status run_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                        const void *args)
-{
-    const sample_blend_args *a = args;
-    if (!(a->stride >= 128)) {
-        static const char detail[] = "stride must be at least \"width\"";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    kiln_status status = blend_extents_2(loader, a);
-    if (status != KILN_OK)
-        return status;
-    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
-    float factor_f32 = (float)a->factor;
-    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
-        static const char detail[] = "factor is beyond the range of f32";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
-    return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_narrow_kernel, stream, grid, 512, params);
-}
-
-kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                    const sample_blend_args *a)
-{
-    static const char has[] = "this variant has type f32, acc f32, width 128, clamp false";
-    return call_blend(loader, stream, a, &sample_blend_f32_f32_128_noclamp_narrow_kernel,
-                      SAMPLE_BLEND_TYPE_F32, SAMPLE_BLEND_ACC_F32, 128, 0, has);
-}
-
-static kiln_status launch_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                           const void *args)
-{
-    return sample_blend_f32_f32_128_noclamp_narrow(loader, stream, args);
-}
-
-const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
-    .key = 0x1be9082d38423a9d,
-    .id = blend_f32_f32_128_noclamp_narrow_id,
-    .entry = blend_f32_f32_128_noclamp_narrow_entry,
-    .module = &blend_f32_f32_128_noclamp_narrow_module,
-    .launch = launch_blend_f32_f32_128_noclamp_narrow,
-    .run = run_blend_f32_f32_128_noclamp_narrow,
-    .pointers = &blend_pointers_1,
-    .sizes = blend_sizes_1,
-    .block = {64, 2, 1},
-    .slot = 3,
-    .max_shared_bytes = 512,
-    .min_shared_bytes = 512,
-};
-
-/* blend/type=f32,acc=f32,width=128,clamp=false,strategy=wide */
-
-static const char blend_f32_f32_128_noclamp_wide_id[] =
-    "blend/type=f32,acc=f32,width=128,clamp=false,strategy=wide";
-static const char blend_f32_f32_128_noclamp_wide_entry[] = "blend_f32_f32_128_noclamp_wide";
-
-static const char blend_f32_f32_128_noclamp_wide_sm_80[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f32_f32_128_noclamp_wide(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 256, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b32 %f<2>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for all, what?\?!\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"	ld.global.f32 %f1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"	st.global.f32 [%rd4], %f1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const char blend_f32_f32_128_noclamp_wide_sm_90[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f32_f32_128_noclamp_wide(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 256, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b32 %f<2>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for sm_90 \\ and \"newer\"\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"	ld.global.f32 %f1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"	st.global.f32 [%rd4], %f1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image blend_f32_f32_128_noclamp_wide_images[] = {
-    {.data = blend_f32_f32_128_noclamp_wide_sm_80,
-     .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x5149fa5a82222b75,
-     .hash_low = 0xbfb24169536315ba,
-     .min_driver = 10000,
-     .sm = 80,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-    {.data = blend_f32_f32_128_noclamp_wide_sm_90,
-     .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x495bef263caf432a,
-     .hash_low = 0xeb5dea53c8b6cf76,
-     .min_driver = 10000,
-     .sm = 90,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module blend_f32_f32_128_noclamp_wide_module = {
-    .images = blend_f32_f32_128_noclamp_wide_images,
-    .image_count = 2,
-    .slot = 4,
-};
-
-static kiln_status run_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
-{
-    const sample_blend_args *a = args;
-    if (!(a->stride >= 128)) {
-        static const char detail[] = "stride must be at least \"width\"";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    if (!(a->stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    kiln_status status = blend_extents_2(loader, a);
-    if (status != KILN_OK)
-        return status;
-    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
-    float factor_f32 = (float)a->factor;
-    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
-        static const char detail[] = "factor is beyond the range of f32";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
-    return kiln_launch(loader, &sample_blend_f32_f32_128_noclamp_wide_kernel, stream, grid,
-                       minimum(a->stride, 8192) * 16, params);
-}
-
-kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                  const sample_blend_args *a)
-{
-    static const char has[] = "this variant has type f32, acc f32, width 128, clamp false";
-    return call_blend(loader, stream, a, &sample_blend_f32_f32_128_noclamp_wide_kernel, SAMPLE_BLEND_TYPE_F32,
-                      SAMPLE_BLEND_ACC_F32, 128, 0, has);
-}
-
-static kiln_status launch_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                         const void *args)
-{
-    return sample_blend_f32_f32_128_noclamp_wide(loader, stream, args);
-}
-
-const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
-    .key = 0xac9df5b7ea1d58f6,
-    .id = blend_f32_f32_128_noclamp_wide_id,
-    .entry = blend_f32_f32_128_noclamp_wide_entry,
-    .module = &blend_f32_f32_128_noclamp_wide_module,
-    .launch = launch_blend_f32_f32_128_noclamp_wide,
-    .run = run_blend_f32_f32_128_noclamp_wide,
-    .pointers = &blend_pointers_2,
-    .sizes = blend_sizes_1,
-    .block = {256, 2, 1},
-    .slot = 4,
-    .max_shared_bytes = 131072,
-    .min_shared_bytes = 256,
-};
-
-/* blend/type=f16,acc=f32,width=64,clamp=false,strategy=narrow */
-
-static const char blend_f16_f32_64_noclamp_narrow_id[] =
-    "blend/type=f16,acc=f32,width=64,clamp=false,strategy=narrow";
-static const char blend_f16_f32_64_noclamp_narrow_entry[] = "blend_f16_f32_64_noclamp_narrow";
-
-static const char blend_f16_f32_64_noclamp_narrow_sm_75[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 64, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b16 %h<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for all, what?\?!\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"	ld.global.b16 %h1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"	st.global.b16 [%rd4], %h1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const char blend_f16_f32_64_noclamp_narrow_sm_90[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f16_f32_64_noclamp_narrow(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 64, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b16 %h<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for sm_90 \\ and \"newer\"\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 64, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"	ld.global.b16 %h1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"	st.global.b16 [%rd4], %h1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image blend_f16_f32_64_noclamp_narrow_images[] = {
-    {.data = blend_f16_f32_64_noclamp_narrow_sm_75,
-     .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x118a18912efa04b2,
-     .hash_low = 0x32cfbd0ceb329120,
-     .min_driver = 10000,
-     .sm = 75,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-    {.data = blend_f16_f32_64_noclamp_narrow_sm_90,
-     .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x67b7c41f71073456,
-     .hash_low = 0xe93c05850a70de4c,
-     .min_driver = 10000,
-     .sm = 90,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module blend_f16_f32_64_noclamp_narrow_module = {
-    .images = blend_f16_f32_64_noclamp_narrow_images,
-    .image_count = 2,
-    .slot = 5,
-};
-
-static kiln_status run_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
-{
-    const sample_blend_args *a = args;
-    if (!(a->stride >= 64)) {
-        static const char detail[] = "stride must be at least \"width\"";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    kiln_status status = blend_extents_3(loader, a);
-    if (status != KILN_OK)
-        return status;
-    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
-    float factor_f32 = (float)a->factor;
-    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
-        static const char detail[] = "factor is beyond the range of f32";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
-    return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_narrow_kernel, stream, grid, 256, params);
-}
-
-kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                   const sample_blend_args *a)
-{
-    static const char has[] = "this variant has type f16, acc f32, width 64, clamp false";
-    return call_blend(loader, stream, a, &sample_blend_f16_f32_64_noclamp_narrow_kernel,
-                      SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F32, 64, 0, has);
-}
-
-static kiln_status launch_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                          const void *args)
-{
-    return sample_blend_f16_f32_64_noclamp_narrow(loader, stream, args);
-}
-
-const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
-    .key = 0xacd7b0d4b46622fd,
-    .id = blend_f16_f32_64_noclamp_narrow_id,
-    .entry = blend_f16_f32_64_noclamp_narrow_entry,
-    .module = &blend_f16_f32_64_noclamp_narrow_module,
-    .launch = launch_blend_f16_f32_64_noclamp_narrow,
-    .run = run_blend_f16_f32_64_noclamp_narrow,
-    .pointers = &blend_pointers_1,
-    .sizes = blend_sizes_1,
-    .block = {64, 2, 1},
-    .slot = 5,
-    .max_shared_bytes = 256,
-    .min_shared_bytes = 256,
-};
-
-/* blend/type=f16,acc=f32,width=64,clamp=false,strategy=wide */
-
-static const char blend_f16_f32_64_noclamp_wide_id[] =
-    "blend/type=f16,acc=f32,width=64,clamp=false,strategy=wide";
-static const char blend_f16_f32_64_noclamp_wide_entry[] = "blend_f16_f32_64_noclamp_wide";
-
-static const char blend_f16_f32_64_noclamp_wide_sm_80[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f16_f32_64_noclamp_wide(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 256, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b16 %h<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for all, what?\?!\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"	ld.global.b16 %h1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"	st.global.b16 [%rd4], %h1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const char blend_f16_f32_64_noclamp_wide_sm_90[] =
-".version 6.3\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".visible .entry blend_f16_f32_64_noclamp_wide(\n"
-"	.param .u64 param_x,\n"
-"	.param .u64 param_y,\n"
-"	.param .u64 param_norm,\n"
-"	.param .f32 param_factor,\n"
-"	.param .u32 param_rows,\n"
-"	.param .u64 param_stride\n"
-")\n"
-".maxntid 256, 2, 1\n"
-"{\n"
-"	.reg .pred %p<2>;\n"
-"	.reg .b16 %h<2>;\n"
-"	.reg .b32 %r<5>;\n"
-"	.reg .b64 %rd<5>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_x];\n"
-"	ld.param.u64 %rd2, [param_y];\n"
-"	ld.param.u32 %r1, [param_rows];\n"
-"	// for sm_90 \\ and \"newer\"\n"
-"	mov.u32 %r2, %ctaid.x;\n"
-"	mov.u32 %r3, %tid.x;\n"
-"	mad.lo.u32 %r4, %r2, 256, %r3;\n"
-"	setp.lt.u32 %p1, %r4, %r1;\n"
-"	@!%p1 bra IF_1_END;\n"
-"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"	ld.global.b16 %h1, [%rd3];\n"
-"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"	st.global.b16 [%rd4], %h1;\n"
-"IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image blend_f16_f32_64_noclamp_wide_images[] = {
-    {.data = blend_f16_f32_64_noclamp_wide_sm_80,
-     .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x90810eaf66d5906d,
-     .hash_low = 0x11c916993c651ee1,
-     .min_driver = 10000,
-     .sm = 80,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-    {.data = blend_f16_f32_64_noclamp_wide_sm_90,
-     .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_90 - 1,
-     .hash_high = 0xccc6b9f1810daaef,
-     .hash_low = 0x504e48980ce8c5f6,
-     .min_driver = 10000,
-     .sm = 90,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module blend_f16_f32_64_noclamp_wide_module = {
-    .images = blend_f16_f32_64_noclamp_wide_images,
-    .image_count = 2,
-    .slot = 6,
-};
-
-static kiln_status run_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
-{
-    const sample_blend_args *a = args;
-    if (!(a->stride >= 64)) {
-        static const char detail[] = "stride must be at least \"width\"";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    if (!(a->stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    kiln_status status = blend_extents_3(loader, a);
-    if (status != KILN_OK)
-        return status;
-    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
-                              4 * (uint64_t)loader->device.multiprocessors), ceil_div(a->stride, 2048), 1};
-    float factor_f32 = (float)a->factor;
-    if (a->factor - a->factor >= 0 && !(factor_f32 - factor_f32 >= 0)) {
-        static const char detail[] = "factor is beyond the range of f32";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
-    }
-    const void *const params[] = {&a->x, &a->y, &a->norm, &factor_f32, &a->rows, &a->stride};
-    return kiln_launch(loader, &sample_blend_f16_f32_64_noclamp_wide_kernel, stream, grid,
-                       minimum(a->stride, 8192) * 16, params);
-}
-
-kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                 const sample_blend_args *a)
-{
-    static const char has[] = "this variant has type f16, acc f32, width 64, clamp false";
-    return call_blend(loader, stream, a, &sample_blend_f16_f32_64_noclamp_wide_kernel, SAMPLE_BLEND_TYPE_F16,
-                      SAMPLE_BLEND_ACC_F32, 64, 0, has);
-}
-
-static kiln_status launch_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                        const void *args)
-{
-    return sample_blend_f16_f32_64_noclamp_wide(loader, stream, args);
-}
-
-const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
-    .key = 0x16aaeefaefae61f6,
-    .id = blend_f16_f32_64_noclamp_wide_id,
-    .entry = blend_f16_f32_64_noclamp_wide_entry,
-    .module = &blend_f16_f32_64_noclamp_wide_module,
-    .launch = launch_blend_f16_f32_64_noclamp_wide,
-    .run = run_blend_f16_f32_64_noclamp_wide,
-    .pointers = &blend_pointers_2,
-    .sizes = blend_sizes_1,
-    .block = {256, 2, 1},
-    .slot = 6,
-    .max_shared_bytes = 131072,
-    .min_shared_bytes = 256,
-};
-
 /* blend/type=f16,acc=f32,width=128,clamp=false,strategy=narrow */
 
 static const char blend_f16_f32_128_noclamp_narrow_id[] =
@@ -1485,7 +804,7 @@ static const kiln_image blend_f16_f32_128_noclamp_narrow_images[] = {
 static const kiln_module blend_f16_f32_128_noclamp_narrow_module = {
     .images = blend_f16_f32_128_noclamp_narrow_images,
     .image_count = 2,
-    .slot = 7,
+    .slot = 3,
 };
 
 static kiln_status run_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
@@ -1496,7 +815,7 @@ static kiln_status run_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUs
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    kiln_status status = blend_extents_4(loader, a);
+    kiln_status status = blend_extents_2(loader, a);
     if (status != KILN_OK)
         return status;
     status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
@@ -1537,7 +856,7 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
     .pointers = &blend_pointers_1,
     .sizes = blend_sizes_1,
     .block = {64, 2, 1},
-    .slot = 7,
+    .slot = 3,
     .max_shared_bytes = 512,
     .min_shared_bytes = 512,
 };
@@ -1644,7 +963,7 @@ static const kiln_image blend_f16_f32_128_noclamp_wide_images[] = {
 static const kiln_module blend_f16_f32_128_noclamp_wide_module = {
     .images = blend_f16_f32_128_noclamp_wide_images,
     .image_count = 2,
-    .slot = 8,
+    .slot = 4,
 };
 
 static kiln_status run_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream, const void *args)
@@ -1658,7 +977,7 @@ static kiln_status run_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstr
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    kiln_status status = blend_extents_4(loader, a);
+    kiln_status status = blend_extents_2(loader, a);
     if (status != KILN_OK)
         return status;
     status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
@@ -1700,7 +1019,7 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
     .pointers = &blend_pointers_2,
     .sizes = blend_sizes_1,
     .block = {256, 2, 1},
-    .slot = 8,
+    .slot = 4,
     .max_shared_bytes = 131072,
     .min_shared_bytes = 256,
 };
@@ -1809,7 +1128,7 @@ static const kiln_image blend_f64_f64_64_clamp_narrow_images[] = {
 static const kiln_module blend_f64_f64_64_clamp_narrow_module = {
     .images = blend_f64_f64_64_clamp_narrow_images,
     .image_count = 2,
-    .slot = 9,
+    .slot = 5,
 };
 
 static kiln_status run_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream, const void *args)
@@ -1819,7 +1138,7 @@ static kiln_status run_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstre
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    kiln_status status = blend_extents_5(loader, a);
+    kiln_status status = blend_extents_3(loader, a);
     if (status != KILN_OK)
         return status;
     status = kiln_check_pointers(loader, blend_name, &blend_pointers_3, a, 0x1u);
@@ -1855,7 +1174,7 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .pointers = &blend_pointers_3,
     .sizes = blend_sizes_2,
     .block = {64, 2, 1},
-    .slot = 9,
+    .slot = 5,
     .max_shared_bytes = 256,
     .min_shared_bytes = 256,
 };
@@ -1894,82 +1213,6 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
             kiln_consider(c, &device, &sample_blend_f32_f32_64_noclamp_wide_kernel,
-                          kiln_is_sure(&device, 80, 10000, 256),
-                          !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
-                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
-                          .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
-                          quotient((uint64_t)device.multiprocessor_shared_bytes,
-                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
-                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
-                          .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
-        }
-        return;
-    }
-    if (a.type == SAMPLE_BLEND_TYPE_F32 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 128 && !a.clamp) {
-        {
-            static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &device, &sample_blend_f32_f32_128_noclamp_narrow_kernel,
-                          kiln_is_sure(&device, 75, 10000, 512),
-                          !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
-                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
-                          .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
-                          (uint64_t)device.multiprocessor_shared_bytes / 1536)), .repeats = 1,
-                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
-                          .extra = 1000000});
-        }
-        {
-            static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "stride must be a multiple of 16";
-            static const char why_3[] = "norm must be aligned to 16 bytes";
-            static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &device, &sample_blend_f32_f32_128_noclamp_wide_kernel,
-                          kiln_is_sure(&device, 80, 10000, 256),
-                          !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
-                          8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
-                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 128),
-                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
-                          .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 512),
-                          quotient((uint64_t)device.multiprocessor_shared_bytes,
-                          minimum(a.stride, 8192) * 16 + 1024))), .repeats = 1,
-                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
-                          .extra = ((uint64_t)a.rows >= 1024 ||
-                          (uint64_t)device.multiprocessors < 8 ? UINT64_C(0) : UINT64_C(2000000))});
-        }
-        return;
-    }
-    if (a.type == SAMPLE_BLEND_TYPE_F16 && a.acc == SAMPLE_BLEND_ACC_F32 && a.width == 64 && !a.clamp) {
-        {
-            static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
-            kiln_consider(c, &device, &sample_blend_f16_f32_64_noclamp_narrow_kernel,
-                          kiln_is_sure(&device, 75, 10000, 256),
-                          !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
-                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.rows, 64),
-                          4 * (uint64_t)device.multiprocessors) * ceil_div(a.stride, 2048),
-                          .resident = maximum(1,
-                          minimum(minimum(9, (uint64_t)device.multiprocessor_threads / 128),
-                          (uint64_t)device.multiprocessor_shared_bytes / 1280)), .repeats = 1,
-                          .bytes = (uint64_t)a.rows * a.stride + (uint64_t)a.rows * a.stride,
-                          .extra = 1000000});
-        }
-        {
-            static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "stride must be a multiple of 16";
-            static const char why_3[] = "norm must be aligned to 16 bytes";
-            static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
-            kiln_consider(c, &device, &sample_blend_f16_f32_64_noclamp_wide_kernel,
                           kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
                           8192) * 16 > (uint64_t)device.max_shared_bytes ? why_4 : NULL, &code,
@@ -2040,8 +1283,6 @@ __attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, con
 {
     static const uint32_t choices[][4] = {
         {SAMPLE_BLEND_TYPE_F32, SAMPLE_BLEND_ACC_F32, 64, 0},
-        {SAMPLE_BLEND_TYPE_F32, SAMPLE_BLEND_ACC_F32, 128, 0},
-        {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F32, 64, 0},
         {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F32, 128, 0},
         {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 64, 1},
     };
@@ -2062,7 +1303,7 @@ __attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, con
     if (a.width == 0)
         a.width = 64;
     const uint32_t asked[] = {a.type, a.acc, a.width, a.clamp};
-    const size_t at = kiln_first_difference(asked, choices[0], 5, 4);
+    const size_t at = kiln_first_difference(asked, choices[0], 3, 4);
     return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, details[at]);
 }
 
@@ -2246,7 +1487,7 @@ static const kiln_image parts_2_images[] = {
 static const kiln_module parts_2_module = {
     .images = parts_2_images,
     .image_count = 1,
-    .slot = 10,
+    .slot = 6,
 };
 
 static kiln_status run_parts_2(kiln_loader *loader, CUstream stream, const void *args)
@@ -2292,7 +1533,7 @@ const kiln_kernel sample_parts_2_kernel = {
     .pointers = &parts_pointers_1,
     .sizes = parts_sizes_1,
     .block = {1, 1, 1},
-    .slot = 10,
+    .slot = 6,
 };
 
 /* Every variant of the caller's contract, with its estimate. */
@@ -2428,14 +1669,14 @@ kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_a
 
 /* The structs of kiln.h that callers fill or read. */
 #define STRUCT kiln_driver
-_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8 AT(library, 0) AT(driver_get_version, 8)
+_Static_assert(sizeof(STRUCT) == 216 && _Alignof(STRUCT) == 8 AT(library, 0) AT(driver_get_version, 8)
     AT(ctx_get_current, 16) AT(ctx_get_device, 24) AT(device_get_attribute, 32) AT(module_load_data_ex, 40)
     AT(module_unload, 48) AT(module_get_function, 56) AT(func_set_attribute, 64) AT(launch_kernel, 72)
     AT(init, 80) AT(device_get_count, 88) AT(device_get, 96) AT(device_get_name, 104)
     AT(device_primary_ctx_retain, 112) AT(device_primary_ctx_release, 120) AT(ctx_set_current, 128)
     AT(ctx_synchronize, 136) AT(mem_alloc, 144) AT(mem_free, 152) AT(memcpy_htod, 160) AT(memcpy_dtoh, 168)
-    AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200),
-    "differs from the manifest");
+    AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200)
+    AT(tensor_map_encode_tiled, 208), "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_options
 _Static_assert(sizeof(STRUCT) == 80 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
@@ -2476,20 +1717,16 @@ _Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "differs from the
 const kiln_bundle sample_bundle = {
     .layout_version = 3,
     .kernel_count = SAMPLE_KERNELS,
-    .module_count = 11,
+    .module_count = 7,
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0x2f13dbd8;
+const uint32_t sample_manifest_crc = 0x3ad0854d;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,
     &sample_blend_f32_f32_64_noclamp_narrow_kernel,
     &sample_blend_f32_f32_64_noclamp_wide_kernel,
-    &sample_blend_f32_f32_128_noclamp_narrow_kernel,
-    &sample_blend_f32_f32_128_noclamp_wide_kernel,
-    &sample_blend_f16_f32_64_noclamp_narrow_kernel,
-    &sample_blend_f16_f32_64_noclamp_wide_kernel,
     &sample_blend_f16_f32_128_noclamp_narrow_kernel,
     &sample_blend_f16_f32_128_noclamp_wide_kernel,
     &sample_blend_f64_f64_64_clamp_narrow_kernel,
@@ -2498,8 +1735,7 @@ static const kiln_kernel *const kernels[] = {
 
 /* A kernel's index, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 10, 0, 0, 0, 0, 5, 2, 7, 9, 0, 3, 11, 1, 4, 6,
+    0, 6, 4, 0, 0, 0, 0, 2, 0, 5, 0, 3, 7, 1, 0, 0,
 };
 
 static kiln_status index_axpy(kiln_loader *loader, CUstream stream, const void *args)
@@ -2533,11 +1769,11 @@ static const char texts[] =
     "blend\0" "parts\0";
 static const kiln_index_family families[] = {
     {index_axpy, NULL, 0, 32, 0, 1, 0, 0},
-    {index_blend, index_blend_pick, 38, 72, 1, 9, 0, 4},
-    {index_parts, index_parts_pick, 44, 32, 10, 1, 4, 0},
+    {index_blend, index_blend_pick, 38, 72, 1, 5, 0, 4},
+    {index_parts, index_parts_pick, 44, 32, 6, 1, 4, 0},
 };
 static const uint32_t family_kernels[] = {
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+    0, 1, 2, 3, 4, 5, 6,
 };
 static const kiln_selector selectors[] = {
     {5, 56, 0, 3},
@@ -2557,7 +1793,7 @@ const kiln_index sample_index = {
     .bundle = &sample_bundle,
     .kernels = kernels,
     .table = table,
-    .table_mask = 31,
+    .table_mask = 15,
     .family_count = 3,
     .families = families,
     .family_kernels = family_kernels,

@@ -84,7 +84,7 @@ static const word_value spaces[] = {
     {"param", EMU_PARAM},
     {"param::entry", EMU_PARAM},
     {"param::func", EMU_PARAM_CALL},
-    {"shared::cluster", EMU_SHARED},
+    {"shared::cluster", EMU_SHARED_CLUSTER},
 };
 
 /* Comparison words in the order of the EMU_COMPARE_ values of exec/compare.c. */
@@ -211,8 +211,9 @@ static const struct {
     {"|wgmma|", "|mma_async|fence|commit_group|wait_group|"},
     {"|createpolicy|", "|fractional|"},
     {"|fence|membar|", "|proxy|"},
-    {"|bar|barrier|", "|cta|warp|arrive|red|"},
-    {"|cp|", "|async|commit_group|wait_group|wait_all|mbarrier|arrive|"},
+    {"|bar|barrier|", "|cta|cluster|warp|arrive|wait|red|"},
+    {"|cp|", "|reduce|async|bulk|prefetch|tensor|commit_group|wait_group|read|wait_all|mbarrier|arrive|"},
+    {"|tensormap|", "|replace|cp_fenceproxy|"},
     {"|mbarrier|",
      "|init|inval|expect_tx|complete_tx|pending_count|arrive|arrive_drop|test_wait|try_wait|parity|"},
 };

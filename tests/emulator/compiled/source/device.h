@@ -16,9 +16,15 @@
 typedef unsigned long long u64; /* what CUDA's 64-bit atomics take */
 typedef long long s64;
 
-#if defined(__NVCC__) || defined(__CUDA__)
-#include "kept.h" /* refresh.py writes it */
-#endif
+/* A kernel takes it by value. */
+struct mixture {
+    uint32_t scale;
+    uint8_t bytes[5];
+    int16_t offset;
+    u64 big;
+    float factor;
+};
+
 #if defined(__NVCC__)
 #include "device_nvcc.h"
 #elif defined(__CUDA__)

@@ -10,9 +10,9 @@
 #define NOINLINE                __attribute__((noinline))
 #define CONSTANT                __attribute__((constant))
 #define DYNAMIC_SHARED(T, name) extern __shared__ T name[]
-#define KERNEL(name, O, A, B)   KEPT_##name void name(O *out, const A *a, const B *b, uint32_t n)
+#define KERNEL(name, O, A, B)   extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n)
 #define KERNEL_WITH(name, O, A, B, S)                                                                        \
-    KEPT_##name void name(O *out, const A *a, const B *b, uint32_t n, S with)
+    extern "C" __global__ void name(O *out, const A *a, const B *b, uint32_t n, S with)
 
 struct special {
     uint32_t x, y, z;

@@ -5,6 +5,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "kept.h" /* refresh.py writes it */
+
 typedef __nv_bfloat16 bfloat;
 typedef __nv_bfloat162 bfloat2;
 

@@ -11,7 +11,6 @@
 LIBRARY(float, expf)
 LIBRARY(float, logf)
 LIBRARY(float, sinf)
-LIBRARY(float, cosf)
 LIBRARY(float, tanhf)
 LIBRARY(float, cbrtf)
 LIBRARY(float, erff)
@@ -36,16 +35,4 @@ KERNEL(library_hypotf, float, float, float)
 {
     EACH(i);
     out[i] = hypotf(a[i], b[i]);
-}
-
-/* Softmax over 16 values. */
-KERNEL(library_softmax, float, float, float)
-{
-    EACH(i);
-    float most = -INFINITY, sum = 0.0f;
-    for (uint32_t k = 0; k < 16; k++)
-        most = fmaxf(most, a[(i + k) % n]);
-    for (uint32_t k = 0; k < 16; k++)
-        sum += expf(a[(i + k) % n] - most);
-    out[i] = expf(a[i] - most) / sum;
 }

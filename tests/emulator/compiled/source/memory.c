@@ -1,8 +1,6 @@
 /* Memory: structs, bytes, vectors, tables, arrays of a thread's own, grids of two and three dimensions. */
 #include "device.h"
 
-#include "arguments.h"
-
 struct triple {
     uint32_t x, y, z;
 };
