@@ -8,6 +8,13 @@
 
 enum { UNIT_ELEMENTS = 2 * UNIT_BYTES, WORD = 4 };
 
+layout fp4_rows_layout(bool for_matrices)
+{
+    layout l = {.row_bytes = FP4_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
+    l.turns[0] = (layout_turn){.row_bit = 1, .unit_bit = 1};
+    return for_matrices ? layout_of_matrices(FP4_ROW_UNITS) : l;
+}
+
 static uint32_t block_of(const fp4_rows *r)
 {
     return r->is_mx ? 32 : 16;

@@ -16,7 +16,11 @@ enum {
     FP4_MOST_PASSES = 4
 };
 
-/* The user sets the members down to `scales`. */
+/* The layout of a stage's codes. Lanes load 8 bytes each: lane (g, t) of row g, the four lanes 32 bytes together; or, for
+ * ldmatrix, units of eight rows. */
+layout fp4_rows_layout(bool for_matrices);
+
+/* The user sets the members down to `scale_row`. */
 typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads; /* at least as many threads as rows */

@@ -52,14 +52,6 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Decoded: lanes load 8 bytes of four rows at once; block-scaled: ldmatrix loads a unit of eight rows. */
-static layout code_layout(const fp4_gemm_geometry *g)
-{
-    layout l = {.row_bytes = FP4_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
-    l.turns[0] = (layout_turn){.row_bit = 1, .unit_bit = 1};
-    return g->is_block_scaled ? layout_of_matrices(FP4_ROW_UNITS) : l;
-}
-
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 {
     fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
@@ -79,10 +71,17 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     return g;
 }
 
-/* At the end the sums overlay the stages. */
+/* At the end the sums overlay the stages, as many rows at a time as leave room for a second thread block. */
+static uint32_t rows_at_once(const fp4_gemm_geometry *g)
+{
+    enum { MOST_ROWS_AT_ONCE = 64 };
+    return g->tile_m < MOST_ROWS_AT_ONCE ? g->tile_m : MOST_ROWS_AT_ONCE;
+}
+
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes, sums = linear_sums_bytes(g->tile_m, g->tile_n, 1);
+    const uint32_t stages = g->stages * g->stage_bytes,
+                   sums = linear_sums_bytes(rows_at_once(g), g->tile_n, 1);
     return stages > sums ? stages : sums;
 }
 
@@ -97,7 +96,7 @@ static void init_w_copies(fp4_gemm *g)
                       .threads = g->of.threads,
                       .is_mx = g->of.is_mx,
                       .is_tiled = g->of.is_tiled,
-                      .codes = code_layout(&g->of),
+                      .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
                       .first = l->split_k == 1 ? ptx_u32(0) : l->part_element};
@@ -122,7 +121,7 @@ static void init_x_codes(fp4_gemm *g)
                             .rows = g->of.tile_m,
                             .threads = g->of.threads,
                             .is_tiled = g->of.is_tiled,
-                            .codes = code_layout(&g->of),
+                            .codes = fp4_rows_layout(g->of.is_block_scaled),
                             .code_byte = g->of.x_byte,
                             .scale_byte = g->of.x_scale_byte,
                             .k = l->k,
@@ -375,6 +374,25 @@ static void make_trip(void *strategy)
         ptx_sub_to(f, g->left, 1);
 }
 
+/* If k is split, one round has all rows. */
+static void store_sums(fp4_gemm *g)
+{
+    const uint32_t rows = rows_at_once(&g->of);
+    if (rows == g->of.tile_m) {
+        linear_store_sums(g->l, &g->tile, &g->sums);
+        return;
+    }
+    for (uint32_t first = 0; first < g->of.tile_m; first += rows) {
+        warp_sums some = {.row_tiles = rows / SUMS_ROWS, .column_tiles = g->sums.column_tiles};
+        for (uint32_t i = 0; i < sums_count(&some); i++)
+            some.of[i] = sums_of(&g->sums, first / SUMS_ROWS, 0)[i];
+        linear_tile tile = g->tile;
+        tile.rows = rows;
+        tile.first_x = ptx_add(g->f, tile.first_x, first);
+        linear_store_sums(g->l, &tile, &some);
+    }
+}
+
 static void make_tile(void *strategy)
 {
     fp4_gemm *g = strategy;
@@ -392,7 +410,7 @@ static void make_tile(void *strategy)
     g->sums = linear_init_sums(f, g->of.tile_m);
     linear_each_trip(l, FP4_STAGE, g->left, make_trip, g);
     copy_wait(f, 0);
-    linear_store_sums(l, &g->tile, &g->sums);
+    store_sums(g);
 }
 
 void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *of, ptx_val in_scales)

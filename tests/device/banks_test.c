@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../../generator/device/format.h"
+#include "../../generator/device/fp4_rows.h"
 #include "../../generator/device/fragment.h"
 #include "../../generator/device/row_ring.h"
 #include "../../generator/device/sums.h"
@@ -146,6 +147,36 @@ static void loads_weights(void **state)
                 loads_stage(elements[j] / format->elements * format->bytes);
 }
 
+/* Lane (g, t) loads 8 bytes of its row's half stage; ldmatrix a unit of eight rows; four lanes copy a row; lane (g, t) loads a word
+ * of the scales of row g. */
+static void loads_fp4(void **state)
+{
+    (void)state;
+    const layout words = fp4_rows_layout(false), matrices = fp4_rows_layout(true);
+    addresses codes, copies, scales;
+    for (uint32_t unit = 0; unit < FP4_ROW_UNITS; unit++) {
+        uint32_t seen = 0;
+        for (uint32_t row = 0; row < 8; row++)
+            seen |= 1u << layout_byte(&matrices, row, unit) / UNIT_BYTES % 8;
+        assert_int_equal(seen, 0xff);
+    }
+    for (uint32_t step = 0; step < 2; step++) {
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            codes[lane] = byte_at(&words, lane / 4, 32 * step + lane % 4 * 8);
+        assert_int_equal(wavefronts(codes, 8), 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            copies[lane] = layout_byte(i ? &matrices : &words, lane / FP4_ROW_UNITS, lane % FP4_ROW_UNITS);
+        assert_int_equal(wavefronts(copies, UNIT_BYTES), 1);
+        for (uint32_t lane = 0; lane < LANES; lane += 2)
+            assert_int_equal(copies[lane] / SECTOR_BYTES, copies[lane + 1] / SECTOR_BYTES);
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        scales[lane] = lane / 4 * FP4_SCALE_BYTES;
+    assert_int_equal(wavefronts(scales, WORD), 1);
+}
+
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
 /* Lane (g, t) stores column g of row 2t. */
@@ -226,11 +257,15 @@ static void finds_registers_of_a(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_wavefronts),   cmocka_unit_test(loads_x),
-        cmocka_unit_test(loads_codes),         cmocka_unit_test(copies_x),
-        cmocka_unit_test(loads_weights),       cmocka_unit_test(stores_sums),
-        cmocka_unit_test(loads_matrices),      cmocka_unit_test(loads_and_copies_tiles),
-        cmocka_unit_test(finds_registers_of_a)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_wavefronts),
+                                       cmocka_unit_test(loads_x),
+                                       cmocka_unit_test(loads_codes),
+                                       cmocka_unit_test(copies_x),
+                                       cmocka_unit_test(loads_weights),
+                                       cmocka_unit_test(loads_fp4),
+                                       cmocka_unit_test(stores_sums),
+                                       cmocka_unit_test(loads_matrices),
+                                       cmocka_unit_test(loads_and_copies_tiles),
+                                       cmocka_unit_test(finds_registers_of_a)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
