@@ -192,10 +192,6 @@ static void test_refused(void **state)
         {"mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r1}, {%r2}, {%r3}, "
          "%r4, 0;",
          "'mma.sp' is not emulated"},
-        {"mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {%r0}, {%r1}, "
-         "{%r2}, {%r3}, %r4, "
-         "{0, 0}, %r5, {0, 0};",
-         "'mma' with .block_scale is not emulated"},
         {"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
          "'ldmatrix.m16n16' is not emulated"},
         {"ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32 {%r0, %r1, %r2, %r3}, [%r2];",
