@@ -1,27 +1,27 @@
-/* Races within a launch: two accesses of one word by different threads, one of them a write, that nothing orders and that are
-   not both strong with a sufficient scope (ISA 8.6 to 8.10). The blocks of the launch run on one host thread, so
-   every access has its place in one order and only the later one of a pair has to ask.
+/* Races within a launch: two accesses of one word by different threads, at least one of them a write, that nothing orders, and
+   that are not both strong with a sufficient scope (ISA 8.6 to 8.10). All blocks of the launch run on one host thread, so
+   accesses come in one order, and each is checked only against earlier ones.
 
-   Time is a counter per block, moved on by everything that releases. Warps know of warps of their block up to a time, and
-   lanes of lanes of their warp: barriers make all that wait know what all that arrived knew, bar.warp.sync does so for its
-   lanes. That lanes run in lockstep, shuffle or vote orders nothing. A release (a strong write with .release, or one after
-   a fence) leaves what its warp knows at the address; an acquire (a strong read with .acquire, or one with a fence or a
-   barrier after it) takes it. What the check does not see, always in favour of the program: what one lane acquires counts
-   for its warp, and from another block for its whole block; a cell keeps one write and the readers of two warps;
-   bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
-   do not count, unless `same` is asked for. Loads of read-only data have rules of their own: read_only.c.
+   The check uses vector clocks. Each block has a time, which every release advances. A warp knows the accesses of each warp of
+   its block up to a time, and a lane those of each lane of its warp. After a barrier all waiting warps know what all arrived
+   warps knew; bar.warp.sync does the same for lanes. Lockstep, shuffles and votes order nothing. A release (a strong write
+   with .release, or one after a fence) stores what its warp knows at the address; an acquire (a strong read with .acquire, or
+   one with a fence or a barrier after it) takes it over. Simplifications that may miss a race, but never report a false one:
+   an acquire by one lane counts for its warp, and one from another block for its whole block; a word keeps one write and the
+   readers of two warps; if several threads wrote parts of a word, only the last one is known. A write of the value that is
+   already there counts only with `same`. Loads of read-only data have their own rules: read_only.c.
 
-   Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy follows what its thread did
-   before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
-   thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
-   the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
-   else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
-   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
+   Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy comes after what its thread did before it, and
+   before nothing, not even its own thread's next access: its records are pending. When the thread waits for it, they become
+   accesses of the thread at that moment. When it arrives at an mbarrier, they become accesses of the warp's second clock, which
+   is passed on only by the end of that phase: cp.async.mbarrier.arrive releases nothing else. Arrivals collect what they
+   release; the end of the phase takes it over, and a test that sees the end acquires it. May miss a race: an arrival
+   between the ends of two phases counts as seen with the earlier one.
 
-   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
-   those of their warp, of no lane. They read in the async proxy. Two simplifications may miss
-   a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
-   the product's warp after the write counts. */
+   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do: their reads are pending until a wait for their group, which
+   makes them reads of their warp, not of a lane. They read in the async proxy. Two simplifications may miss a race: if two
+   products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or the product's warp
+   after the write counts. */
 #include "check.h"
 #include "plan.h"
 
@@ -36,46 +36,46 @@
 
 enum {
     RACE_STRONG = 1,
-    RACE_WIDE = 2 /* beyond the block */,
-    RACE_OF_WARP = 4 /* by no lane: a product's */
+    RACE_WIDE = 2 /* strong beyond the block */,
+    RACE_OF_WARP = 4 /* a product's read, not of one lane */
 };
-enum { ALL_BYTES = 15 /* of a word, a bit each */ };
+enum { ALL_BYTES = 15 /* of a word, one bit per byte */ };
 
 #define RACE_WARPS 32
-/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
+/* If copies arrive at mbarriers, a warp has two clocks: its own, and one for those copies. */
 #define RACE_CLOCKS (2 * RACE_WARPS)
 
 typedef struct race_record {
     uint32_t block;
-    uint32_t time, step; /* 0: none; which access of the block */
+    uint32_t time, step; /* 0: no access; number of the access in its block */
     uint32_t lanes;
-    uint32_t pending; /* lanes whose copy is in flight: ordered with nothing that comes */
+    uint32_t pending; /* lanes whose copy or product is in flight: ordered before nothing */
     uint32_t at;
     uint8_t clock, bytes, flags;
-    bool is_mixed; /* of reads: not all lanes read the same bytes */
+    bool is_mixed; /* reads: some lanes read other bytes than others */
 } race_record;
 
-/* A word's; what most accesses look at fills the first line of a cache. */
+/* The last accesses of one word. The fields that most accesses need fill the first cache line. */
 typedef struct emu_race_cell {
-    uint64_t run; /* block run or launch that it belongs to */
+    uint64_t run; /* the block run, or the launch for global memory */
     race_record write, reads[2];
-    uint32_t readers[2][4]; /* the lanes of each of the reads that is mixed, by byte */
+    uint32_t readers[2][4]; /* for each read that is mixed: the lanes that read each byte */
 } emu_race_cell;
 
 /* What a release left at an address. */
 typedef struct sync_object {
     struct sync_object *next;
     uint64_t address, run;
-    uint64_t block; /* `narrow` is about this one */
+    uint64_t block; /* the block that `narrow` belongs to */
     uint32_t narrow[RACE_CLOCKS];
-    uint32_t *wide; /* by block and clock of the grid */
+    uint32_t *wide; /* by block and clock, for the whole grid */
 } sync_object;
 
 typedef struct emu_race_grid {
     emu_arena arena;
     sync_object *sync_objects[4096];
     uint64_t run;
-    emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+    emu_race_cell *spare; /* of a block that has ended, to be reused by the next one; NULL: none */
 } emu_race_grid;
 
 #define RACE_READS   16
@@ -84,22 +84,21 @@ typedef struct emu_race_grid {
 typedef struct emu_race {
     uint64_t run;
     uint32_t time, step;
-    unsigned clocks;                         /* of each block */
+    unsigned clocks;                         /* per block */
     uint32_t known[RACE_WARPS][RACE_CLOCKS]; /* by warp */
     struct {
-        uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
-        uint32_t all[EMU_LANES];              /* and of all: the least of those */
+        uint32_t lanes[EMU_LANES][EMU_LANES]; /* [i][k]: up to which time lane i knows lane k */
+        uint32_t all[EMU_LANES];              /* the least of each row of `lanes` */
         uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
-        sync_object *read[RACE_READS]; /* by strong reads since the last fence */
+        sync_object *read[RACE_READS]; /* objects that strong reads found since the last fence */
         unsigned read_count;
     } of[RACE_WARPS];
-    uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
+    uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* by barrier: what the warps that have arrived know */
     struct {
         uint32_t step, time;
-    } proxied[RACE_WARPS]
-             [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
-    uint32_t *grid;          /* what the block knows of other blocks' clocks; NULL: nothing */
+    } proxied[RACE_WARPS][RACE_PROXIED]; /* each warp's last fences with .proxy.async, newest first */
+    uint32_t *grid;                      /* what the block knows of all blocks' clocks; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
@@ -119,7 +118,7 @@ static uint64_t new_run(void)
 
 static void launch_begin(emu_launch *l)
 {
-    l->is_ordered = true; /* so that a race is always found between the same two threads */
+    l->is_ordered = true; /* so that the same pair of threads is always reported */
     l->race = emu_alloc(sizeof *l->race);
     l->race->run = new_run();
 }
@@ -132,7 +131,7 @@ static void launch_end(emu_launch *l)
     l->race = NULL;
 }
 
-/* The cells of its shared memory serve the next block. */
+/* The cells of its shared memory are reused by the next block. */
 static void block_free(emu_block *b)
 {
     emu_race *r = b->race;
@@ -161,7 +160,7 @@ static void block_begin(emu_block *b)
 
 /* ---- clocks -------------------------------------------------------------------------------------------------------- */
 
-/* Every lane knows of every other up to a time. */
+/* All lanes of the warp know each other's accesses up to `time`. */
 static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
 {
     for (unsigned i = 0; i < EMU_LANES; i++) {
@@ -297,7 +296,7 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     unsigned scope = plan->scope;
     if (plan->joins_proxies)
         note_proxy_fence(r, w->id);
-    if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
+    if (plan->flow != EMU_FLOW_FENCE) /* a proxy fence */
         return;
     acquire_reads(w, scope == 2);
     for (unsigned i = 0; i < EMU_LANES; i++)
@@ -353,7 +352,7 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
     return (uint64_t)(uintptr_t)b->shared + shared;
 }
 
-/* An mbarrier's two sync objects, at addresses next to its own, which is a multiple of 8. */
+/* An mbarrier has two sync objects. Their addresses are its own, a multiple of 8, plus 1 and plus 2. */
 static sync_object *arrivals_at(emu_block *b, uint64_t at)
 {
     return sync_object_at(b->launch, at + 1, b->race->run);
@@ -392,7 +391,7 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
         remember_read(w, ended_phase_at(b, at));
 }
 
-/* A thread that waits for its groups knows of all its copies, those that have arrived somewhere included. */
+/* A thread that waits for its groups knows all its copies, also those that arrive at mbarriers. */
 static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
@@ -427,7 +426,7 @@ static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
 static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     emu_race *r = b->race;
-    if (!c->bytes) { /* the arrival: all copies of the thread before it are complete */
+    if (!c->bytes) { /* an arrival: all earlier copies of its thread are complete */
         unsigned clock = b->warp_count + c->thread / EMU_LANES;
         sync_object *p = arrivals_at(b, host_of(b, c->to));
         if (p->block != b->index)
@@ -440,7 +439,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     complete_source(b, c, by_mbarrier);
 }
 
-/* A product's reads are the warp's of this moment: lane n of every 32 has the n-th. */
+/* Turns a product's reads into reads of its warp at this moment. Lane n made the reads n, n + 32, and so on. */
 static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
 {
     emu_block *b = w->block;
@@ -481,29 +480,29 @@ static bool are_strong(const emu_warp *w, const race_record *a, const race_recor
     return (both & RACE_STRONG) && (a->block == w->block->index || (both & RACE_WIDE));
 }
 
-/* One access of one warp, as the words of its lanes are looked at. */
+/* One access of one warp, while the words of its lanes are checked. */
 typedef struct race_access {
     emu_warp *warp;
     const emu_op *op;
     const emu_plan *plan;
     unsigned bytes;
     bool reads, writes;
-    race_record now; /* of the lane in hand */
+    race_record now; /* of lane `lane` */
     uint32_t lane;
     uint64_t at;
-    /* lanes that race with one instruction, and the first such pair */
+    /* lanes that race with the same instruction, and the first such pair */
     uint32_t racing;
     race_record other;
     bool other_wrote;
-    bool is_same; /* value that both write */
+    bool is_same; /* both write the same value */
     uint64_t racing_at;
-    /* lanes of a product that read what was written in the other proxy */
+    /* lanes of a product that read a generic-proxy write without a proxy fence */
     uint32_t unproxied;
     race_record unproxied_write;
     uint64_t unproxied_at;
 } race_access;
 
-/* Does the store leave what the other write has put there? */
+/* True if the store writes the value that the other write has left there. */
 static bool is_same_value(const race_access *a, const race_record *o)
 {
     const emu_op *op = a->op;
@@ -595,7 +594,7 @@ static void join_read(emu_race_cell *c, int k, const race_record *now)
 
 static void note_read(emu_race_cell *c, const race_record *now)
 {
-    for (int k = 0; k < 2; k++) { /* lanes of one warp share a record */
+    for (int k = 0; k < 2; k++) { /* the lanes of a warp share a record */
         race_record *o = &c->reads[k];
         bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
         if (same_warp && o->pending && !now->pending)
@@ -612,7 +611,7 @@ static void note_read(emu_race_cell *c, const race_record *now)
     c->reads[1] = *now;
 }
 
-/* The k-th reads, by the lanes that read one of these bytes. */
+/* The k-th reads, reduced to the lanes that read one of these bytes. */
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     race_record o = c->reads[k];
@@ -626,7 +625,8 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-/* A fence after the write, by the writer's warp, by this one, or by one that this one has heard of since. */
+/* True if a proxy fence came after the write: in the writer's warp, in this one, or in a warp that this one has
+   synchronised with since. */
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
     const emu_race *r = w->block->race;
@@ -640,7 +640,7 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
-/* A product reads in the async proxy; what cp.async writes is not asked about. */
+/* True if a product reads a write of the generic proxy. Data copied by cp.async is not checked. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     const emu_program *p = a->warp->block->launch->program;
@@ -688,7 +688,8 @@ static void check_word(race_access *a, emu_race_cell *c)
         return;
     }
     c->write = a->now;
-    /* A read without a time may be of another launch, and of a block that this one does not have. */
+    /* Drops reads that this write is ordered after. Skips a read without a time: it may be of an earlier launch, and of a
+       block that this launch does not have. */
     for (int k = 0; k < 2; k++)
         if (c->reads[k].time && is_ordered(a->warp, &c->reads[k], a->lane))
             c->reads[k].time = 0;
@@ -708,7 +709,7 @@ static void synchronise(race_access *a, uint64_t run, bool wide)
         release_fenced(a->warp, p, a->lane, wide);
 }
 
-/* What is left of another run. */
+/* Drops the accesses of an earlier run. */
 static void reset_cell(emu_race_cell *c, uint64_t run)
 {
     c->run = run;
@@ -792,17 +793,17 @@ const emu_observer emu_race_check = {
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* The cells of freed allocations serve new ones: touching fresh pages is dear, and what lies in them belongs to launches that
-   are over, which shows by their numbers. All memory is locked meanwhile. */
+/* Reuses the cells of freed allocations, since fresh pages are slow. Stale cells do no harm: their run has another number.
+   The callers hold the lock of all memory. */
 enum { KEPT_ARRAYS = 8, MOST_KEPT_BYTES = 1 << 25 };
 
 static struct kept {
-    uint64_t bytes; /* of the allocation that it was made for; 0: none */
+    uint64_t bytes; /* bytes of the allocation that the cells were made for; 0: free */
     emu_race_cell *cells;
     uint64_t cell_bytes;
 } kept[KEPT_ARRAYS];
 
-/* The smallest has to go. */
+/* Keeps the largest arrays: replaces the smallest one if this is larger. */
 static void freed(emu_allocation *a)
 {
     if (!a->race_cells)
@@ -820,7 +821,7 @@ static void freed(emu_allocation *a)
     a->race_cells = NULL;
 }
 
-/* The smallest that is large enough. */
+/* Takes the smallest array that is large enough. */
 static void allocated(emu_allocation *a)
 {
     struct kept *best = NULL;

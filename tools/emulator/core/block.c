@@ -1,4 +1,5 @@
-/* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
+/* A thread block: its memory, and its warps, which take turns. One host thread runs the whole block, so its events have one
+   order. */
 #include "async.h"
 #include "launch.h"
 #include "wgmma.h"
@@ -6,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Turns of all warps before the runner may look at other blocks. */
+/* Turns of each warp before other blocks of the worker may run. */
 #define ROUNDS_PER_SLICE 16
 
-/* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
+/* A backward jump of a warp that polls counts as this many, unless the warp may be waiting for a block of another host
+   thread. */
 #define POLLING UINT64_C(16)
 
 pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -78,7 +80,7 @@ static void finish_warp(emu_block *b)
         emu_barrier_warp_exited(b);
 }
 
-/* A barrier that is complete when a warp arrives there takes no turn from it. */
+/* A warp that completes a barrier goes on in the same turn. */
 static void run_turn(emu_warp *w)
 {
     emu_warp_begin_turn(w);
@@ -87,7 +89,7 @@ static void run_turn(emu_warp *w)
     while (w->state == EMU_WARP_BLOCKED && emu_barrier_try(w));
 }
 
-/* One turn for every warp that can run: how many could. */
+/* Gives every ready warp one turn; returns how many were ready. */
 static unsigned run_round(emu_block *b)
 {
     unsigned ran = 0;

@@ -1,5 +1,6 @@
-/* Blocks over host threads. A worker runs one block at a time to its end; only a block that goes on for long without
-   ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
+/* Distributes blocks over host threads. A worker runs each block to its end before it takes the next one. Only if a block
+   runs for long (it may be waiting for a later block) does the worker alternate between blocks, up to as many as the device
+   can hold. */
 #include "launch.h"
 
 #include <fenv.h>
@@ -12,9 +13,9 @@ __extension__ typedef unsigned __int128 u128;
 typedef struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    emu_launch *launch; /* that helpers should join */
-    unsigned threads;   /* that share it */
-    unsigned wanted;    /* helpers */
+    emu_launch *launch; /* the launch that helpers should join */
+    unsigned threads;   /* that run it, the caller's included */
+    unsigned wanted;    /* helpers that have not joined yet */
     unsigned helpers;
 } pool;
 
@@ -32,8 +33,8 @@ static uint64_t common_factor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* A shuffled order goes on by 0.618 of all blocks each time, so that neighbours are far apart and every run has the same
-   order; without a factor in common with their number the step meets each of them once. */
+/* A shuffled order steps by about 0.618 of all blocks, so that neighbours are far apart and every run has the same order.
+   The step has no factor in common with the number of blocks, so that it reaches each block once. */
 static uint64_t step_of(uint64_t count)
 {
     uint64_t step = (uint64_t)((double)count * 0.618) | 1;
@@ -52,7 +53,7 @@ static void choose_blocks(emu_launch *l, const emu_limits *limits)
     l->step = l->order == EMU_SHUFFLE ? step_of(l->end_block - l->first_block) : 1;
 }
 
-/* At least one, though it may find no block to run. */
+/* At least one thread, even if there is no block to run. */
 static unsigned threads_for(const emu_launch *l, uint64_t most)
 {
     uint64_t blocks = l->end_block - l->first_block;
@@ -61,7 +62,7 @@ static unsigned threads_for(const emu_launch *l, uint64_t most)
 
 typedef struct worker {
     emu_launch *launch;
-    emu_block **blocks; /* live ones first; the others' memory serves the next ones */
+    emu_block **blocks; /* live blocks first; then ended ones, whose memory later blocks reuse */
     unsigned live, room, most;
 } worker;
 
@@ -104,7 +105,7 @@ static bool start_block(worker *k)
             return true;
         }
         if (l->order == EMU_FORWARD)
-            return false; /* all that are left are beyond the fault, too */
+            return false; /* all blocks that are left have higher numbers */
     }
 }
 
@@ -115,7 +116,7 @@ static void end_block(worker *k, unsigned i)
     k->blocks[k->live] = ended;
 }
 
-/* The device ignores the host thread's rounding mode and flushing of subnormals, which fesetround and -ffast-math change. */
+/* Uses the default floating-point environment, as the device does: fesetround and -ffast-math change the host thread's. */
 static void run_blocks(emu_launch *l, unsigned threads)
 {
     fenv_t host;
@@ -136,7 +137,7 @@ static void run_blocks(emu_launch *l, unsigned threads)
         if (all_unfinished && k.live < k.most)
             start_block(&k);
         if (all_unfinished && threads > 1)
-            sched_yield(); /* they may be waiting for a block of another host thread */
+            sched_yield(); /* the blocks may be waiting for a block of another host thread */
     }
     for (unsigned i = 0; i < k.room && k.blocks[i]; i++) {
         emu_block_free(k.blocks[i]);
@@ -204,7 +205,7 @@ CUresult emu_run_launch(emu_launch *l)
     EMU_TELL(&l->audience, launch_begin, l);
     unsigned threads = l->is_ordered ? 1 : threads_for(l, limits.threads);
     l->is_shared = threads > 1;
-    pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
+    pthread_mutex_lock(&launch_lock); /* only one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
     run_blocks(l, threads);

@@ -1,6 +1,6 @@
-/* A launch's events for its observers, the checks and the counters. They subscribe before it begins; the core and the
-   handlers know none of them. An event without subscribers costs a branch. An observer that faults the warp ends it,
-   so the sender checks the warp's state before going on. */
+/* The events of a launch, for its observers: the checks and the counters. Observers subscribe before the launch begins; the
+   core and the handlers do not know them. An event without subscribers costs a branch. An observer may fault the warp,
+   which ends it, so the sender checks the warp's state before it goes on. */
 #ifndef EMU_OBSERVER_H
 #define EMU_OBSERVER_H
 
@@ -10,45 +10,45 @@ struct emu_launch;
 struct emu_copy;
 struct emu_product;
 
-/* What a program does against the rules on participation, and what a device would silently accept. */
+/* Broken rules on participation, which a device would silently accept. */
 typedef enum emu_misuse {
-    EMU_NOT_A_MEMBER,    /* lanes that are not in the member mask that they name */
+    EMU_NOT_A_MEMBER,    /* lanes that are not in their own member mask */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
-    EMU_PART_OF_WARP,   /* lanes that execute for a whole warp, of which others do not exist or have exited */
-    EMU_PARTED_UNIFORM, /* lanes that take a .uni branch that other active lanes do not take */
+    EMU_PART_OF_WARP,    /* lanes that execute a warp-wide operation without the rest of their warp */
+    EMU_PARTED_UNIFORM,  /* lanes that take a .uni branch while other active lanes do not */
 } emu_misuse;
 
-/* Each event and what it says.
+/* Each event and its arguments.
 
    launch_begin      the launch is complete except for what observers add to it
-   launch_end        its result is certain
-   block_begin       a block is ready to run, in memory that served others before it
-   block_free        that memory goes, and what observers keep with it
-   issue             the active lanes come to an operation, which those of `mask` are about to execute: it may be empty
+   launch_end        its result is known
+   block_begin       a block is ready to run, perhaps in the memory of an earlier block
+   block_free        its memory is released; observers release theirs
+   issue             the active lanes reach an operation, and those in `mask` are about to execute it; `mask` may be 0
    wait              lanes leave the operation that has just been issued, to wait at it
-   release           lanes go on behind the operation that they waited at
-   part              an indexed branch leads lanes that were together to several places
+   release           lanes that waited at an operation go on after it
+   part              an indexed branch sends lanes that were together to several targets
    misuse            see emu_misuse
-   exchange          lanes of a warp, none of which is missing, are about to exchange values
+   exchange          lanes of a warp are about to exchange values; all the lanes that they wait for are there
    address           the lanes are about to use the argument as an address
-   access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
-   request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
+   access            the lanes are about to access `bytes` each at these host addresses; idle lanes repeat an active one
+   request           the lanes of an instruction make one memory request; `at` as above. `to` is NULL,
                      or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
-   barrier_complete  all have arrived, and those that wait are about to go on
-   copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
-   copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
-   copies_awaited    the lanes of a warp have waited for copies of theirs
-   grid_wait         the lanes have waited for the launches before this one: griddepcontrol.wait
-   grid_next         they let the next launch begin: griddepcontrol.launch_dependents
-   exit              they are about to end
+   barrier_complete  all have arrived, and the waiting warps are about to go on
+   copy_read         an asynchronous copy reads `bytes` of its source, at a host address, after `done` earlier bytes
+   copied            a copy, or its arrival at an mbarrier, is complete: a thread waited for it, or (by_mbarrier) the mbarrier did
+   copies_awaited    the lanes of a warp have waited for their copies
+   grid_wait         the lanes have waited for the preceding launches: griddepcontrol.wait
+   grid_next         the lanes let the next launch begin: griddepcontrol.launch_dependents
+   exit              the lanes are about to exit
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
-   phase_passed      a lane has seen so, at this host address
-   warpgroup         a warp executes an instruction of wgmma; `product` is NULL, or the one that it issues
-   product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
-                     addresses, in the order in which `access` told of them */
+   phase_passed      a lane has seen that end, at this host address
+   warpgroup         a warp executes an instruction of wgmma; `product` is the product that it issues, or NULL
+   product_done      a warp has waited for the product. `at`: host addresses of the 16-byte pieces of shared memory that it read,
+                     in the order of the `access` events */
 /* clang-format off */
 #define EMU_EVENTS(X) \
     X(launch_begin, (struct emu_launch *launch)) \
@@ -82,7 +82,7 @@ typedef enum emu_misuse {
     X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
 /* clang-format on */
 
-/* What is NULL is not told. */
+/* NULL: the observer does not want the event. */
 typedef struct emu_observer {
 #define EMU_EVENT(event, says) void(*event) says;
     EMU_EVENTS(EMU_EVENT)
@@ -91,7 +91,7 @@ typedef struct emu_observer {
 
 #define EMU_MOST_OBSERVERS 8
 
-/* The observers of each event, in the order of subscription, up to a NULL. */
+/* The observers of each event, in the order of subscription; NULL ends the list. */
 typedef struct emu_audience {
 #define EMU_EVENT(event, says) void(*event[EMU_MOST_OBSERVERS + 1]) says;
     EMU_EVENTS(EMU_EVENT)
@@ -108,7 +108,7 @@ typedef struct emu_audience {
 
 void emu_observe(struct emu_launch *launch, const emu_observer *observer);
 
-/* Tells of a misuse: true when an observer has ended the warp for it. */
+/* Reports a misuse to the observers. Returns true if one of them has ended the warp. */
 bool emu_is_misused(emu_warp *warp, const emu_op *op, uint32_t lanes, emu_misuse what);
 
 #endif

@@ -1,4 +1,4 @@
-/* From what went wrong to what is printed: see report.h. */
+/* From a mistake to its printed report: see report.h. */
 #include "report.h"
 
 #include "launch.h"
@@ -29,7 +29,7 @@ static int print_source_place(char *text, size_t bytes, const char *before, cons
 const char *emu_source_of(const emu_program *p, uint32_t at, char text[EMU_SOURCE_BYTES])
 {
     const emu_source *s = p->instructions[at]->source;
-    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the parenthesis */
+    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the closing parenthesis */
     text[0] = '\0';
     if (!s)
         return text;
@@ -87,7 +87,7 @@ static void append_thread(emu_log *log, const emu_block *b, uint32_t thread)
 
 static pthread_mutex_t keep_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The launch keeps the report of its lowest block, so that it is the same one for any number of host threads. */
+/* Keeps the report of the lowest block with a fault, so that it does not depend on the number of host threads. */
 static void keep_report(emu_block *b, CUresult result, emu_log *log)
 {
     emu_launch *l = b->launch;
@@ -243,10 +243,10 @@ static struct {
     pthread_mutex_t lock;
     unsigned count;
     bool at_exit;
-    pid_t process; /* a child must not print its parent's count */
+    pid_t process; /* a forked child must not print its parent's count */
 } reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* KILN_EMU_VERBOSE: 0 prints nothing, 2 everything. */
+/* KILN_EMU_VERBOSE: 0 prints nothing, 2 prints everything. */
 static unsigned reports_to_show(void)
 {
     const char *verbose = getenv("KILN_EMU_VERBOSE");
@@ -282,7 +282,7 @@ static int by_block(const void *a, const void *b)
                                 : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Blocks above the one with the fault were stopped by chance somewhere, so they do not count; all others have ended. */
+/* Skips findings of blocks above the one with the fault: how far they came is chance. All lower blocks have ended. */
 void emu_print_reports(emu_launch *l)
 {
     emu_findings *f = &l->findings;

@@ -1,37 +1,38 @@
-/* Counters of a launch, kept when KILN_EMU_REPORT names a file (report.c writes them). The definitions, all of PTX:
+/* Counters of a launch, kept if KILN_EMU_REPORT names a file (report.c writes them). They count PTX, and are defined as follows.
 
-   thread instruction   a lane that executes an instruction: it is active there and the instruction's guard holds for it
-   lane slot            a lane that is active at an instruction, whether the guard holds or not
-   warp instruction     an instruction issued once for the lanes of a warp that are there together, at least one; also when
-                        its guard holds for none. Lanes that wait for others of their warp (shfl, bar, ...) are counted when
-                        they go on, as often as they go on together. What leaves a function at its end counts as a ret.
-   class                by opcode and type, see class.c; loads, stores and atomics by the state space that is written,
-                        "generic" when none is
-   branch               a bra or brx as a warp instruction; divergent: it parts lanes that were together
-   barrier              a bar or barrier as a warp instruction
+   thread instruction   a lane executes an instruction: it is active there, and the instruction's guard is true for it
+   lane slot            a lane is active at an instruction, whatever its guard
+   warp instruction     an instruction is issued once for the lanes of a warp that are there together; also if the guard is
+                        false for all of them. Lanes that wait for others of their warp (shfl, bar, ...) are counted when
+                        they continue, once for all that continue together. The end of a function counts as a ret
+   class                by opcode and type, see class.c; loads, stores and atomics by the written state space,
+                        or "generic" if none is written
+   branch               a warp instruction bra or brx; divergent: it separates lanes that were together
+   barrier              a warp instruction bar or barrier
    product              a warp instruction of the class tensor that multiplies matrices
-   multiply-adds        m*n*k per product, a quarter of it for wgmma, which is a product of each of four warps; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
-   request              the lanes of one warp instruction that access one allocation (or shared memory, ...) together: a
-                        cp.async makes one to its source and one to shared memory; lanes that copy fewer bytes than
-                        others make one of their own, lanes that only write zeros none to the source. Lanes give the
-                        rows of ldmatrix and stmatrix, 16 bytes each; wgmma reads 16 bytes for each lane, of A the rows
-                        of its warp, of B a quarter, since four warps share it. Prefetches and reads of parameters make none
-   sector               32 aligned bytes of an allocation. Per request each sector counts once; there is no cache, so the
+   multiply-adds        m*n*k per product; a quarter of it for wgmma, whose product counts once in each of four warps; four times
+                        it for mma.m8n8k4 of f16, which multiplies four pairs of matrices
+   request              the lanes of one warp instruction that access the same allocation (or shared memory, ...). A
+                        cp.async makes one request to its source and one to shared memory; lanes that copy fewer bytes
+                        make a separate one, lanes that only write zeros none to the source. ldmatrix and stmatrix access
+                        16 bytes for each lane that gives a row; wgmma 16 bytes for each lane: the rows of A of its
+                        warp, and a quarter of B, which four warps share. Prefetches and reads of parameters make none
+   sector               32 aligned bytes of an allocation. A sector counts once per request; there is no cache, so the
                         next request counts it again. If cp.async copies 16 bytes per lane, a sector counts
                         once for each aligned 32 bytes of shared memory that it goes to: its two halves are
                         one request to the L2 cache only if they go to the same 32 bytes, in either order.
                         Measured on an H100 with Nsight Compute. The cost of smaller copies is unknown; they
                         count like loads
-   bytes                lanes times their access sizes; bytes used: distinct bytes of each request, added over requests
-   distinct sectors     sectors of an allocation that some request of the launch touched
-   read, write, atomic  atom, red and what changes or asks an mbarrier object are atomic, neither read nor written; a store
-                        counts whether it changes anything or not
-   wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes when a lane
-                        accesses at most 4 bytes, of 16 lanes for 8 and of 8 lanes for 16 bytes. A part with an active lane
-                        takes as many wavefronts as the busiest bank has distinct words (lanes share a word); an atomic
-                        one takes as many as the busiest bank has accesses. Ideal: one per part
+   bytes                the access sizes of all lanes, added up; bytes used: the distinct bytes of each request, added up
+   distinct sectors     sectors of an allocation that at least one request of the launch touched
+   read, write, atomic  atom, red and operations on mbarrier objects are atomic, and count neither as read nor as written; a
+                        store counts even if it changes nothing
+   wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes if a lane
+                        accesses at most 4 bytes, of 16 lanes for 8 bytes, and of 8 lanes for 16 bytes. A part with an active
+                        lane takes as many wavefronts as the busiest bank has distinct words (lanes can share a word); an
+                        atomic one takes as many as the busiest bank has accesses. Ideal: one wavefront per part
 
-   Every counter is a sum over blocks, so it depends on the number of host threads as little as the kernel does. */
+   Every counter is a sum over blocks, so it depends on the number of host threads only if the kernel's results do. */
 #ifndef EMU_COUNT_H
 #define EMU_COUNT_H
 
@@ -65,32 +66,32 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
-/* Multiply-adds of a matrix product, a quarter of them for wgmma; 0 for any other instruction. */
+/* Multiply-adds of a product, as defined above; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
 typedef struct emu_count_op {
     uint64_t warps, slots, lanes;
-    uint64_t parted; /* issues whose guard holds for some lanes, or an indexed branch to several places */
+    uint64_t parted; /* issues whose guard is true for some lanes only, or that branch to several targets */
 } emu_count_op;
 
 typedef enum emu_access_kind { EMU_READ, EMU_WRITE, EMU_ATOMIC, EMU_ACCESS_KINDS } emu_access_kind;
 
 typedef enum emu_count_place { EMU_AT_ALLOCATIONS, EMU_AT_SHARED, EMU_AT_LOCAL, EMU_PLACES } emu_count_place;
 
-/* What does not apply stays 0. */
+/* Fields that do not apply are 0. */
 typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
 
 typedef struct emu_count_row { /* an allocation that the launch touched or was given */
     const emu_allocation *allocation;
-    uint64_t *seen[EMU_ACCESS_KINDS]; /* a bit per sector */
-    uint64_t **seen_by; /* the same by operation, NULL where it has not come; NULL: not asked for */
+    uint64_t *seen[EMU_ACCESS_KINDS]; /* one bit per sector */
+    uint64_t **seen_by; /* by operation: the same, or NULL if it made no request; NULL: not asked for */
     uint64_t seen_bytes;
     emu_count_access total[EMU_ACCESS_KINDS];
 } emu_count_row;
 
-/* What one block slot of a worker has counted; added to the launch's when the worker ends. */
+/* What the blocks of one slot of a worker have counted. It is added to the launch's tally when the worker ends. */
 typedef struct emu_tally {
     struct emu_counts *counts;
     emu_count_op *ops;
@@ -105,8 +106,7 @@ typedef struct emu_counts {
     const emu_program *program;
     pthread_mutex_t lock;
     emu_tally total;
-    emu_count_row
-        *rows[4096]; /* they stay where they are; accesses to more allocations are not counted by row */
+    emu_count_row *rows[4096]; /* rows do not move; allocations beyond the last row are not counted */
     size_t row_count;
     bool *is_atomic;  /* by operation */
     bool wants_lines; /* KILN_EMU_REPORT_LINES=1 */
