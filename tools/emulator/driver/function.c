@@ -1,4 +1,4 @@
-/* Functions: their attributes and their occupancy. */
+/* Attributes of functions, and occupancy. */
 #include "api.h"
 
 static unsigned product(const unsigned n[3])
@@ -15,7 +15,7 @@ unsigned emu_max_threads(CUfunction f)
     return 1024;
 }
 
-/* Registers are virtual here; the number is what a kernel of moderate size has, or less when .maxnreg says so. */
+/* PTX registers are virtual; this is a typical number for a kernel, or less if .maxnreg requires it. */
 static unsigned register_count(CUfunction f)
 {
     unsigned most = f->function->max_registers;

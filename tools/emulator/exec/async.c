@@ -4,7 +4,7 @@
 #include "../core/async.h"
 #include "access.h"
 
-enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode/async.c */
+enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode, see emu_decode_copy in decode/forms.c */
 
 static uint32_t thread_of(const emu_warp *w, uint32_t lane)
 {
@@ -16,7 +16,7 @@ static uint32_t offset_of(const emu_warp *w, uint64_t at)
     return (uint32_t)(at - (uint64_t)(uintptr_t)w->block->shared);
 }
 
-/* How many bytes come from the source; the rest is zero. False after a fault. */
+/* The bytes that come from the source; the rest of the copy is zeros. Returns false after a fault. */
 static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t bytes[EMU_LANES])
 {
     uint32_t too_many = 0;
@@ -35,7 +35,7 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
-/* Lanes that read equally many bytes make a request together. */
+/* Makes one request for all lanes that read the same number of bytes. */
 static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                             const emu_copy copies[EMU_LANES])
 {
@@ -54,7 +54,7 @@ static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
     }
 }
 
-/* To cp-size, however little of it is read. */
+/* A source must be aligned to cp-size, even if fewer bytes are read. */
 static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                                 const uint64_t start[EMU_LANES], unsigned size)
 {
@@ -70,7 +70,7 @@ static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, co
     return true;
 }
 
-/* Reads what comes from the source: in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose count has it. */
+/* Reads the source in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose byte count has that bit. */
 static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                          emu_copy copies[EMU_LANES])
 {
@@ -143,7 +143,7 @@ HANDLER(wait_all)
     emu_async_wait(w->block, w->id, mask, 0, true);
 }
 
-/* The mbarrier objects of the lanes: host addresses. */
+/* The host addresses of the lanes' mbarrier objects. Returns false after a fault. */
 static bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask, uint64_t at[EMU_LANES])
 {
     if (!access_resolve(w, op, op->arg[arg], mask, 8, true, at))
@@ -265,7 +265,7 @@ static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool 
 HANDLER_CALLS(mbarrier_expect, add_transactions, false)
 HANDLER_CALLS(mbarrier_complete, add_transactions, true)
 
-/* Arguments: predicate, address, state or parity, time. Waiting is left to the program's loop. */
+/* Arguments: predicate, address, state or parity, time. Never blocks: the program's loop waits. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
 {
     uint64_t at[EMU_LANES], bits;

@@ -4,7 +4,7 @@
 #include "access.h"
 #include "half.h"
 
-enum { AND, OR, XOR, EXCH, ADD, INC, DEC, MIN, MAX, CAS }; /* order of the words in OPERATIONS */
+enum { AND, OR, XOR, EXCH, ADD, INC, DEC, MIN, MAX, CAS }; /* mods.mode, in the order of OPERATIONS */
 
 static uint64_t sign_or_zero_extended(unsigned type, uint64_t x)
 {
@@ -59,7 +59,7 @@ static uint16_t half_result(unsigned type, unsigned operation, uint16_t old, uin
     return y == y && take_b ? b : old;
 }
 
-/* In global memory atom.add.f32 flushes subnormals, in shared memory it does not (ISA 9.7.13.5). */
+/* atom.add.f32 flushes subnormals in global memory, but not in shared memory (ISA 9.7.13.5). */
 static uint64_t float_result(uint64_t old, uint64_t b, bool flushes)
 {
     float x = float_of_bits((uint32_t)old), y = float_of_bits((uint32_t)b);
@@ -129,7 +129,7 @@ static bool is_shared_address(const emu_warp *w, uint64_t host)
     return host - (uint64_t)(uintptr_t)w->block->shared < w->block->shared_bytes;
 }
 
-/* arg: first source argument; the result goes to arg 0 when `returns`. */
+/* The value arguments follow the address; with `returns` the old value goes to argument 0. */
 static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -153,8 +153,8 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
 HANDLER_CALLS(atom, atomic, 1, true)
 HANDLER_CALLS(red, atomic, 0, false)
 
-/* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
-   if any, then the sources. */
+/* Vector elements are updated one by one. Sources are read first, since a destination may be the source of another element.
+   The list holds the destinations, if any, then the sources. */
 static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -204,7 +204,7 @@ HANDLER(atom_128)
 
 #define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"
 
-/* Which types an operation has. */
+/* True if the operation exists for the type. */
 static bool has_type(const emu_mods *m)
 {
     bool is_bits = emu_types[m->type].class == EMU_BITS, is_float = m->type == EMU_F32 || m->type == EMU_F64;
@@ -219,7 +219,7 @@ static bool has_type(const emu_mods *m)
     case DEC:
         return m->type == EMU_U32;
     case ADD:
-        return !is_bits && m->type != EMU_S64; /* .u64 does the same */
+        return !is_bits && m->type != EMU_S64; /* .u64 has the same result */
     default:
         return !is_bits && !is_float;
     }
