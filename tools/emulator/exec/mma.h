@@ -1,5 +1,5 @@
-/* mma.sync as the decoder leaves it in op->imm for the handlers. op->list holds the registers of
-   D, A, B and C, in this order. Fragment layouts: ISA 9.7.14.5.1 to 9.7.14.5.13. */
+/* mma.sync, as the decoder leaves it in op->imm for the handlers. op->list has the registers of D, A, B and C, in this
+   order. Fragment layouts: ISA 9.7.14.5.1 to 9.7.14.5.13. */
 #ifndef EMU_MMA_H
 #define EMU_MMA_H
 
@@ -11,7 +11,7 @@ typedef enum emu_element {
     EMU_EL_TF32,
     EMU_EL_E4M3,
     EMU_EL_E5M2,
-    EMU_EL_E3M2, /* this and the two below: in containers of 8 bits */
+    EMU_EL_E3M2, /* this and the next two are in 8-bit containers */
     EMU_EL_E2M3,
     EMU_EL_E2M1,
     EMU_EL_F64,
@@ -33,7 +33,7 @@ typedef struct emu_mma {
     uint8_t flags;
 } emu_mma;
 
-/* m8n8k4 with f16 is four products at once, in a layout of its own. */
+/* m8n8k4 with f16 multiplies four pairs of matrices, in its own layout. */
 static inline bool emu_mma_is_quad(const emu_mma *f)
 {
     return f->k == 4 && f->a == EMU_EL_F16;
