@@ -1,9 +1,10 @@
-/* Functions that real compilers made. source/ has their C, which CUDA and the host share (source/device.h). ptx/ has what
-   nvcc and clang made of it at several settings, with the digest of the source, the command and the compiler's version in
-   the first lines, so that neither compiler is needed here. kept.txt lists the functions that each file of ptx/ keeps.
-   Every kernel of every file is run under all checks, on values that hurt, and compared with the same source run by the
-   host (source/native.h): bit by bit, or within the bound in its row of functions.def. After a change to source/,
-   kept.txt or refresh.py, `ninja refresh_compiled` compiles anew; the test emulator.compiled.current fails until then.
+/* Runs functions that real compilers compiled. source/ has them in C, which CUDA and the host share (source/device.h). ptx/ has
+   what nvcc and clang made of it with several settings; the first lines of each file have the digest of the source, the command
+   and the compiler's version, so that the tests need neither compiler. kept.txt lists the functions in each file of ptx/.
+   The test runs every kernel of every file under all checks, on edge values, and compares the results with those of the
+   same source on the host (source/native.h): bit by bit, or within the bound in its row of functions.def.
+   After a change to source/, kept.txt or refresh.py, `ninja refresh_compiled` compiles again; until then the
+   test emulator.compiled.current fails.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
@@ -116,7 +117,7 @@ static bool compare(const char *module, const function *f, uint32_t n, uint32_t 
     return true;
 }
 
-/* The buffers of one run, on both sides. */
+/* The buffers of one run, on the device and on the host. */
 typedef struct buffers {
     size_t bytes[3];
     void *host[3], *got; /* out, a, b */
@@ -213,12 +214,12 @@ static void run_module(const char *name, const char *text)
             return;
         }
         if (cuModuleGetFunction(&kernel, module, functions[i].name) == CUDA_ERROR_NOT_FOUND)
-            continue; /* another file has it: kept.txt */
+            continue; /* it is in another file: kept.txt */
         total.ran[i] = true;
         if (run_function(name, kernel, &functions[i]))
             continue;
         total.failures++;
-        module = NULL; /* a failed launch spoils its context */
+        module = NULL; /* a failed launch invalidates its context */
         cuCtxDestroy_v2(context);
     }
     if (module)

@@ -1,4 +1,4 @@
-/* Floating point for the host, in every rounding mode: the mode is set around one operation on volatile values. */
+/* Floating point for the host, in every rounding mode: sets the mode around one operation on volatile values. */
 #include "device.h"
 
 #include <fenv.h>
@@ -12,7 +12,7 @@
         return r;                                                                                            \
     }
 
-/* Out of range is clamped; a NaN is 0, but the lowest number when 64 bits take part (ISA 9.7.9.21). */
+/* Values out of range are clamped. A NaN becomes 0, but the lowest number if a 64-bit type is involved (ISA 9.7.9.21). */
 #define TO_INTEGER(mode, T, name, F, round, low, high, nan)                                                  \
     T name(F a)                                                                                              \
     {                                                                                                        \
@@ -25,7 +25,7 @@
         return r < (F)(low) ? (low) : r >= (F)(high) ? (high) : (T)r;                                        \
     }
 
-/* clang's code for u64 to double ends in a subtraction: rounded down, its zero would be -0. */
+/* clang's code for u64 to double ends in a subtraction; rounding down, its zero would be -0. */
 #define DEFINE_ROUNDED(r, mode)                                                                              \
     ROUNDED(mode, float, __fadd_##r, a + b, volatile float a, volatile float b)                              \
     ROUNDED(mode, float, __fsub_##r, a - b, volatile float a, volatile float b)                              \
@@ -55,7 +55,7 @@
     TO_INTEGER(mode, s64, __double2ll_##r, double, rint, INT64_MIN, INT64_MAX, INT64_MIN)                    \
     TO_INTEGER(mode, u64, __double2ull_##r, double, rint, 0, UINT64_MAX, UINT64_C(1) << 63)
 
-/* A zero has the sign that IEEE 754-2019 minimum and maximum give it. */
+/* A zero has the sign that minimum and maximum of IEEE 754-2019 give it. */
 #define EXTREME(name, T, which, negative)                                                                    \
     T name(T a, T b)                                                                                         \
     {                                                                                                        \

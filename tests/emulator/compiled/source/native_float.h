@@ -62,7 +62,7 @@ static inline double bits_double(u64 u)
     double __ull2double_##r(u64 a);
 FOR_ROUNDINGS(DECLARE_ROUNDED)
 
-/* min and max: the number beside a NaN; -0 is below +0 */
+/* min and max: a number wins over a NaN; -0 is below +0 */
 float native_min(float a, float b);
 float native_max(float a, float b);
 double native_min_double(double a, double b);
@@ -73,7 +73,7 @@ double native_max_double(double a, double b);
 #define fmax(a, b)     native_max_double(a, b)
 #define __saturatef(x) native_min(native_max((x) == (x) ? (x) : 0.0f, 0.0f), 1.0f)
 
-/* Correctly rounded to within a hair; what the bounds in functions.def are measured against */
+/* References for the bounds in functions.def: nearly correctly rounded */
 #define approximate_ex2(x)   ((float)exp2((double)(x)))
 #define approximate_lg2(x)   ((float)log2((double)(x)))
 #define approximate_sin(x)   ((float)sin((double)(x)))
@@ -83,7 +83,7 @@ double native_max_double(double a, double b);
 #define approximate_rsqrt(x) ((float)(1.0 / sqrt((double)(x))))
 #define approximate_sqrt(x)  sqrtf(x)
 
-/* The C library's functions by a wider one: off by little more than half a unit in the last place */
+/* The C library's functions in higher precision: the error is little more than half a unit in the last place */
 #define expf(x)      ((float)exp((double)(x)))
 #define logf(x)      ((float)log((double)(x)))
 #define sinf(x)      ((float)sin((double)(x)))

@@ -27,7 +27,7 @@ double native_widen(int fraction_bits, uint16_t bits)
                         (exponent ? exponent : 1) - f.bias - f.fraction_bits);
 }
 
-/* What stands for a number too large in this rounding mode. */
+/* The result of a number too large for the format, in this rounding mode. */
 static uint16_t overflow(const format *f, bool negative)
 {
     int mode = fegetround();
@@ -51,7 +51,7 @@ uint16_t native_narrow(int fraction_bits, double x)
     return sign | (bits >= f.infinity ? overflow(&f, sign) : (uint16_t)bits);
 }
 
-/* The product is exact; the sum is cut off and its last bit says whether anything was lost, so that one rounding is left. */
+/* The product is exact. The sum is rounded to odd, so that only one rounding remains. */
 uint16_t native_fused(int fraction_bits, double a, double b, double c)
 {
     fesetround(FE_TOWARDZERO);

@@ -1,4 +1,4 @@
-/* CUDA's half and bfloat names for the host. A half is its bits; every operation is done without error, then rounded once. */
+/* CUDA's half and bfloat names for the host. A half is stored as its bits; every operation is exact, then rounded once. */
 #ifndef NATIVE_HALF_H
 #define NATIVE_HALF_H
 
@@ -18,7 +18,7 @@ typedef struct bfloat2 {
     bfloat x, y;
 } bfloat2;
 
-enum { HALF = 10, BFLOAT = 7 }; /* bits of fraction */
+enum { HALF = 10, BFLOAT = 7 }; /* fraction bits */
 
 double native_widen(int format, uint16_t bits);
 uint16_t native_narrow(int format, double x); /* in the current rounding mode */
@@ -52,7 +52,7 @@ static inline double number_of_bfloat(bfloat a)
 #define __hlt(a, b)            (NUMBER(a) < NUMBER(b))
 #define __hle(a, b)            (NUMBER(a) <= NUMBER(b))
 #define __heq(a, b)            (NUMBER(a) == NUMBER(b))
-#define __hne(a, b)            (NUMBER(a) < NUMBER(b) || NUMBER(a) > NUMBER(b)) /* ordered: false beside a NaN */
+#define __hne(a, b)            (NUMBER(a) < NUMBER(b) || NUMBER(a) > NUMBER(b)) /* ordered: false if an operand is NaN */
 #define __hisnan(a)            (NUMBER(a) != NUMBER(a))
 #define __half2float(a)        ((float)NUMBER(a))
 #define __bfloat162float(a)    ((float)NUMBER(a))
@@ -64,7 +64,7 @@ static inline double number_of_bfloat(bfloat a)
 #define __half2ll_ru(a)        __double2ll_ru(NUMBER(a))
 #define __float2bfloat16_rn(x) ((bfloat){native_narrow(BFLOAT, (double)(x))})
 
-/* To 32 bits a NaN that is not of .f64 becomes 0. */
+/* A NaN that is converted to 32 bits becomes 0, unless it is an .f64. */
 static inline double no_nan(double x)
 {
     return x == x ? x : 0.0;
