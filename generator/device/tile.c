@@ -38,7 +38,7 @@ static layout layout_of(uint32_t depth)
     return layout_of_matrices(depth / UNIT);
 }
 
-/* Rows of a thread block's pass, and of the passes that cover `rows`. */
+/* Rows of one pass of the thread block; and of all passes that cover `rows`. */
 static uint32_t rows_at_once(uint32_t depth, uint32_t threads)
 {
     return threads / (depth / UNIT);

@@ -52,8 +52,8 @@ static const kiln_param params[] = {
     "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
     " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
-/* Parts that the keys of a tile are cut into. With split_k 0 and no `splits`, as many as give at most MOST_BLOCKS thread
- * blocks, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
+/* How many parts the keys of a tile are cut into. With split_k 0 and no `splits`: the most that give at most MOST_BLOCKS
+ * thread blocks and at least two tiles of keys per part, so that more than one part means few rows and few tiles. */
 #define MOST_BLOCKS "512"
 #define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
@@ -64,8 +64,8 @@ static const kiln_param params[] = {
 #define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
-/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants need equally many, so
- * that any variant can replace another. */
+/* With split_k 0 a tile has one counter for its groups of parts, and one for each of 16 groups. All variants need the same
+ * number, so that any variant can replace another. */
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
@@ -195,8 +195,8 @@ static const kiln_rule rules[] = {
 
 /* A thread block's part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
-/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; otherwise some of them begin last,
- * and the launch takes as long as with another wave of thread blocks. */
+/* Causal tiles differ in length. The longest of all heads begin first only with split_k 1; otherwise some of them begin
+ * last, and the launch takes as long as with another wave of thread blocks. */
 #define IS_UNORDERED "causal && split_k != 1 && q_length > tile_q"
 #define WAVES        "ceil_div(" TILES_X " * " PARTS " * " HEADS " * batch, max(1, multiprocessors * blocks_per_multiprocessor))"
 #define LENGTH       PART_KEYS " + select(" IS_UNORDERED ", " PART_KEYS " / max(1, " WAVES "), 0)"

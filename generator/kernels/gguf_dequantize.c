@@ -28,7 +28,7 @@ typedef struct dequantize {
     ptx_val out;    /* its first element */
     bool by_index;
     ptx_val index, tensor_rows,
-        rows; /* by index: of each row of out, in the tensor; rows of the tensor, of out */
+        rows; /* by index: the tensor's row for each row of out; rows of the tensor, of out */
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ typedef struct nf4_tile {
     ptx_val first_block, block_count; /* quantised blocks, U32 */
     /* Over all tiles' quantised blocks; null: there is only one tile, and the members below are not set. */
     const split_stretch *stretch;
-    ptx_val number, at; /* the tile's; number, over all tiles, of its part's first quantised block */
+    ptx_val number, at; /* the tile's number; that of its part's first quantised block in all tiles */
     ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 

@@ -44,8 +44,8 @@ typedef struct rope {
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* the warp's kind; neither: keys */
-    ptx_val head;               /* this lane's, of the token's, U64 */
-    ptx_val lane;               /* its number in the head, U32 */
+    ptx_val head;               /* this lane's head, among the token's, U64 */
+    ptx_val lane;               /* the lane's number in the head, U32 */
     ptx_val in_bounds;          /* the head exists, with chunks for this lane */
     ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
     ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */

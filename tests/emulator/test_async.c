@@ -240,7 +240,7 @@ static const misuse misuses[] = {
      "copies more bytes from the source than cp-size, which is 8", CUDA_ERROR_LAUNCH_FAILED},
     {"cp.async.cg.shared.global [%r2+4096], [%p3], 16;", "of .shared memory, which ends at",
      CUDA_ERROR_ILLEGAL_ADDRESS},
-    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "behind the end of the allocation",
+    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "past the end of the allocation",
      CUDA_ERROR_ILLEGAL_ADDRESS},
 };
 

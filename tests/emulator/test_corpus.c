@@ -126,7 +126,7 @@ static struct {
     {"race_arrival", "with nothing to order the two", 0},
     {"read_only", "as read-only data", 0},
     {"early_read", "before griddepcontrol.wait, which a launch that may still run writes", 0},
-    {"early_write", "before griddepcontrol.wait, while the launch before may still run", 0},
+    {"early_write", "before griddepcontrol.wait, while the preceding launch may still run", 0},
     {"no_wait", "ends its thread block, which has not executed griddepcontrol.wait", 0},
     {"divergent_barrier", "waits at an aligned barrier while", 0},
     {"skipped_barrier", "is at an aligned barrier that", 0},
@@ -145,7 +145,7 @@ static struct {
     {"mbarrier_space", "names an mbarrier object that is not in shared memory", 0},
     {"endless", "runs without storing anything", 0},
     {"assertion", "fails an assertion", 0},
-    {"call_target", "where no function with these arguments is", 0},
+    {"call_target", "which is no function with these arguments", 0},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds, LINES = 512 };

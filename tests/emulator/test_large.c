@@ -157,7 +157,7 @@ static void test_sizes(void **state)
         {".param .b8 s[4294968320];", "line 7: error: the array is too large"},
         {".global .v4 .b32 s[4294967296][4294967296];", "line 7: error: the array is too large"},
         {".global .b8 s[][8589934592] = {{1}, {2}, {3}};", "line 7: error: the array is too large"},
-        {".shared .b8 s[50000];", "declares 50000 bytes of shared memory, 49152 are the most"},
+        {".shared .b8 s[50000];", "declares 50000 bytes of shared memory; the limit is 49152"},
         {".local .b8 s[524272]; .local .b8 t[1];\nld.local.u8 %r, [t];",
          "line 7: error: 's' does not fit: the .local variables take more than 524288 bytes"},
     };

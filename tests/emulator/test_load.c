@@ -43,7 +43,7 @@ static const load_case refused[] = {
      "'%r1' is declared twice; first in line 6"},
     {NULL, ".reg .v2 .b32 %t;\nmov.b64 %t, %t;", CUDA_ERROR_INVALID_PTX, "'%t' is a vector; expected .b32"},
     {NULL, "L: ret;\nL: ret;", CUDA_ERROR_INVALID_PTX, "'L' is declared twice; first in line 6"},
-    {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label that can be seen here"},
+    {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label in scope"},
     {NULL, ".reg .b32 %q_u32<28>;\nmov.b32 %q_u325, 1;", CUDA_ERROR_INVALID_PTX,
      "'%q_u325' is not a declared register"},
     {NULL, ".reg .u32 %u<9>; .shared .b32 s[4];\nld.global.u32 %u1, [s];", CUDA_ERROR_INVALID_PTX,
@@ -57,9 +57,8 @@ static const load_case refused[] = {
     {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX,
      "'fma' needs one more modifier: rn|rz|rm|rp"},
     {NULL, ".shared .b8 s[50000];\n.reg .b32 %r; mov.u32 %r, s;", CUDA_ERROR_INVALID_PTX,
-     "declares 50000 bytes of shared memory, 49152 are the most"},
-    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX,
-     "'.maxntid' is not a directive that a function body can hold"},
+     "declares 50000 bytes of shared memory; the limit is 49152"},
+    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX, "'.maxntid' is not a directive of function bodies"},
     {NULL, "/* never closed", CUDA_ERROR_INVALID_PTX, "this comment is never closed"},
     {NULL, ".reg .u32 %u;\nmov.u32 %u, 0x1g;", CUDA_ERROR_INVALID_PTX, "'g' cannot follow a number"},
     {NULL, ".reg .u32 %u;\nmov.u32 %u, 1/0;", CUDA_ERROR_INVALID_PTX,
@@ -72,7 +71,7 @@ static const load_case refused[] = {
     {".version 3.9\n.target sm_30", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 3.9"},
     {".version 6.6\n.target sm_75", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 6.6"},
     {".version 9.9\n.target sm_80", "frob;", CUDA_ERROR_INVALID_PTX,
-     "note: .version 9.9 is newer than 9.1, by whose rules it is read\nline 6: error: 'frob' is not"},
+     "note: .version 9.9 is newer than 9.1, whose rules apply\nline 6: error: 'frob' is not"},
     {".version 1.4\n.target sm_10", "ret;", CUDA_ERROR_INVALID_PTX, "'.address_size' needs .version 2.3"},
     {".version 4.0\n.target sm_14", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_14"},
     {".version 4.0\n.target sm_9", "ret;", CUDA_ERROR_INVALID_PTX, "'sm_9' is not a target"},
@@ -270,7 +269,7 @@ static void test_versions(void **state)
                  targets[i]);
         if (load_text(text, &m) != CUDA_SUCCESS)
             fail_msg("%s: %s", targets[i], test_log);
-        snprintf(note, sizeof note, "note: .version %.*s is newer than 9.1, by whose rules it is read\n",
+        snprintf(note, sizeof note, "note: .version %.*s is newer than 9.1, whose rules apply\n",
                  (int)strcspn(targets[i], "\n"), targets[i]);
         assert_string_equal(test_log, i < 18 ? "" : note);
         CUdeviceptr to = device_bytes(4, NULL);

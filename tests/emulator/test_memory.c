@@ -29,7 +29,7 @@ static void test_past_the_end(void **state)
     assert_contains(printed,
                     "CUDA_ERROR_ILLEGAL_ADDRESS in kernel k\n  in k, line 8: st.global.u32 [%p2], %r0; ret;\n"
                     "  thread (100,0,0) of block (0,0,0) writes 4 bytes at 0x");
-    assert_contains(printed, ": 0 bytes behind the end of the allocation ");
+    assert_contains(printed, ": 0 bytes past the end of the allocation ");
     assert_contains(printed, "(400 bytes at 0x");
     assert_contains(printed, "and 27 more lanes of its warp");
     assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 0, 398),

@@ -25,13 +25,13 @@ static const pair bodies[] = {
     {"call f, (%u1, );", "found ')'", "call f, (%u1);"},
     {"call f, (%u1), ;", "found ';'", "call f, (%u1);"},
     /* labels and functions only by their names */
-    {"L: bra L+4;", "line 8: error: 'L' is not a label that can be seen here", "L: bra L;"},
+    {"L: bra L+4;", "line 8: error: 'L' is not a label in scope", "L: bra L;"},
     {"L: bra L[1];", "'L' is not a label", "L: bra L;"},
     {"L: @!%p1 bra !L;", "'L' is not a label", "L: @!%p1 bra L;"},
     {"call f+4, (%u1);", "expected the function to call by its name alone", "call f, (%u1);"},
-    {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label that can be seen here",
+    {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label in scope",
      "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
-    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label that can be seen here",
+    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label in scope",
      "T: .callprototype _ (.param .b32 _); call %d1, (%r1), T;"},
     /* barriers */
     {"bar.sync 0+40;", "line 8: error: the barriers are numbered from 0 to 15", "bar.sync 0+15;"},

@@ -60,7 +60,7 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
         emu_note(
             w, op, lanes, EMU_NOBODY,
             "ends its thread block, which has not executed griddepcontrol.wait: the next launch may begin "
-            "before the one before this one has ended");
+            "before the preceding one has ended");
 }
 
 /* ---- what launches have written ---------------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     emu_describe_place(w, at[__builtin_ctz(wrong)], place, sizeof place);
     if (writes)
         emu_note(w, op, wrong, EMU_NOBODY,
-                 "writes %u bytes at %s before griddepcontrol.wait, while the launch before may still run",
+                 "writes %u bytes at %s before griddepcontrol.wait, while the preceding launch may still run",
                  bytes, place);
     else
         emu_note(w, op, wrong, EMU_NOBODY,

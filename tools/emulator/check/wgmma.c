@@ -267,9 +267,10 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
         append_event(w, g, e);
         g->has_parted = ended != NULL;
         if (ended)
-            emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                     "executes this without warp %u of its warpgroup, which has ended: all four do, or none",
-                     ended->id);
+            emu_note(
+                w, op, EMU_ALL, EMU_NOBODY,
+                "executes this without warp %u of its warpgroup, which has ended: all four warps must execute it",
+                ended->id);
         return;
     }
     const event *first = &g->events[n - g->passed];
@@ -281,11 +282,11 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
                  line_of(w, first->op), emu_source_of(w->block->launch->program, first->op->at, source));
     else if (first->a != e.a || first->b != e.b)
         emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                 "gives a matrix descriptor of %c that is not that of another warp of its warpgroup",
+                 "and another warp of its warpgroup give different matrix descriptors of %c",
                  first->a != e.a ? 'A' : 'B');
     else if (first->adds != e.adds)
         emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                 "gives a scale-d that is not that of another warp of its warpgroup");
+                 "and another warp of its warpgroup give different values of scale-d");
     else
         g->has_parted = false;
 }
@@ -312,8 +313,9 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
     size_t n = w->block->wgmma->warps[w->id].events;
     if (n < g->passed + g->count && !g->has_parted) {
         g->has_parted = true;
-        emu_note(w, g->events[n - g->passed].op, lanes, EMU_NOBODY,
-                 "ends without this, which another warp of its warpgroup has executed: all four do, or none");
+        emu_note(
+            w, g->events[n - g->passed].op, lanes, EMU_NOBODY,
+            "ends without executing this, as another warp of its warpgroup did: all four warps must execute it");
     }
 }
 

@@ -43,7 +43,7 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
     uint64_t end = a->base + a->bytes;
     char where[96] = "inside";
     if (address >= end)
-        snprintf(where, sizeof where, "%llu bytes behind the end of", (unsigned long long)(address - end));
+        snprintf(where, sizeof where, "%llu bytes past the end of", (unsigned long long)(address - end));
     else if (address + bytes > end)
         snprintf(where, sizeof where, "across the end of (%llu bytes fit)",
                  (unsigned long long)(end - address));

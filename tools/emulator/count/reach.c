@@ -123,7 +123,7 @@ static void write_kernel(FILE *f, const emu_reach *r)
 static void write_all(void)
 {
     if (!emu_may_replace(path, LINE_BEGINS)) {
-        fprintf(stderr, "kiln emulator: KILN_EMU_UNREACHED: %s is no report of an earlier run, so it stays\n",
+        fprintf(stderr, "kiln emulator: KILN_EMU_UNREACHED: %s is not a report, so it is not overwritten\n",
                 path);
         return;
     }

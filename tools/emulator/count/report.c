@@ -314,11 +314,10 @@ void emu_write_report(const emu_launch *l, const char *path)
     pthread_mutex_lock(&lock);
     if (!is_begun && !is_refused && !emu_may_replace(path, LINE_BEGINS)) {
         is_refused = true;
-        fprintf(
-            stderr,
-            "kiln emulator: KILN_EMU_REPORT: %s is no report of an earlier run, so it stays; no report is "
-            "written\n",
-            path);
+        fprintf(stderr,
+                "kiln emulator: KILN_EMU_REPORT: %s is not a report, so it is not overwritten; no report is "
+                "written\n",
+                path);
     }
     if (is_refused) {
         pthread_mutex_unlock(&lock);

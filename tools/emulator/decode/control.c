@@ -18,7 +18,7 @@ static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_sy
         s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
     if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= here))
         return s;
-    emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
+    emu_decode_error(d, "'%.*s' is not a label in scope", EMU_TEXT(o->name));
     return NULL;
 }
 

@@ -51,7 +51,7 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
     if (row->form != EMU_BY_PATTERN)
         forms[row->form](d, &ordered, &op);
     else if (!op.run)
-        emu_decode_error(d, "this combination of modifiers is not one that '%s' has", row->opcode);
+        emu_decode_error(d, "'%s' does not have this combination of modifiers", row->opcode);
     else
         emu_decode_operands(d, row, i, &op);
 }

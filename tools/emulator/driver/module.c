@@ -19,7 +19,7 @@ static CUresult check_target(const emu_module *m, const emu_device *device, emu_
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     if (m->version > newest && !emu_the_driver.is_version_chosen)
-        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, by whose rules it is read\n",
+        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, whose rules apply\n",
                        m->version / 10, m->version % 10, newest / 10, newest % 10);
     if (m->version > newest && emu_the_driver.is_version_chosen) {
         emu_log_error(log, 1, (emu_text){0},
@@ -55,7 +55,7 @@ static bool allocate_const(CUmodule m, emu_log *log)
         bytes += s->bytes;
     }
     if (bytes > CONST_BANK_BYTES)
-        emu_log_error(log, 1, (emu_text){0}, "the .const variables take %llu bytes, %d are there",
+        emu_log_error(log, 1, (emu_text){0}, "the .const variables take %llu bytes; the limit is %d",
                       (unsigned long long)bytes, CONST_BANK_BYTES);
     else if (bytes)
         m->const_bank =
@@ -70,7 +70,7 @@ static bool allocate_globals(CUmodule m, emu_log *log)
         if (s->space != EMU_GLOBAL)
             continue;
         if (s->is_external) {
-            emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is defined nowhere",
+            emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is not defined",
                           EMU_TEXT(s->name));
             continue;
         }
@@ -188,7 +188,7 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     function->max_dynamic_shared_bytes = (int)(EMU_SHARED_PER_BLOCK - program->static_shared_bytes);
     if (program->static_shared_bytes > EMU_SHARED_PER_BLOCK)
         emu_log_error(log, f->line, (emu_text){0},
-                      "kernel '%.*s' declares %u bytes of shared memory, %u are the most", EMU_TEXT(f->name),
+                      "kernel '%.*s' declares %u bytes of shared memory; the limit is %u", EMU_TEXT(f->name),
                       program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
 }
 

@@ -26,7 +26,7 @@ HANDLER(branch_indexed)
         mask &= ~group;
         if (n >= (uint64_t)op->imm) {
             emu_fault(w, op, group, CUDA_ERROR_LAUNCH_FAILED,
-                      "branches by index %u, the list has %lld targets", n, (long long)op->imm);
+                      "branches by index %u, but the list has %lld targets", n, (long long)op->imm);
             return;
         }
         emu_send(w, op, group, ops + op->list[n]);
@@ -59,7 +59,7 @@ HANDLER(call_indirect)
     }
     if (mask)
         emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
-                  "calls 0x%llx, where no function with these arguments is",
+                  "calls 0x%llx, which is no function with these arguments",
                   (unsigned long long)to[__builtin_ctz(mask)]);
 }
 

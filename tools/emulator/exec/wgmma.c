@@ -355,8 +355,8 @@ static bool are_alike(emu_warp *w, const emu_op *op, uint32_t arg, const char *w
     for (unsigned i = 1; i < EMU_LANES; i++)
         differ |= (uint32_t)(descriptor[i] != descriptor[0]) << i;
     if (differ)
-        emu_fault(w, op, differ, CUDA_ERROR_LAUNCH_FAILED,
-                  "gives %s that is not that of its warp's first lane", what);
+        emu_fault(w, op, differ, CUDA_ERROR_LAUNCH_FAILED, "and the first lane of its warp give different %s",
+                  what);
     return !differ;
 }
 
@@ -371,11 +371,12 @@ HANDLER(mma_async)
         return;
     uint32_t adds = emu_predicate(w, op->arg[0]);
     if (adds != 0 && adds != EMU_ALL) {
-        emu_fault(w, op, adds, CUDA_ERROR_LAUNCH_FAILED, "gives a scale-d that is not that of all lanes");
+        emu_fault(w, op, adds, CUDA_ERROR_LAUNCH_FAILED,
+                  "and other lanes of its warp give different values of scale-d");
         return;
     }
-    if (!are_alike(w, op, op->arg[1], "a matrix descriptor of B") ||
-        (!has_a && !are_alike(w, op, op->arg[2], "a matrix descriptor of A")))
+    if (!are_alike(w, op, op->arg[1], "matrix descriptors of B") ||
+        (!has_a && !are_alike(w, op, op->arg[2], "matrix descriptors of A")))
         return;
     emu_product p = {.op = op, .b = *LANES_OF(const uint64_t, 1), .adds = adds != 0};
     if (!has_a) {

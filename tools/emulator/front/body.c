@@ -241,7 +241,7 @@ static void parse_statement(emu_parser *p)
             emu_lex_next(l); /* the function's own brace is left to the caller */
     } else if (!emu_skip_debug(p)) {
         if (l->token.kind == EMU_DOT)
-            emu_fail(l, "'%.*s' is not a directive that a function body can hold", EMU_TEXT(l->token.text));
+            emu_fail(l, "'%.*s' is not a directive of function bodies", EMU_TEXT(l->token.text));
         if (l->token.kind != EMU_WORD || !parse_label(p))
             parse_instruction(p);
     }

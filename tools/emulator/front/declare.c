@@ -315,7 +315,7 @@ void emu_parse_declaration(emu_parser *p)
     if (!space_at(l, &space))
         emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
     if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
-        emu_fail(l, "'%.*s' needs a function around it", EMU_TEXT(l->token.text));
+        emu_fail(l, "'%.*s' is allowed only inside a function", EMU_TEXT(l->token.text));
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
     type.is_external = is_external;

@@ -71,8 +71,7 @@ void emu_lex_check_bytes(emu_lexer *l)
         if ((unsigned char)*at < 0x80)
             continue;
         l->token = (emu_token){.line = line, .text = {at, 1}};
-        emu_fail(l, "byte 0x%02X is not ASCII, which all of a PTX text must be, its comments too",
-                 (unsigned char)*at);
+        emu_fail(l, "byte 0x%02X is not ASCII; all PTX must be, comments included", (unsigned char)*at);
     }
 }
 
