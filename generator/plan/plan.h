@@ -30,8 +30,7 @@ typedef struct shaped_item {
     size_t shape_count, shape_capacity;
     named_device *devices;
     size_t device_count;
-    bool
-        names_devices; /* else the targets' representative devices, as far as the contract has variants for them */
+    bool names_devices; /* otherwise: the targets' representatives that the contract has variants for */
     bool has_workspace; /* calls may pass a workspace as large as a variant needs */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
