@@ -138,7 +138,7 @@ static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 /* Whether scales are per head, not per key. */
 bool attention_has_head_scales(const attention *a);
 
-/* The codes of K, or of V, as they are decoded to `type`, F16 or BF16. */
+/* The decoder of codes of K, or of V, to `type`, F16 or BF16. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */

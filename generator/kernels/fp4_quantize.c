@@ -343,7 +343,7 @@ static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
           "format of codes and scales\nnvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
-          "how scales lie\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
+          "layout of scales\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; padding is 0", .numbers = "1 2"),
     PARAM(WORD, TUNING, "encode", "software hardware", "software",
           "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
     {.name = NULL},

@@ -179,7 +179,7 @@ def readme(scratch):
     build(project, "app_verify")
     checks, device, program, option, driver = verification.splitlines()[1].split()
     output = run("env", checks, device, project / program, option, project / driver)  # app_verify built the driver too
-    ends = re.search(r"It ends with `(.+?)`", page)[1]
+    ends = re.search(r"Its last lines are `(.+?)`", page)[1]
     expect(f"\n{ends};" in output, f"the verification ends with '{ends}':\n{output}")
     expect("(default: 1)" in run(project / program, "--help"), "one kind of input at each size is the default")
     configure(project, "-DKILN_VERIFY_INPUTS=0")
