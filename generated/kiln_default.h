@@ -956,7 +956,9 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_
 
 /* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
  * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
- * Accuracy, and results for NaN and infinity: `kiln families rmsnorm_q4k_gemv`.
+ * NaN and infinity: a NaN or an infinity in h makes its vector's y NaN; one in d or dmin its row's y. With
+ * norm rms, one in x or gamma makes h NaN; so does a zero vector with eps 0.
+ * Accuracy: `kiln families rmsnorm_q4k_gemv`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 256; k must be from 256 to 2^20; n must be
  * at most 2^24; eps must be at least 0 and finite.
