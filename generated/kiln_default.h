@@ -1259,8 +1259,7 @@ typedef struct kiln_default_attention_args {
     } window;
     uint32_t first_keys;       /* how many of the first keys a query sees, whatever window.left is */
     int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
-    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a further score in the softmax of each
-                                * head's rows */
+    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a further score in each row's softmax */
     uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */
     struct {
         CUdeviceptr q_offsets; /* in, may be null, u32[batch + 1], only when layout != dense: first row of
@@ -1272,8 +1271,8 @@ typedef struct kiln_default_attention_args {
         uint32_t k_rows;       /* not read by this bundle: leave 0 */
     } sequences;
     struct {
-        CUdeviceptr table;     /* in, i32[pages.entries], only when layout == paged: pages of K and V; key
-                                * j's is entry sequence * stride + j / size */
+        CUdeviceptr table;     /* in, i32[pages.entries], only when layout == paged: page of key j:
+                                * [sequence * stride + j / size] */
         CUdeviceptr starts;    /* in, may be null, u32[batch + 1], only when layout == paged: first entry
                                 * of each sequence */
         uint32_t entries;      /* only when layout == paged: entries of table */
