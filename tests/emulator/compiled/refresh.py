@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The compiled functions: PTX kept beside the sources that it was made from.
+"""Compiles source/*.c to the PTX in ptx/, which is committed beside its sources.
 
-usage: refresh.py make     compile source/*.c anew (needs nvcc 13 and clang)
-       refresh.py check    is every file of ptx/ made from today's sources, by today's kept.txt?
+usage: refresh.py make     writes ptx/ again (needs nvcc 13 and clang)
+       refresh.py check    fails if a file of ptx/ was made from other sources or another kept.txt
 """
 import hashlib
 import pathlib
@@ -31,14 +31,14 @@ KINDS = {
 
 
 def kept():
-    """{(subject, kind): names of its functions}, from kept.txt, which has a paragraph per file after its comment."""
+    """Returns {(subject, kind): names of its functions} from kept.txt: after its comment, each paragraph is a file."""
     paragraphs = re.split(r"\n\n+", (HERE / "kept.txt").read_text().rstrip())[1:]
     words = [paragraph.split() for paragraph in paragraphs]
     return {tuple(first.split(".")): names for first, *names in words}
 
 
 def digest(subject, kind, names):
-    """The digest of the source, its headers and the kept functions."""
+    """Returns a hash of the source, its headers and the names of the kept functions."""
     sha = hashlib.sha256(" ".join(names).encode())
     for name in [f"{subject}.c"] + HEADERS[KINDS[kind][0]]:
         sha.update((HERE / "source" / name).read_bytes())
@@ -51,7 +51,7 @@ def version(compiler):
 
 
 def header(subject, kind, names):
-    """The lines that check compares: all except the compiler's version."""
+    """Returns the lines that check compares: all of the header except the compiler's version."""
     return (f"// Made by refresh_compiled from {subject}.c, its headers and kept.txt, sha256 {digest(subject, kind, names)}\n"
             f"// {KINDS[kind][1]} {subject}.c\n")
 
@@ -62,7 +62,7 @@ def compile_one(subject, kind, names, folder):
     (folder / "kept.h").write_text("".join(f"#define KEPT_{f} {KEPT if f in names else LEFT_OUT}\n" for f in functions))
     out = folder / "out.ptx"
     subprocess.run(command.split() + [f"{subject}.c", "-o", str(out)], cwd=folder, check=True)
-    text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # names, not places of this machine
+    text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # file names without this machine's folders
     return f"{header(subject, kind, names)}// {version(compiler)}\n{text}"
 
 
@@ -73,8 +73,8 @@ def wanted():
 def make():
     missing = [c for c in HEADERS if not shutil.which(c)]
     if missing:
-        sys.exit(f"{' and '.join(missing)} cannot be found: the compiled functions need both compilers to be made anew")
-    folder = pathlib.Path(tempfile.gettempdir()) / "kiln_compiled"  # debug information holds it: the same everywhere
+        sys.exit(f"{' and '.join(missing)} cannot be found: making the compiled functions needs both compilers")
+    folder = pathlib.Path(tempfile.gettempdir()) / "kiln_compiled"  # the same on every machine, because debug information has it
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE / "source", folder)
     for old in (HERE / "ptx").glob("*.ptx"):
