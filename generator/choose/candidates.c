@@ -25,26 +25,28 @@ static bool needs_workspace(const variant *v)
     return false;
 }
 
-static void add_candidate(void *context, const variant *values)
+static bool add_candidate(void *context, const variant *values)
 {
     candidates *c = context;
     arena *a = c->arena;
     variant *v = arena_copy(a, values, sizeof *values);
     v->at = c->item->request.at;
     if (!c->item->has_workspace && needs_workspace(v))
-        return;
+        return true;
     variant_fill_shape(a, v, c->plan->targets, c->plan->target_count);
     if (v->runs_on == 0)
-        return;
+        return true;
     variant_name(a, v);
     candidate *added = arena_push(a, (void **)&c->items, &c->count, &c->capacity, sizeof *added);
     *added = (candidate){.variant = v, .bytes = PICK_NEVER};
+    return true;
 }
 
 candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract)
 {
     candidates c = {.plan = p, .item = item, .name = contract_name(a, contract), .arena = a};
-    constraints_visit_legal(a, contract, add_candidate, &c);
+    constraints all = constraints_of(a, contract->family);
+    constraints_visit_legal(a, &all, contract, add_candidate, &c);
     return c;
 }
 

@@ -355,7 +355,7 @@ static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
 /* Packed into four words. */
 static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
 static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
-                                        0x00040608}; /* magnitudes, minus 12 */
+                                        0x00040608}; /* twice e2m1, plus the offset 12 */
 
 /* Loads the words of a table: ptxas would move constants into registers at each use. */
 static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
@@ -590,40 +590,46 @@ void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
 #define GROUP(...)  {RUN_GROUP, .byte = __VA_ARGS__}
 #define SCALES(...) {RUN_SCALES, .byte = __VA_ARGS__}
 
+#define ELEMENTS(name, number, elements, bytes) name##_elements = elements,
+#define BYTES(name, number, elements, bytes)    name##_bytes = bytes * elements / 256,
+enum { GGUF_FORMATS(ELEMENTS, ELEMENTS) GGUF_FORMATS(BYTES, BYTES) };
+#define BLOCK(name) #name, name##_elements, name##_bytes
+
 static const weight_format table[] = {
-    /* name     elements bytes groups units parts quads step unit_step offset raise lift signed minimum, scale_elements, decoder, runs */
-    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  4,         8,     0,    4,   false, false, 0, &decode_nibbles,
+    /* name, elements, bytes
+     *               numbers          groups units parts quads step unit_step offset raise lift signed minimum scale_elements, decoder, runs */
+    {BLOCK(q4_0),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         8,     0,    4,   false, false, 0, &decode_nibbles,
      {UNITS(2)}},
-    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  4,         0,     0,    4,   false, true,   0, &decode_nibbles,
+    {BLOCK(q4_1),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    4,   false, true,   0, &decode_nibbles,
      {UNITS(4)}},
-    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  4,         16,    0,    0,   false, false, 0, &decode_fives,
+    {BLOCK(q5_0),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         16,    0,    0,   false, false, 0, &decode_fives,
      {UNITS(6), GROUP(2)}},
-    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  4,         0,     0,    0,   false, true,   0, &decode_fives,
+    {BLOCK(q5_1),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    0,   false, true,   0, &decode_fives,
      {UNITS(8), GROUP(4)}},
-    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   4,         0,     0,    0,   true,  false, 0, &decode_bytes,
+    {BLOCK(q8_0),    NUMBERS_F16,     1,     8,    1,    1,    0,   4,         0,     0,    0,   true,  false, 0, &decode_bytes,
      {UNITS(2)}},
-    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  4,         0,     2,    2,   false, true,   0, &decode_q2k,
+    {BLOCK(q2_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         0,     2,    2,   false, true,   0, &decode_q2k,
      {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
-    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,         4,     0,    0,   false, false, 0, &decode_q3k,
+    {BLOCK(q3_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         4,     0,    0,   false, false, 0, &decode_q3k,
      {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
-    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  4,         0,     4,    4,   false, true,   0, &decode_q4k,
+    {BLOCK(q4_k),    NUMBERS_PRODUCT, 4,     8,    2,    2,    32,  4,         0,     4,    4,   false, true,   0, &decode_q4k,
      {UNITS(16, .group = 32), SCALES(0)}},
-    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  4,         0,     0,    0,   false, true,   0, &decode_q5k,
+    {BLOCK(q5_k),    NUMBERS_PRODUCT, 4,     8,    2,    2,    32,  4,         0,     0,    0,   false, true,   0, &decode_q5k,
      {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
-    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  4,         32,    0,    0,   false, false, 0, &decode_q6k,
+    {BLOCK(q6_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         32,    0,    0,   false, false, 0, &decode_q6k,
      {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
-    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4nl,
+    {BLOCK(iq4_nl),  NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4nl,
      {UNITS(2)}},
-    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4xs,
+    {BLOCK(iq4_xs),  NUMBERS_PRODUCT, 8,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4xs,
      {UNITS(8, .group = 16), SCALES(0)}},
-    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  4,         12,    0,    0,   false, false, 0, &decode_mxfp4,
+    {BLOCK(mxfp4),   NUMBERS_E8M0,    1,     4,    1,    2,    16,  4,         12,    0,    0,   false, false, 0, &decode_mxfp4,
      {UNITS(1)}},
-    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  4,         1,     0,    0,   false, false, 0, &decode_tq2,
+    {BLOCK(tq2_0),   NUMBERS_F16,     4,     4,    4,    4,    32,  4,         1,     0,    0,   false, false, 0, &decode_tq2,
      {UNITS(0, .group = 16)}},
 };
 
 #define OF_GROUP(name, offset, has_zeros, group, decoder)                                                                    \
-    {name,     32,      16,   1,     4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
+    {name, 32, 16, NUMBERS_F32, 1,   4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
 #define OF_GROUPS(name, offset, has_zeros, decoder)                                                                          \
     {OF_GROUP(name, offset, has_zeros, 32, decoder), OF_GROUP(name, offset, has_zeros, 64, decoder),                         \
      OF_GROUP(name, offset, has_zeros, 128, decoder), OF_GROUP(name, offset, has_zeros, 256, decoder)}
@@ -879,7 +885,7 @@ void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val qua
 /* Whether 128 + offset times a scale is exact. MXFP4's scales are too large for that, and F32 scales have too many bits. */
 static bool has_short_scales(const weight_format *w)
 {
-    return w->decoder != &decode_mxfp4 && w->scale_elements == 0;
+    return w->numbers == NUMBERS_F16 || w->numbers == NUMBERS_PRODUCT;
 }
 
 /* scale * (code - offset): with the code under 128 a single fma, if scales are short. */
@@ -928,7 +934,7 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 
 bool format_has_half_numbers(const weight_format *w)
 {
-    return w->decoder == &decode_tq2 || (w->elements == 32 && has_short_scales(w));
+    return w->numbers == NUMBERS_F16;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */

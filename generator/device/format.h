@@ -32,6 +32,12 @@ typedef struct format_decoder format_decoder;
 typedef struct weight_format {
     const char *name;         /* as in the package gguf, in lower case */
     uint16_t elements, bytes; /* of a quantised block */
+    enum {
+        NUMBERS_F16,     /* scales and minima are in the block */
+        NUMBERS_E8M0,    /* scales are powers of two, in the block */
+        NUMBERS_PRODUCT, /* they are an F16 of the block times small integers */
+        NUMBERS_F32      /* in arrays beside the codes */
+    } numbers;
     uint8_t groups;           /* of a block */
     uint8_t units, parts;     /* of a group */
     uint8_t quads, quad_step; /* quads per unit; elements from one quad to the next */
@@ -45,8 +51,35 @@ typedef struct weight_format {
     format_run runs[FORMAT_RUNS];
 } weight_format;
 
-/* The names, as a parameter's words; and the format of a word. */
-#define FORMAT_WORDS "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 tq2_0"
+/* GGUF's formats: name, number of the parameter's word, which never changes, elements of a block, bytes of 256 elements. FIRST
+ * and NEXT differ if text stands between the rows. */
+/* clang-format off */
+#define GGUF_FORMATS(FIRST, NEXT) \
+    FIRST(q4_0, 1, 32, 144) \
+    NEXT(q4_1, 2, 32, 160) \
+    NEXT(q5_0, 3, 32, 176) \
+    NEXT(q5_1, 4, 32, 192) \
+    NEXT(q8_0, 5, 32, 272) \
+    NEXT(q2_k, 6, 256, 84) \
+    NEXT(q3_k, 7, 256, 110) \
+    NEXT(q4_k, 8, 256, 144) \
+    NEXT(q5_k, 9, 256, 176) \
+    NEXT(q6_k, 10, 256, 210) \
+    NEXT(iq4_nl, 11, 32, 144) \
+    NEXT(iq4_xs, 12, 256, 136) \
+    NEXT(mxfp4, 13, 32, 136) \
+    NEXT(tq2_0, 14, 256, 66)
+/* clang-format on */
+
+/* The names as a parameter's words, and their numbers. */
+#define FORMAT_WORD(name, ...)                #name
+#define FORMAT_NEXT_WORD(name, ...)           " " #name
+#define FORMAT_WORDS                          GGUF_FORMATS(FORMAT_WORD, FORMAT_NEXT_WORD)
+#define FORMAT_NUMBER(name, number, ...)      #number
+#define FORMAT_NEXT_NUMBER(name, number, ...) " " #number
+#define FORMAT_NUMBERS                        GGUF_FORMATS(FORMAT_NUMBER, FORMAT_NEXT_NUMBER)
+
+/* The format of a word. */
 const weight_format *format_named(const char *name); /* null: none */
 const weight_format *format_at(uint32_t i);          /* null after the last */
 
@@ -191,7 +224,8 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2]);
 
-/* Whether codes index values that are not integers, as in nf4. */
+/* Whether codes index values that are not integers: nf4. IQ4_NL's, IQ4_XS's and MXFP4's values are integers: signed bytes, or
+ * bytes with an offset. */
 bool format_has_values(const weight_format *w);
 
 /* Whether scales and minima are F16 in the file. */

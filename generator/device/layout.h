@@ -1,5 +1,5 @@
-/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device proves it for the layouts that kernels
- * use.
+/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts wavefronts of those that kernels use.
+ * Rows of quantised weights lie as in a file instead, and some of their loads conflict: see row_ring.c.
  *
  * A row is a sequence of units: of 16 bytes, of more if the copy widens elements, or of 4 bytes for sums. Unit u of row r is
  * at place u, unless bits of r flip bits of u (swizzle). Rows follow each other, with a unit of padding after every few; or

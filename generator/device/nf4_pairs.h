@@ -1,4 +1,5 @@
-/* NF4's sixteen values, and a table in shared memory that turns a byte of codes into two of them with one load. */
+/* NF4's sixteen values, and a table in shared memory that turns a byte of codes into two of them with one load. Each lane has
+ * a copy of its own, so no two lanes conflict. */
 #ifndef DEVICE_NF4_PAIRS_H
 #define DEVICE_NF4_PAIRS_H
 

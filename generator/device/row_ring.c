@@ -5,7 +5,9 @@
 
 /* A row takes an odd number of pieces, so that eight rows that begin at the same byte of a sector are in different banks.
  * But then both halves of a sector go to the same 32 bytes only in every second row, and L2 requests for W grow by 1.5
- * (device/README.md). Padding after eight rows halves the conflicts of lanes that load numbers of rows eight apart. */
+ * (device/README.md). Padding after eight rows halves the conflicts of 16-byte loads of
+ * numbers in rows eight apart. Copies into these rows take up to two wavefronts, and rows that begin at different bytes of a
+ * sector may conflict. */
 row_ring_shape row_ring_stage(uint32_t bytes)
 {
     row_ring_shape s = {.bytes = bytes,

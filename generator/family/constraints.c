@@ -61,15 +61,19 @@ static constraint *first_broken(arena *a, const constraints *known, const varian
     return NULL;
 }
 
-bool constraints_break(arena *a, constraints *c, const variant *v)
+static void record(arena *a, constraint *broken, const variant *v)
 {
-    constraint *broken = first_broken(a, c, v);
-    if (!broken)
-        return false;
     const variant **slot =
         arena_push(a, (void **)&broken->broken_by, &broken->count, &broken->capacity, sizeof *slot);
     *slot = v;
-    return true;
+}
+
+bool constraints_break(arena *a, constraints *c, const variant *v)
+{
+    constraint *broken = first_broken(a, c, v);
+    if (broken)
+        record(a, broken, v);
+    return broken;
 }
 
 /* ---- legal combinations ------------------------------------------------------------------------------------------- */
@@ -77,11 +81,11 @@ bool constraints_break(arena *a, constraints *c, const variant *v)
 /* Parameters get their values in order; a constraint is decided once the last parameter that it depends on has a value.
  * */
 typedef struct legal_walk {
+    arena *arena, *scratch;
+    constraints *known;
     const request *request;
-    arena *scratch;
     size_t count;       /* number of parameters */
     const size_t *last; /* by constraint: the index of its last parameter */
-    size_t constraint_count;
     visit_variant *visit;
     void *context;
 } legal_walk;
@@ -95,46 +99,49 @@ static size_t last_param(const kiln_family *family, const char *params)
     return last;
 }
 
-/* Whether the constraints that parameter `index` decides hold, whatever the later parameters are. */
+/* Whether the constraints that parameter `index` decides hold, whatever the later parameters are. Records the values at
+ * the first one that they break. */
 static bool is_legal_so_far(const legal_walk *w, const variant *v, size_t index)
 {
-    bool is_legal = true;
+    constraint *broken = NULL;
     const constraints asked = ask(w->scratch, v);
-    for (size_t i = 0; i < asked.count && i < w->constraint_count && is_legal; i++)
-        is_legal = w->last[i] != index || asked.items[i].holds;
+    for (size_t i = 0; i < asked.count && i < w->known->count && !broken; i++)
+        if (w->last[i] == index && !asked.items[i].holds)
+            broken = &w->known->items[i];
     arena_clear(w->scratch);
-    return is_legal;
+    if (broken && broken->count < MOST_TRIED)
+        record(w->arena, broken, arena_copy(w->arena, v, sizeof *v));
+    return !broken;
 }
 
 static bool decides(const legal_walk *w, size_t index)
 {
-    for (size_t i = 0; i < w->constraint_count; i++)
+    for (size_t i = 0; i < w->known->count; i++)
         if (w->last[i] == index)
             return true;
     return false;
 }
 
-static void walk(const legal_walk *w, variant *v, size_t index)
+static bool walk(const legal_walk *w, variant *v, size_t index)
 {
-    if (index == w->count) {
-        w->visit(w->context, v);
-        return;
-    }
+    if (index == w->count)
+        return w->visit(w->context, v);
     const bool is_asked = decides(w, index);
-    for (size_t i = 0; i < w->request->values[index].count; i++) {
+    bool goes_on = true;
+    for (size_t i = 0; i < w->request->values[index].count && goes_on; i++) {
         v->values[index] = w->request->values[index].items[i];
         if (!is_asked || is_legal_so_far(w, v, index))
-            walk(w, v, index + 1);
+            goes_on = walk(w, v, index + 1);
     }
+    return goes_on;
 }
 
-void constraints_visit_legal(arena *a, const request *r, visit_variant *visit, void *context)
+void constraints_visit_legal(arena *a, constraints *c, const request *r, visit_variant *visit, void *context)
 {
-    const constraints known = constraints_of(a, r->family);
-    size_t *last = arena_alloc(a, (known.count + 1) * sizeof *last);
-    for (size_t i = 0; i < known.count; i++)
-        last[i] = last_param(r->family, known.items[i].params);
-    const legal_walk w = {r, arena_new(), family_param_count(r->family), last, known.count, visit, context};
+    size_t *last = arena_alloc(a, (c->count + 1) * sizeof *last);
+    for (size_t i = 0; i < c->count; i++)
+        last[i] = last_param(r->family, c->items[i].params);
+    const legal_walk w = {a, arena_new(), c, r, family_param_count(r->family), last, visit, context};
     variant v = {.family = r->family};
     for (size_t i = 0; i < w.count; i++)
         v.values[i] = r->values[i].items[0];
@@ -262,7 +269,7 @@ static const char *advice(arena *a, const constraints *r, const constraint *brok
             for (size_t k = i + 1; k < params && !*advised; k++)
                 advised = advise_two(a, r, q, variants, i, k);
     }
-    if (*advised || broken_by == variants)
+    if (*advised || broken_by == variants || q->is_legal_only)
         return advised;
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
@@ -280,13 +287,14 @@ static const char *broken_text(arena *a, const constraints *r, size_t i)
 
 void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
-    size_t variants = request_count(q), broken_by = 0;
+    const size_t variants = request_count(q), told_of = q->is_legal_only ? 1 : variants;
+    size_t broken_by = 0;
     for (size_t i = 0; i < r->count; i++)
         broken_by += r->items[i].count;
     for (size_t i = 0; i < r->count; i++) {
         const constraint *broken = &r->items[i];
         if (broken->count > 0)
-            diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, variants),
+            diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, told_of),
                      broken_text(a, r, i), advice(a, r, broken, q, variants, broken_by));
     }
 }

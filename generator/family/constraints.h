@@ -26,9 +26,10 @@ constraints constraints_of(arena *a, const kiln_family *family);
 bool constraints_break(arena *a, constraints *c, const variant *v);
 
 /* Calls `visit` for each combination of the request's values that breaks no constraint: the last parameter changes
- * fastest. The variant has only values; the callee may copy it. */
-typedef void visit_variant(void *context, const variant *v);
-void constraints_visit_legal(arena *a, const request *r, visit_variant *visit, void *context);
+ * fastest. The variant has only values; the callee may copy it, and returns whether to go on. Records others at the
+ * constraint that excludes them, once for all values of the parameters after the constraint's last. */
+typedef bool visit_variant(void *context, const variant *v);
+void constraints_visit_legal(arena *a, constraints *c, const request *r, visit_variant *visit, void *context);
 
 /* Reports each broken constraint: the values of its parameters, which of them are defaults, and what to write instead,
  * if changing one or two defaults is enough. */

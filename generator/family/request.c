@@ -3,14 +3,13 @@
 
 #include "family.h"
 
-/* Returns MOST_VARIANTS + 1 for any larger number. */
 size_t request_count(const request *r)
 {
     size_t result = 1, params = family_param_count(r->family);
     for (size_t i = 0; i < params; i++) {
         result *= r->values[i].count;
-        if (result > MOST_VARIANTS)
-            return MOST_VARIANTS + 1;
+        if (result > MOST_COMBINATIONS)
+            return MOST_COMBINATIONS + 1;
     }
     return result;
 }

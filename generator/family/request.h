@@ -4,7 +4,7 @@
 
 #include "variant.h"
 
-enum { MOST_VARIANTS = 100000 };
+enum { MOST_VARIANTS = 100000, MOST_COMBINATIONS = 100000000 };
 
 /* A kernels: item: the requested values, per parameter. None: the default. */
 typedef struct request {
@@ -19,8 +19,8 @@ typedef struct request {
     } values[KILN_MAX_PARAMS];
 } request;
 
-/* The number of combinations of a request including its defaults, and the values of one: the last parameter changes
- * fastest. */
+/* The number of combinations of a request including its defaults, MOST_COMBINATIONS + 1 for any larger number; and the
+ * values of one: the last parameter changes fastest. */
 size_t request_count(const request *r);
 void request_values(const request *r, size_t number, variant *v);
 

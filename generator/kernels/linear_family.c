@@ -155,7 +155,7 @@ static const kiln_param params[] = {
     PARAM(
         WORD, CONTRACT, "format", FORMAT_WORDS " int4 nf4", "q4_k",
         "format of the weights, as the Python package gguf names it; int4, nf4: codes, scales and zeros as int4_quantize and nf4_quantize make them",
-        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"),
+        .numbers = FORMAT_NUMBERS " 15 16"),
     PARAM(INT, CONTRACT, "group", "32 64 128 256", "64", "int4, nf4: elements along k that share a scale",
           .is_later = true),
     PARAM(WORD, CONTRACT, "mode", "sym asym", "sym",

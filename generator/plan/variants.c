@@ -31,17 +31,6 @@ void request_fill_defaults(arena *a, request *r)
     }
 }
 
-static variant *combination(arena *a, const request *r, size_t number)
-{
-    variant *v = arena_alloc(a, sizeof *v);
-    v->family = r->family;
-    v->module = &external_none;
-    v->at = r->at;
-    request_values(r, number, v);
-    variant_name(a, v);
-    return v;
-}
-
 size_t plan_image_owner(const plan *p, size_t i, const kiln_family *family)
 {
     const variant *v = p->variants[i];
@@ -121,32 +110,69 @@ static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
     }
 }
 
+/* One request, whose variants go into a plan. */
+typedef struct expansion {
+    arena *arena;
+    const request *request;
+    plan *plan;
+    stranded_list nowhere;
+    size_t taken, room;
+} expansion;
+
+static bool take(void *context, const variant *values)
+{
+    expansion *e = context;
+    if (e->taken++ >= e->room)
+        return false;
+    variant *v = arena_copy(e->arena, values, sizeof *values);
+    plan *p = e->plan;
+    v->module = &external_none;
+    v->at = e->request->at;
+    variant_name(e->arena, v);
+    variant_fill_shape(e->arena, v, p->targets, p->target_count);
+    if (v->runs_on == 0 && p->target_count > 0 && !e->request->takes_stranded)
+        add_stranded(e->arena, &e->nowhere, v->shape.min_sm, v);
+    variant **slot =
+        arena_push(e->arena, (void **)&p->variants, &p->variant_count, &p->variant_capacity, sizeof *slot);
+    *slot = v;
+    return true;
+}
+
+/* Takes each combination that breaks no constraint, and records the others. */
+static void take_all(expansion *e, constraints *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        variant *v = arena_alloc(e->arena, sizeof *v);
+        v->family = e->request->family;
+        request_values(e->request, i, v);
+        if (!constraints_break(e->arena, all, v))
+            take(e, v);
+    }
+}
+
 void request_expand(arena *a, request *r, plan *p, diagnostics *d)
 {
     request_fill_defaults(a, r);
-    size_t count = request_count(r);
-    if (count > MOST_VARIANTS - p->variant_count) {
+    constraints all = constraints_of(a, r->family);
+    expansion e = {.arena = a, .request = r, .plan = p, .room = MOST_VARIANTS - p->variant_count};
+    const size_t count = request_count(r);
+    if (count > MOST_COMBINATIONS) {
+        diagnose(d, r->at, message_too_many_combinations, MOST_COMBINATIONS);
+        return;
+    }
+    if (r->is_legal_only)
+        constraints_visit_legal(a, &all, r, take, &e);
+    else if (count > e.room)
+        e.taken = count;
+    else
+        take_all(&e, &all, count);
+    if (e.taken > e.room) {
         diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
         return;
     }
-    constraints all = constraints_of(a, r->family);
-    stranded_list nowhere = {0};
-    size_t taken = 0;
-    for (size_t i = 0; i < count; i++) {
-        variant *v = combination(a, r, i);
-        if (constraints_break(a, &all, v))
-            continue;
-        taken++;
-        variant_fill_shape(a, v, p->targets, p->target_count);
-        if (v->runs_on == 0 && p->target_count > 0 && !r->takes_stranded)
-            add_stranded(a, &nowhere, v->shape.min_sm, v);
-        variant **slot =
-            arena_push(a, (void **)&p->variants, &p->variant_count, &p->variant_capacity, sizeof *slot);
-        *slot = v;
-    }
-    if (!r->is_legal_only || taken == 0)
+    if (!r->is_legal_only || e.taken == 0)
         constraints_report(a, &all, r, d);
-    report_stranded(a, &nowhere, d);
+    report_stranded(a, &e.nowhere, d);
 }
 
 /* ---- checks of the whole ---------------------------------------------------------------------------------------- */

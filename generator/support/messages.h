@@ -151,6 +151,7 @@
     M(value_twice, "expected each value of %s once, found '%s' again; the first is on line %d")                        \
     /* variants */                                                                                                     \
     M(too_many_variants, "expected at most %d variants, found more")                                                   \
+    M(too_many_combinations, "expected at most %d combinations of values, found more")                                 \
     M(combinations_unknown, "expected all or legal for 'combinations', found %s%s")                                     \
     M(constraint, "expected a combination that %s has, found %s: %s%s")                                                   \
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \

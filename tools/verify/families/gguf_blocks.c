@@ -2,6 +2,8 @@
 #include "gguf_blocks.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inputs.h"
@@ -210,7 +212,13 @@ const gguf_format *gguf_find(const char *name)
 const gguf_format *gguf_of(const problem *p)
 {
     const char *name = manifest_param_value(p->variant, "format");
-    return name ? gguf_find(name) : NULL;
+    const gguf_format *found = name ? gguf_find(name) : NULL;
+    if (!found) {
+        fprintf(stderr, "kiln-verify: %s: gguf_blocks.c has no reference for format %s\n", p->variant->id,
+                name ? name : "(none)");
+        exit(3);
+    }
+    return found;
 }
 
 void gguf_read(const gguf_format *f, gguf_block *b, const unsigned char *bytes)

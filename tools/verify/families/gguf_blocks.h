@@ -44,8 +44,8 @@ typedef struct gguf_format {
     void (*read)(gguf_block *b, const unsigned char *bytes);
 } gguf_format;
 
-/* Return a format: the i-th, null after the last; the one with this name; the one of the variant's parameter
- * `format`; null: none. */
+/* Return a format: the i-th, null after the last; the one with this name, null if there is none; the one of the variant's
+ * parameter `format`, without which the program ends. */
 const gguf_format *gguf_at(size_t i);
 const gguf_format *gguf_find(const char *name);
 const gguf_format *gguf_of(const problem *p);
