@@ -9,51 +9,69 @@
 struct emu_launch;
 struct emu_copy;
 struct emu_product;
+struct emu_bulk;
+struct emu_cluster;
 
 /* Broken rules on participation, which a device would silently accept. */
 typedef enum emu_misuse {
     EMU_NOT_A_MEMBER,    /* lanes that are not in their own member mask */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
     EMU_PART_OF_WARP,    /* lanes that execute a warp-wide operation without the rest of their warp */
+    EMU_INIT_OF_VALID,   /* lanes that initialise an mbarrier object that is one already */
+    EMU_STALE_PHASE,     /* lanes that test for a phase before the last two */
+    EMU_INC_LOWERS,      /* lanes that execute setmaxnreg.inc with fewer registers than they have */
+    EMU_DEC_RAISES,      /* setmaxnreg.dec with more */
     EMU_PARTED_UNIFORM,  /* lanes that take a .uni branch while other active lanes do not */
 } emu_misuse;
 
-/* Each event and its arguments.
+/* Each event and what it says.
 
    launch_begin      the launch is complete except for what observers add to it
-   launch_end        its result is known
-   block_begin       a block is ready to run, perhaps in the memory of an earlier block
-   block_free        its memory is released; observers release theirs
-   issue             the active lanes reach an operation, and those in `mask` are about to execute it; `mask` may be 0
+   launch_end        its result is certain
+   block_begin       a block is ready to run, in memory that served others before it
+   block_end         all its threads have ended
+   block_free        that memory goes, and what observers keep with it
+   issue             the active lanes come to an operation, which those of `mask` are about to execute: it may be empty
    wait              lanes leave the operation that has just been issued, to wait at it
-   release           lanes that waited at an operation go on after it
-   part              an indexed branch sends lanes that were together to several targets
+   release           lanes go on behind the operation that they waited at
+   part              an indexed branch leads lanes that were together to several places
    misuse            see emu_misuse
-   exchange          lanes of a warp are about to exchange values; all the lanes that they wait for are there
+   exchange          lanes of a warp, none of which is missing, are about to exchange values
    address           the lanes are about to use the argument as an address
-   access            the lanes are about to access `bytes` each at these host addresses; idle lanes repeat an active one
-   request           the lanes of an instruction make one memory request; `at` as above. `to` is NULL,
+   access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
+   request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
                      or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
-   barrier_complete  all have arrived, and the waiting warps are about to go on
-   copy_read         an asynchronous copy reads `bytes` of its source, at a host address, after `done` earlier bytes
-   copied            a copy, or its arrival at an mbarrier, is complete: a thread waited for it, or (by_mbarrier) the mbarrier did
-   copies_awaited    the lanes of a warp have waited for their copies
-   grid_wait         the lanes have waited for the preceding launches: griddepcontrol.wait
-   grid_next         the lanes let the next launch begin: griddepcontrol.launch_dependents
-   exit              the lanes are about to exit
+   barrier_complete  all have arrived, and those that wait are about to go on
+   cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions
+   cluster_complete  all warps of the cluster have arrived
+   cluster_wait      a warp has waited for that, and is about to go on
+   copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
+   copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
+   copies_awaited    the lanes of a warp have waited for copies of theirs
+   grid_wait         the lanes have waited for the launches before this one: griddepcontrol.wait
+   grid_next         they let the next launch begin: griddepcontrol.launch_dependents
+   exit              they are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
-   phase_passed      a lane has seen that end, at this host address
-   warpgroup         a warp executes an instruction of wgmma; `product` is the product that it issues, or NULL
-   product_done      a warp has waited for the product. `at`: host addresses of the 16-byte pieces of shared memory that it read,
-                     in the order of the `access` events */
+   phase_passed      a lane has seen so, at this host address
+   warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
+   mbarrier_init     a lane has initialised the mbarrier at this host address
+   bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told
+   bulk_read         the lane has waited until the source of its store or reduction was read
+   bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
+                     reduction
+   map_read          a lane is about to use the tensor map at this host address
+   map_fence         the lanes fence the proxy of the tensor maps at these host addresses: fence.proxy.tensormap, acquire
+   product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
+                     addresses, in the order in which `access` told of them */
 /* clang-format off */
 #define EMU_EVENTS(X) \
     X(launch_begin, (struct emu_launch *launch)) \
     X(launch_end, (struct emu_launch *launch)) \
     X(block_begin, (struct emu_block *block)) \
+    X(block_end, (struct emu_block *block)) \
     X(block_free, (struct emu_block *block)) \
     X(issue, (emu_warp *warp, const emu_op *op, uint32_t mask)) \
     X(wait, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
@@ -70,6 +88,9 @@ typedef enum emu_misuse {
     X(warp_sync, (emu_warp *warp, uint32_t lanes)) \
     X(barrier_arrive, (emu_warp *warp, const emu_fragment *arriving)) \
     X(barrier_complete, (struct emu_block *block, unsigned number)) \
+    X(cluster_arrive, (emu_warp *warp)) \
+    X(cluster_complete, (struct emu_cluster *cluster)) \
+    X(cluster_wait, (emu_warp *warp)) \
     X(copy_read, (emu_warp *warp, const emu_op *op, struct emu_copy *copy, uint64_t at, unsigned done, unsigned bytes)) \
     X(copied, (struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier)) \
     X(copies_awaited, (struct emu_block *block, uint32_t warp, uint32_t lanes)) \
@@ -78,6 +99,12 @@ typedef enum emu_misuse {
     X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
     X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
+    X(mbarrier_init, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
+    X(bulk_issue, (emu_warp *warp, const emu_op *op, const struct emu_bulk *bulk)) \
+    X(bulk_read, (struct emu_block *block, const struct emu_bulk *bulk)) \
+    X(bulk_done, (struct emu_block *block, const struct emu_bulk *bulk)) \
+    X(map_read, (emu_warp *warp, const emu_op *op, uint32_t lane, uint64_t map)) \
+    X(map_fence, (emu_warp *warp, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])) \
     X(warpgroup, (emu_warp *warp, const emu_op *op, const struct emu_product *product)) \
     X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
 /* clang-format on */

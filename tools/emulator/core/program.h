@@ -115,6 +115,9 @@ typedef struct emu_program {
     uint32_t dynamic_shared_start; /* after the reserved and the static bytes */
     const emu_op *entry;
     bool has_products;       /* uses wgmma.mma_async */
+    bool sets_registers;     /* setmaxnreg */
+    bool has_bulk;           /* bulk copies */
+    bool has_maps;           /* bulk copies by tensor maps */
     struct emu_plans *plans; /* kept by the checks, in the arena; NULL until a launch needs them */
 } emu_program;
 

@@ -7,20 +7,19 @@
 
 struct emu_launch;
 
-/* The fault that ended a launch. The lowest block with a fault decides. */
+/* What ended a launch; the fault of the lowest cluster decides its result. */
 typedef struct emu_report {
     CUresult result; /* CUDA_SUCCESS: no fault */
-    uint64_t block;
     char *text;
 } emu_report;
 
-/* A mistake that a device would not notice. The launch goes on, and fails at its end. One finding is kept for each place
-   (instruction, other instruction, message): that of the lowest block. */
+/* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
+   which is the instruction, the other party's instruction, and the message: the first of the lowest cluster. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;
-    uint64_t block, times;
-    unsigned order; /* among the findings of the block */
+    uint64_t cluster, times;
+    unsigned order; /* in the cluster */
     char *text;
 } emu_finding;
 
@@ -51,7 +50,7 @@ const char *emu_describe_thread(const emu_warp *warp, uint64_t block, uint32_t t
 
 /* Prints to stderr: the first 10 reports of the process, and at exit a count of all. KILN_EMU_VERBOSE=0: none, 2: all. */
 void emu_print_report(const char *text, uint64_t times);
-/* Prints the launch's findings in the order of blocks, then its fault, and frees them. */
+/* The launch's findings in the order of clusters, then its fault. Frees them. */
 void emu_print_reports(struct emu_launch *launch);
 /* Returns the result of a launch that has ended. */
 CUresult emu_result_of(const struct emu_launch *launch);

@@ -16,6 +16,9 @@ typedef enum emu_wait {
     EMU_WAIT_WARP,    /* bar.warp.sync: for the other lanes in `members` to reach any bar.warp.sync */
     EMU_WAIT_BARRIER, /* for the other warps of the block: sync and red */
     EMU_WAIT_ARRIVE, /* for the rest of the warp: bar.arrive, which then goes on without waiting for the block */
+    EMU_WAIT_CLUSTER_ARRIVE, /* the same, at the cluster's barrier */
+    EMU_WAIT_CLUSTER,        /* for the cluster */
+    EMU_WAIT_REGISTERS,      /* for registers in the block's pool */
 } emu_wait;
 
 typedef struct emu_fragment {
@@ -52,9 +55,14 @@ struct emu_warp {
     uint32_t rank;
     uint32_t jumps_back; /* in this turn */
     uint32_t polls; /* strong reads, failed compare-and-swaps and tests in this turn, as in loops that wait */
+    uint32_t tests; /* those of the polls that were tests of mbarriers */
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
+    uint32_t cluster_arrivals, cluster_waits; /* at the cluster's barrier; waits that are over */
+    uint32_t registers;                       /* per thread */
+    uint32_t
+        tested[EMU_LANES]; /* 1 + the offset of the mbarrier whose test a lane has failed last; 0: none */
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);

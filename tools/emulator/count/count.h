@@ -1,42 +1,46 @@
-/* Counters of a launch, kept if KILN_EMU_REPORT names a file (report.c writes them). They count PTX, and are defined as follows.
+/* Counters of a launch, kept when KILN_EMU_REPORT names a file (report.c writes them). The definitions, all of PTX:
 
-   thread instruction   a lane executes an instruction: it is active there, and the instruction's guard is true for it
-   lane slot            a lane is active at an instruction, whatever its guard
-   warp instruction     an instruction is issued once for the lanes of a warp that are there together; also if the guard is
-                        false for all of them. Lanes that wait for others of their warp (shfl, bar, ...) are counted when
-                        they continue, once for all that continue together. The end of a function counts as a ret
-   class                by opcode and type, see class.c; loads, stores and atomics by the written state space,
-                        or "generic" if none is written
-   branch               a warp instruction bra or brx; divergent: it separates lanes that were together
-   barrier              a warp instruction bar or barrier
+   thread instruction   a lane that executes an instruction: it is active there and the instruction's guard holds for it
+   lane slot            a lane that is active at an instruction, whether the guard holds or not
+   warp instruction     an instruction issued once for the lanes of a warp that are there together, at least one; also when
+                        its guard holds for none. Lanes that wait for others of their warp (shfl, bar, ...) are counted when
+                        they go on, as often as they go on together. What leaves a function at its end counts as a ret.
+   class                by opcode and type, see class.c; loads, stores and atomics by the state space that is written,
+                        "generic" when none is
+   branch               a bra or brx as a warp instruction; divergent: it parts lanes that were together
+   barrier              a bar or barrier as a warp instruction
    product              a warp instruction of the class tensor that multiplies matrices
-   multiply-adds        m*n*k per product; a quarter of it for wgmma, whose product counts once in each of four warps; four times
-                        it for mma.m8n8k4 of f16, which multiplies four pairs of matrices
-   request              the lanes of one warp instruction that access the same allocation (or shared memory, ...). A
-                        cp.async makes one request to its source and one to shared memory; lanes that copy fewer bytes
-                        make a separate one, lanes that only write zeros none to the source. ldmatrix and stmatrix access
-                        16 bytes for each lane that gives a row; wgmma 16 bytes for each lane: the rows of A of its
-                        warp, and a quarter of B, which four warps share. Prefetches and reads of parameters make none
-   sector               32 aligned bytes of an allocation. A sector counts once per request; there is no cache, so the
+   multiply-adds        m*n*k per product, a quarter of it for wgmma, which is a product of each of four warps; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
+   request              the lanes of one warp instruction that access one allocation (or shared memory, ...) together: a
+                        cp.async makes one to its source and one to shared memory; lanes that copy fewer bytes than
+                        others make one of their own, lanes that only write zeros none to the source. Lanes give the
+                        rows of ldmatrix and stmatrix, 16 bytes each; wgmma reads 16 bytes for each lane, of A the rows
+                        of its warp, of B a quarter, since four warps share it. Prefetches and reads of parameters make none
+   sector               32 aligned bytes of an allocation. Per request each sector counts once; there is no cache, so the
                         next request counts it again. If cp.async copies 16 bytes per lane, a sector counts
                         once for each aligned 32 bytes of shared memory that it goes to: its two halves are
                         one request to the L2 cache only if they go to the same 32 bytes, in either order.
                         Measured on an H100 with Nsight Compute. The cost of smaller copies is unknown; they
                         count like loads
-   bytes                the access sizes of all lanes, added up; bytes used: the distinct bytes of each request, added up
-   distinct sectors     sectors of an allocation that at least one request of the launch touched
-   read, write, atomic  atom, red and operations on mbarrier objects are atomic, and count neither as read nor as written; a
-                        store counts even if it changes nothing
-   wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes if a lane
-                        accesses at most 4 bytes, of 16 lanes for 8 bytes, and of 8 lanes for 16 bytes. A part with an active
-                        lane takes as many wavefronts as the busiest bank has distinct words (lanes can share a word); an
-                        atomic one takes as many as the busiest bank has accesses. Ideal: one wavefront per part
+   bulk copy            what one thread issues: by kind its bytes in global memory, and in shared memory, where a load also fills
+                        what lies outside of its tensor. The bytes that lie together in global memory are a request, such as a row of a
+                        box; in shared memory a copy is a request and takes a wavefront per 128 bytes. A reduction is atomic in global
+                        memory and a read of shared memory. Counted when it is issued; its mbarrier is not
+   wait                 a lane that tests an mbarrier; passed: it has seen the end of the phase. A lane that waits for bulk groups
+   bytes                lanes times their access sizes; bytes used: distinct bytes of each request, added over requests
+   distinct sectors     sectors of an allocation that some request of the launch touched
+   read, write, atomic  atom, red and what changes or asks an mbarrier object are atomic, neither read nor written; a store
+                        counts whether it changes anything or not
+   wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes when a lane
+                        accesses at most 4 bytes, of 16 lanes for 8 and of 8 lanes for 16 bytes. A part with an active lane
+                        takes as many wavefronts as the busiest bank has distinct words (lanes share a word); an atomic
+                        one takes as many as the busiest bank has accesses. Ideal: one per part
 
-   Every counter is a sum over blocks, so it depends on the number of host threads only if the kernel's results do. */
+   Every counter is a sum over blocks, so it depends on the number of host threads as little as the kernel does. */
 #ifndef EMU_COUNT_H
 #define EMU_COUNT_H
 
-#include "../core/launch.h"
+#include "../core/bulk.h"
 
 #define EMU_SECTOR_BYTES 32u
 
@@ -66,6 +70,9 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
+/* A test of an mbarrier; cp.async.bulk.wait_group. */
+bool emu_is_test(const emu_instruction *instruction);
+bool emu_is_group_wait(const emu_instruction *instruction);
 /* Multiply-adds of a product, as defined above; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
@@ -83,6 +90,11 @@ typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
 
+/* What the bulk copies of a kind moved. */
+typedef struct emu_count_bulk {
+    uint64_t copies, global_bytes, shared_bytes;
+} emu_count_bulk;
+
 typedef struct emu_count_row { /* an allocation that the launch touched or was given */
     const emu_allocation *allocation;
     uint64_t *seen[EMU_ACCESS_KINDS]; /* one bit per sector */
@@ -97,6 +109,8 @@ typedef struct emu_tally {
     emu_count_op *ops;
     emu_count_access (*accesses)[EMU_PLACES]; /* by operation */
     emu_count_access shared[EMU_ACCESS_KINDS], local[EMU_ACCESS_KINDS];
+    emu_count_bulk bulk[EMU_BULK_KINDS];
+    uint64_t passed; /* tests of mbarriers that saw the end of the phase */
     emu_count_access (*rows)[EMU_ACCESS_KINDS];
     size_t row_room;
     uint32_t *recent; /* by operation: 1 + the row that it accessed last */
