@@ -33,25 +33,43 @@ void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
     ptx_store(f, to, word);
 }
 
-void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left)
+/* Below sm_80: a whole piece, or fewer bytes than that, then zeros. */
+static void copy_bytes(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left, uint32_t size)
 {
-    if (ptx_has_sm(f, 80)) {
-        ptx_val some = ptx_min(f, ptx_max(f, left, 0), UNIT_BYTES);
-        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, ptx_as(f, PTX_U32, some), PTX_CG);
-        return;
-    }
-    PTX_IF (f, ptx_ge(f, left, UNIT_BYTES)) {
-        copy_unit(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+    PTX_IF (f, ptx_ge(f, left, size)) {
+        if (size == UNIT_BYTES)
+            copy_unit(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+        else
+            ptx_store(f, to, ptx_load_hint(f, from, PTX_NC));
     }
     PTX_ELSE (f) {
-        /* Fewer than 16 bytes, then zeros. */
         ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-        ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
+        ptx_store_vec(f, (int)size / 4, to, zeros, PTX_PLAIN);
         PTX_FOR (f, i, 0, left, 1) {
             ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
             ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
         }
     }
+}
+
+static void copy_some(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left, uint32_t size, int hints)
+{
+    if (!ptx_has_sm(f, 80)) {
+        copy_bytes(f, to, from, left, size);
+        return;
+    }
+    ptx_val some = ptx_min(f, ptx_max(f, left, 0), (int32_t)size);
+    ptx_cp_async_zfill(f, to, from, size, ptx_as(f, PTX_U32, some), hints);
+}
+
+void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left)
+{
+    copy_some(f, to, from, left, UNIT_BYTES, PTX_CG);
+}
+
+void copy_word_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left)
+{
+    copy_some(f, to, from, left, 4, PTX_CA);
 }
 
 void copy_commit(ptx_fn *f)

@@ -18,6 +18,9 @@ void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds);
  * branches. */
 void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left);
 
+/* Copies the first `left` of 4 bytes, as copy_cut does of 16. */
+void copy_word_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left);
+
 /* Ends a group of copies; waits until at most `pending` of this thread's groups are in flight. Below sm_80 these emit
  * nothing. A barrier must follow before other threads read them. */
 void copy_commit(ptx_fn *f);

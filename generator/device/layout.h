@@ -30,6 +30,10 @@ typedef struct layout {
 /* Rows of 2, 4 or 8 units that ldmatrix reads: units of one number in eight rows are in different banks. */
 layout layout_of_matrices(uint32_t units);
 
+/* Rows of 128 bytes: if lane (g, t) loads 4 or 8 bytes of row g, the lanes' t-th in one or two units, they are in different
+ * banks. */
+layout layout_of_codes(void);
+
 /* ---- known when the kernel is made: bytes ------------------------------------------------------------------------- */
 
 /* Offset of a unit of a row, from the base. */
@@ -40,6 +44,11 @@ uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit);
 uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);
+
+/* Finds the descriptor's fields for a matrix of `rows` rows of `units` units that wgmma reads, from a base that is a multiple of
+ * 1024. With is_transposed rows are along k, and units along m or n. A product takes two units of each row, or 16 rows: its
+ * descriptor points to the first of them. Returns false if no descriptor describes the layout. */
+bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_transposed, ptx_matrix *matrix);
 
 /* ---- known on the device: U32 ------------------------------------------------------------------------------------- */
 

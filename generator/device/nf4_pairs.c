@@ -133,17 +133,38 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-static ptx_val entry_of(const nf4_pairs *p, ptx_val word, uint32_t byte)
+/* prmt's selector of byte 0: the second byte of an address, or the lowest of a number; and the factor of other bytes. */
+static uint32_t first_selector(const nf4_pairs *p)
+{
+    return p->is_aligned ? 0x7604 : 0x4440;
+}
+
+static uint32_t selector_step(const nf4_pairs *p)
+{
+    return p->is_aligned ? 16 : 1;
+}
+
+static ptx_val entry_of(const nf4_pairs *p, ptx_val word, ptx_val selector)
 {
     ptx_fn *f = p->f;
     if (p->is_aligned)
-        return ptx_prmt(f, word, p->mine, 0x7604 | byte << 4);
-    ptx_val code = ptx_prmt(f, word, 0, 0x4440 | byte);
+        return ptx_prmt(f, word, p->mine, selector);
+    ptx_val code = ptx_prmt(f, word, 0, selector);
     return ptx_mad(f, code, COPIES_BYTES, p->mine);
 }
 
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
-    ptx_val entry = at(p, entry_of(p, word, byte), 0);
+    nf4_pairs_decode_selected(p, word, ptx_u32(first_selector(p) + selector_step(p) * byte), out);
+}
+
+ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte)
+{
+    return ptx_mad(p->f, byte, selector_step(p), first_selector(p));
+}
+
+void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2])
+{
+    ptx_val entry = at(p, entry_of(p, word, selector), 0);
     ptx_load_vec(p->f, (int)words_of(p), out, entry, PTX_PLAIN);
 }

@@ -101,11 +101,11 @@ typedef struct linear {
 /* A thread block's tile of y on tensor cores, and this thread's position in it: its warp has some columns, or a part of their
  * k. */
 typedef struct linear_tile {
-    uint32_t rows, columns, k_warps;
-    ptx_val shared; /* address of the dynamic shared memory */
+    uint32_t rows, columns, k_warps, row_warps; /* warps that share k, or rows; one of the two is 1 */
+    ptx_val shared;                             /* address of the dynamic shared memory */
     fragment_lane lane;
-    ptx_val k_warp, column_warp; /* this warp's; poison if k is not shared */
-    ptx_val first_x, first_w;    /* rows */
+    ptx_val k_warp, row_warp, column_warp; /* this warp's; poison if k, or the rows, are not shared */
+    ptx_val first_x, first_w;              /* rows */
 
     /* If k is split. */
     uint32_t stage;       /* elements of k: parts have whole stages, or a row's last one */
@@ -225,7 +225,7 @@ format_place linear_find_numbers(linear *g, uint32_t r, const format_place *code
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
-/* ---- linear_q8.c: strategy mma where x is codes and scales; l as for mma ------------------------------------------ */
+/* ---- linear_q8.c: strategies mma and tiles where x is codes and scales; l as for mma ------------------------------ */
 
 void linear_emit_q8(linear *l, const kiln_variant *v);
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
@@ -238,6 +238,15 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
 /* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage);
+
+/* Divides the tile's rows among `row_warps` warps, a power of two; k_warps must be 1. */
+void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps);
+
+/* Warps that have the same columns. */
+static inline uint32_t linear_column_warps(const linear_tile *s)
+{
+    return s->k_warps * s->row_warps;
+}
 
 /* The sums of a warp with `rows` rows, cleared. */
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);

@@ -188,7 +188,7 @@ static const kiln_param params[] = {
     PARAM(
         WORD, TUNING, "strategy", "simt mma tiles", "simt",
         "simt: CUDA cores, activation exact and q8; mma and tiles: tensor cores, activation half, scales on sums "
-        "of products or on weights; mma: also x s8"),
+        "of products or on weights, and x s8, few rows or many"),
     PARAM(INT, TUNING, "vectors", NULL, "1", "simt: rows of x that a thread block multiplies at once",
           .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
     PARAM(INT, TUNING, "rows", "1 2 4", "2", "simt: rows of w per warp at once"),
@@ -319,12 +319,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         "format mode activation", "format nf4 needs mode sym and activation exact or half");
     kiln_require(s, !format_has_values(g.format) || !kiln_is(v, "activation", "exact") || g.rows <= 2,
                  "format activation rows", "format nf4 with activation exact has rows up to 2: registers");
-    kiln_require(
-        s, is_simt != (is_half || is_codes), "activation strategy x",
-        "activation half needs strategy mma or tiles, x s8 needs mma, exact and q8 of other x need simt");
-    kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
-                 "activation strategy x", "x s8 needs activation q8 and strategy mma");
-    kiln_require(s, !is_codes || kiln_int(v, "split_k") == 1, "x split_k", "x s8 needs split_k 1");
+    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
+                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, !is_codes || kiln_is(v, "activation", "q8"), "activation x", "x s8 needs activation q8");
     kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
@@ -372,14 +369,14 @@ static const kiln_bound bounds[] = {
     {"norm rms", "adds (2^-22 + (L_n / 2 + 4) * 2^-24) * |r|, with L_n = 4 * ceil(k / 1024) + 13"},
     {"activation q8",
      "adds a / 254 * (1 + 2^-9) * sum |w| for each block of 32, with a the largest |h| of the block"},
-    {"strategy mma",
-     "each element has its own L: k_warps, plus 9 if split_k is not 1, plus c times the number of stages from its stage to its thread block's last. L * S is the sum over elements of L times the element's part of S. With split_k 2 or 4, thread blocks share the stages in order, and the first ones may have one more; with split_k 0 the last stage is k's. If all parts of S are alike, L is about half of the first element's"},
-    {"c of strategy mma",
-     "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of its 1 / k_warps share of the stage, and as many more if the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8"},
+    {"strategy mma, and x s8",
+     "each element has its own L: k_warps (with strategy tiles 1), plus 9 if split_k is not 1, plus c times the number of stages from its stage to its thread block's last. L * S is the sum over elements of L times the element's part of S. With split_k 2 or 4, thread blocks share the stages in order, and the first ones may have one more; with split_k 0 the last stage is k's. If all parts of S are alike, L is about half of the first element's"},
+    {"c of strategy mma, and of x s8",
+     "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of its 1 / k_warps share of the stage, and as many more if the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8; with x s8 and strategy tiles it is 256 if the format's block or int4's group is 256, else 128"},
     {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
     {"strategy mma, format nf4",
      "adds v * S, where v is half an ulp of x's type, to which it rounds the values"},
-    {"strategy tiles",
+    {"strategy tiles, x not s8",
      "L = 5 / 4 * k, with 9 more if split_k is not 1. It rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its smallest positive number"},
     {"rounding twice", "2 * v * S + w * sum (|code| + 2) * |h| replaces v * S + w * sum |h|"},
     {"bias, residual", "adds 2^-23 * (|r| + |bias| + |residual|)"},

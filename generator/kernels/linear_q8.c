@@ -1,8 +1,9 @@
 /* linear on integer tensor cores: x as codes and scales, which q8_quantize makes once for all products that share x.
  *
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
- * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W and 256 elements of a stage, a
- * super-block or eight blocks of 32; k_warps such warps make a stage.
+ * thread block makes tile_m rows by tile_n columns of y, and each warp has 32 rows of W. With strategy mma a warp has 256
+ * elements of a stage, a super-block or eight blocks of 32, and k_warps such warps make a stage. With strategy tiles two
+ * warps have the same rows of W, and each half of the tile's rows of x.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
  * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
@@ -18,7 +19,15 @@
  *
  * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them in flight; k's tail
  * is zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch starts copying W before it waits
- * for the launch that makes x.
+ * for the launch that makes x. With tiles x has a double buffer of its own, of 128 elements of k at a time; its rows have no
+ * padding, but are swizzled.
+ *
+ * INSTRUCTIONS. With tiles, a warp's 64 rows of x and 32 of W take for each 32 elements of Q4_K: 16 products, 64 times three fma
+ * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and
+ * about 35 more to decode W and 15 for copies and sums of x. That is 18 for a product of 16 cycles on an RTX 4090. A product with
+ * ones would add 3 for every 2 products, and half of a product's cycles. So the sums of x's codes are made once for all warps:
+ * each thread adds up the codes that it has copied. For the same reason an offset is subtracted from W's codes there, which
+ * takes two instructions for four codes.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -36,9 +45,12 @@ enum {
     QUAD_LANES = 4, /* t */
     X_BLOCK = 32,   /* elements under one scale of x */
     WARP_ELEMENTS = 256,
-    MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
-    MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
-    VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
+    STEP = 128,            /* elements of a step of x, in tiles */
+    SCALES_PAD_BYTES = 32, /* threads that store the sums of a row are in different banks */
+    MOST_PASSES = 8,       /* of threads over the rows of x */
+    MOST_GROUPS = 8,       /* of a row, that a warp has of a stage */
+    MOST_NUMBERS = 8,      /* of a row, that are loaded for some groups */
+    VECTOR_NUMBERS = 4,    /* that a lane loads or stores at once */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
                        32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
@@ -46,18 +58,25 @@ enum {
 /* Known to `shape` and `emit`. */
 typedef struct q8_geometry {
     const weight_format *format;
-    uint32_t tile_m, tile_n, k_warps, stages, threads;
-    uint32_t row_tiles;
-    uint32_t stage;       /* elements of k */
-    uint32_t groups;      /* of a row and stage, that a warp has */
-    uint32_t batch;       /* of groups whose numbers are loaded together */
-    uint32_t numbers;     /* of such a batch and row: scales, then minima */
-    uint32_t products;    /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;   /* that copy a row of W together */
-    row_ring_shape w;     /* a stage of W */
-    uint32_t x_row_bytes; /* of codes, in shared memory */
-    uint32_t x_byte, scale_byte, number_byte, stage_bytes;
-    uint32_t number_bytes; /* of a warp */
+    bool is_tiles, has_sums; /* sums of x's codes are in shared memory, beside its scales */
+    uint32_t tile_m, tile_n, k_warps, row_warps, stages, threads;
+    uint32_t row_tiles;                 /* of a warp */
+    uint32_t stage, steps;              /* elements of k, of W; steps of x */
+    uint32_t step;                      /* elements of k that x is copied in at once */
+    uint32_t warp_elements;             /* of a step, that a warp has */
+    uint32_t groups;                    /* of these and a row */
+    uint32_t batch;                     /* of groups whose numbers are loaded together */
+    uint32_t numbers;                   /* of such a batch and row: scales, then minima */
+    uint32_t products;                  /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t row_lanes;                 /* that copy a row of W together */
+    row_ring_shape w;                   /* a stage of W */
+    layout x;                           /* of codes, in shared memory */
+    uint32_t scales;                    /* of a row of x in a step; with sums one for each sub-block of W */
+    uint32_t scale_bytes, scales_bytes; /* of a scale, with its sum; of a scale of every row */
+    uint32_t number_byte, stage_bytes;  /* of W; in tiles x has a ring of its own */
+    uint32_t x_byte, scale_byte;        /* of x's first stage */
+    uint32_t x_bytes;                   /* from one of its stages to the next */
+    uint32_t number_bytes;              /* of a warp */
 } q8_geometry;
 
 typedef struct q8_product {
@@ -65,7 +84,8 @@ typedef struct q8_product {
     linear *l; /* arguments */
     ptx_fn *f;
     linear_tile tile;
-    ptx_val stage; /* offset of the current stage */
+    ptx_val stage, x_stage; /* offsets of the current stage, of W and of x */
+    ptx_val left;           /* a variable if k is split: stages from this one on */
 
     /* This thread's copies of the next stage. */
     linear_ring w;
@@ -75,7 +95,8 @@ typedef struct q8_product {
     ptx_val scale_from, scale_step, scale_left, scale_rows; /* the same for scales */
 
     linear_rows rows;
-    ptx_val x_at, scale_at, number_to, number_from;
+    ptx_val row_at[LANE_ROWS], number_row_at; /* in the current stage */
+    ptx_val x_at, x_lane, scale_at, number_to, number_from;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
     warp_sums sums;
@@ -88,39 +109,73 @@ static uint32_t units_of(const weight_format *format)
     return format->units / QUAD_LANES;
 }
 
+/* mma: all of a stage is copied at once, and rows are padded so that lanes g and t are in different banks. */
+static void plan_mma(q8_geometry *g)
+{
+    const weight_format *format = g->format;
+    if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
+        g->w.rows.row_bytes = UNIT_BYTES * ((g->w.pieces + 1) / 4 * 4 + 2);
+    g->x = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
+                    .unit_bytes = UNIT_BYTES};
+    g->x_byte = layout_rows(&g->w.rows, g->tile_n);
+    g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
+    g->number_byte = g->scale_byte + g->scales * g->scales_bytes;
+    g->stage_bytes = g->number_byte + linear_numbers_bytes(format, g->stage, g->tile_n);
+    g->x_bytes = g->stage_bytes;
+    g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
+                      (format->has_minimum ? 2 : 1) / VECTOR_NUMBERS;
+}
+
+static void plan_tiles(q8_geometry *g)
+{
+    g->number_byte = layout_rows(&g->w.rows, g->tile_n);
+    g->stage_bytes = g->number_byte + linear_numbers_bytes(g->format, g->stage, g->tile_n);
+    g->x = layout_of_codes();
+    g->x_byte = g->stages * g->stage_bytes;
+    g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
+    g->x_bytes = layout_rows(&g->x, g->tile_m) + g->scales * g->scales_bytes;
+}
+
 static q8_geometry geometry_of(const kiln_variant *v, const weight_format *format)
 {
     q8_geometry g = {.format = format,
+                     .is_tiles = kiln_is(v, "strategy", "tiles"),
                      .tile_m = kiln_int(v, "tile_m"),
                      .tile_n = kiln_int(v, "tile_n"),
                      .k_warps = kiln_int(v, "k_warps"),
-                     .stages = kiln_int(v, "stages")};
+                     .row_warps = 1,
+                     .stages = kiln_int(v, "stages"),
+                     .warp_elements = WARP_ELEMENTS};
     const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds;
-    g.row_tiles = g.tile_m / ROWS;
-    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
-    g.stage = WARP_ELEMENTS * g.k_warps;
-    g.groups = WARP_ELEMENTS / format_group_elements(format);
+    if (g.is_tiles) {
+        g.k_warps = 1;
+        g.row_warps = 2;
+        g.warp_elements = STEP;
+        g.has_sums = format->has_minimum;
+    }
+    g.row_tiles = g.tile_m / g.row_warps / ROWS;
+    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps * g.row_warps;
+    g.steps = g.is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
+    g.step = g.warp_elements * g.k_warps;
+    g.stage = g.step * g.steps;
+    g.groups = g.warp_elements / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
-    if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
-        g.w.rows.row_bytes = UNIT_BYTES * ((g.w.pieces + 1) / 4 * 4 + 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
-    /* Lanes g and t are in different banks. */
-    g.x_row_bytes = g.stage + QUAD_LANES * format->unit_step * units_of(format);
-    g.x_byte = layout_rows(&g.w.rows, g.tile_n);
-    g.scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
-    g.number_byte = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
-    g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
-    g.number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * g.groups * of_group / VECTOR_NUMBERS;
+    g.scales = g.step / (g.has_sums ? format_part_elements(format) : X_BLOCK);
+    g.scale_bytes = g.has_sums ? 8 : 4;
+    g.scales_bytes = g.scale_bytes * g.tile_m + (g.has_sums ? SCALES_PAD_BYTES : 0);
+    (g.is_tiles ? plan_tiles : plan_mma)(&g);
     return g;
 }
 
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const q8_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes + g->threads / WARP_LANES * g->number_bytes,
+    const uint32_t copies = g->is_tiles ? g->x_byte + g->stages * g->x_bytes : g->stages * g->stage_bytes,
+                   stages = copies + g->threads / WARP_LANES * g->number_bytes,
                    sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return stages > sums ? stages : sums;
 }
@@ -144,46 +199,90 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
+/* Rows of x between those of a thread. */
+static uint32_t rows_at_once(const q8_geometry *g)
+{
+    return g->threads / (g->step / UNIT_BYTES);
+}
+
+/* Threads that share a sum of codes: each copies 16 of its codes. */
+static uint32_t sum_lanes(const q8_geometry *g)
+{
+    return g->step / UNIT_BYTES / g->scales;
+}
+
+/* Rows of x between those whose scales a thread copies, and how far it goes. */
+static uint32_t scale_rows_at_once(const q8_geometry *g)
+{
+    return g->has_sums ? rows_at_once(g) : g->threads / g->scales;
+}
+
+static uint32_t scale_rows(const q8_geometry *g)
+{
+    return g->has_sums ? g->tile_m / sum_lanes(g) : g->tile_m;
+}
+
+/* Finds this thread's scale. With sums it copies the scales of those that it adds up, so that it needs no barrier. */
+static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
+{
+    ptx_fn *f = g->f;
+    linear *l = g->l;
+    const uint32_t blocks = g->of.step / X_BLOCK;
+    ptx_val block, scale_row, place;
+    if (g->of.has_sums) {
+        const uint32_t lanes = sum_lanes(&g->of);
+        block = ptx_div(f, unit, X_BLOCK / UNIT_BYTES);
+        place = ptx_div(f, unit, lanes);
+        scale_row = ptx_mad(f, ptx_and(f, unit, lanes - 1), g->of.tile_m / lanes, row);
+    } else {
+        block = place = ptx_and(f, l->tid, blocks - 1);
+        scale_row = ptx_shr(f, l->tid, lanes_log2(blocks));
+    }
+    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
+            all = ptx_shr(f, l->k, lanes_log2(X_BLOCK));
+    ptx_val first = l->split_k == 1 ? block : ptx_add(f, block, ptx_div(f, l->part_element, X_BLOCK));
+    ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
+    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, first)));
+    g->scale_step = ptx_mul_wide(f, all, 4 * scale_rows_at_once(&g->of));
+    ptx_val scale_to = ptx_mad(f, place, g->of.scales_bytes, g->tile.shared);
+    ptx_val of_row = ptx_mad(f, scale_row, g->of.scale_bytes, scale_to);
+    g->scale_to = ptx_add(f, of_row, g->of.scale_byte);
+    g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, first)));
+    g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
+}
+
 /* Neighbouring threads copy neighbouring units of a row. Uses shifts: ptxas does not see that the divisor is a power of two. */
 static void init_x_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    const uint32_t units = g->of.stage / UNIT_BYTES, blocks = g->of.stage / X_BLOCK;
+    const uint32_t units = g->of.step / UNIT_BYTES;
     ptx_val unit = ptx_and(f, l->tid, units - 1), row = ptx_shr(f, l->tid, lanes_log2(units));
-    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, UNIT_BYTES);
+    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, UNIT_BYTES), place = byte;
+    if (g->of.is_tiles)
+        place = ptx_mul(f, layout_place(f, &g->of.x, row, unit), UNIT_BYTES);
+    ptx_val first = l->split_k == 1 ? byte : ptx_add(f, byte, l->part_element);
     ptx_val line = ptx_at(f, l->in, ptx_mul_wide(f, number, l->k));
-    g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, byte)));
-    g->x_step = ptx_mul_wide(f, l->k, g->of.threads / units);
-    ptx_val to = ptx_mad(f, row, g->of.x_row_bytes, g->tile.shared);
-    g->x_to = ptx_add(f, ptx_add(f, to, byte), g->of.x_byte);
-    g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, byte)));
+    g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, first)));
+    g->x_step = ptx_mul_wide(f, l->k, rows_at_once(&g->of));
+    ptx_val to = ptx_mad(f, row, g->of.x.row_bytes, g->tile.shared);
+    g->x_to = ptx_add(f, ptx_add(f, to, place), g->of.x_byte);
+    g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, first)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, number));
-
-    ptx_val block = ptx_and(f, l->tid, blocks - 1), scale_row = ptx_shr(f, l->tid, lanes_log2(blocks));
-    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
-            all = ptx_shr(f, l->k, lanes_log2(X_BLOCK));
-    ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
-    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, block)));
-    g->scale_step = ptx_mul_wide(f, all, 4 * (g->of.threads / blocks));
-    ptx_val scale_to = ptx_mad(f, block, 4 * g->of.tile_m, g->tile.shared);
-    ptx_val of_row = ptx_mad(f, scale_row, 4, scale_to);
-    g->scale_to = ptx_add(f, of_row, g->of.scale_byte);
-    g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, block)));
-    g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
+    init_scale_copies(g, unit, row);
 }
 
 static void copy_x(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    const uint32_t at_once = g->of.threads / (g->of.stage / UNIT_BYTES);
+    const uint32_t at_once = rows_at_once(&g->of);
     ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
     ptx_val in_k = ptx_gt(f, g->x_left, 0);
     for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, row), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->x_step);
-        copy_unit(f, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes), ptx_cast_ptr(f, from, PTX_U32),
+        copy_unit(f, shared_at(f, PTX_U32, to, layout_rows(&g->of.x, row)), ptx_cast_ptr(f, from, PTX_U32),
                   &in_bounds, PTX_NC);
     }
 }
@@ -192,21 +291,44 @@ static void copy_x(q8_product *g, ptx_val offset)
 static void copy_scales(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    const uint32_t blocks = g->of.stage / X_BLOCK, at_once = g->of.threads / blocks;
+    const uint32_t at_once = scale_rows_at_once(&g->of), rows = scale_rows(&g->of);
     ptx_val to = ptx_add(f, g->scale_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->scale_from);
     ptx_val in_k = ptx_gt(f, g->scale_left, 0);
-    for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
+    for (uint32_t row = 0; row < rows; row += at_once) {
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->scale_rows, row), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->scale_step);
-        ptx_val word = ptx_cast_ptr(f, from, PTX_U32), word_to = shared_at(f, PTX_U32, to, 4 * row);
+        ptx_val word = ptx_cast_ptr(f, from, PTX_U32),
+                word_to = shared_at(f, PTX_U32, to, g->of.scale_bytes * row);
         if (at_once <= g->of.tile_m) {
             copy_word(f, word_to, word, &in_bounds);
             continue;
         }
-        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * blocks)) {
+        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
             copy_word(f, word_to, word, &in_bounds);
         }
+    }
+}
+
+/* Adds up x's codes over each sub-block of W, times their scale. Threads read only what they copied themselves: no barrier is
+ * needed before it, and the barrier that follows the copies makes the sums visible too. */
+static void add_up_x(q8_product *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    const uint32_t at_once = rows_at_once(&g->of), passes = g->of.tile_m / at_once, lanes = sum_lanes(&g->of);
+    ptx_val from = ptx_add(f, g->x_to, offset), to = ptx_add(f, g->scale_to, offset), sum[MOST_PASSES];
+    for (uint32_t i = 0; i < passes; i++) {
+        ptx_val codes[4];
+        ptx_load_vec(f, 4, codes, shared_at(f, PTX_S32, from, layout_rows(&g->of.x, i * at_once)), PTX_PLAIN);
+        sum[i] = ptx_s32(0);
+        for (uint32_t word = 0; word < 4; word++)
+            sum[i] = ptx_dp4a_us(f, ptx_u32(0x01010101), codes[word], sum[i]);
+    }
+    lanes_join(f, PTX_OP_ADD, lanes, passes, g->l->tid, sum);
+    for (uint32_t i = 0; i < passes / lanes; i++) {
+        const uint32_t byte = g->of.scale_bytes * i * at_once;
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, to, byte));
+        ptx_store(f, shared_at(f, PTX_F32, to, byte + 4), ptx_mul(f, ptx_cvt(f, PTX_F32, sum[i]), scale));
     }
 }
 
@@ -220,16 +342,22 @@ static void fill_x(q8_product *g, ptx_val offset)
 static void step_x(q8_product *g)
 {
     ptx_fn *f = g->f;
-    ptx_add_to(f, g->x_from, g->of.stage);
-    ptx_sub_to(f, g->x_left, g->of.stage);
-    ptx_add_to(f, g->scale_from, 4 * g->of.stage / X_BLOCK);
-    ptx_sub_to(f, g->scale_left, g->of.stage / X_BLOCK);
+    ptx_add_to(f, g->x_from, g->of.step);
+    ptx_sub_to(f, g->x_left, g->of.step);
+    ptx_add_to(f, g->scale_from, 4 * g->of.step / X_BLOCK);
+    ptx_sub_to(f, g->scale_left, g->of.step / X_BLOCK);
+}
+
+/* Whether there is a stage of W `ahead` stages after the current one. */
+static ptx_val has_stage(q8_product *g, uint32_t ahead)
+{
+    return g->l->split_k == 1 ? row_ring_has_next(&g->w.codes) : ptx_gt(g->f, g->left, ahead);
 }
 
 /* Starts to copy the next stage, if there is one, to `offset`. */
-static void fill_stage(q8_product *g, ptx_val offset)
+static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
 {
-    PTX_IF (g->f, row_ring_has_next(&g->w.codes)) {
+    PTX_IF (g->f, has_stage(g, ahead)) {
         fill_x(g, offset);
         linear_copy_ring(&g->w, offset);
         row_ring_step(&g->w.codes);
@@ -238,17 +366,31 @@ static void fill_stage(q8_product *g, ptx_val offset)
     copy_commit(g->f);
 }
 
+/* Starts to copy the next step of x, and with a stage's first step the next stage of W. */
+static void fill_step(q8_product *g, uint32_t step)
+{
+    fill_x(g, g->x_stage);
+    step_x(g);
+    if (step == 0) {
+        PTX_IF (g->f, has_stage(g, 1)) {
+            linear_copy_ring(&g->w, g->stage);
+            row_ring_step(&g->w.codes);
+        }
+    }
+    copy_commit(g->f);
+}
+
 /* Starts the copies of all stages but one. With overlapping launches, W is copied before the launch that makes x has ended. */
 static void fill_stages(q8_product *g, uint32_t last)
 {
     ptx_fn *f = g->f;
-    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
+    for (uint32_t i = 0; i < last; i++) {
         if (!g->l->overlaps) {
-            fill_stage(g, ptx_u32(offset));
+            fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
             continue;
         }
-        PTX_IF (f, row_ring_has_next(&g->w.codes)) {
-            linear_copy_ring(&g->w, ptx_u32(offset));
+        PTX_IF (f, has_stage(g, i)) {
+            linear_copy_ring(&g->w, ptx_u32(i * g->of.stage_bytes));
             row_ring_step(&g->w.codes);
         }
     }
@@ -256,8 +398,8 @@ static void fill_stages(q8_product *g, uint32_t last)
         return;
     ptx_grid_launch_next(f);
     ptx_grid_wait(f);
-    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
-        fill_x(g, ptx_u32(offset));
+    for (uint32_t i = 0; i < last; i++) {
+        fill_x(g, ptx_u32(i * g->of.stage_bytes));
         step_x(g);
         copy_commit(f);
     }
@@ -325,30 +467,76 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
     return n;
 }
 
+/* The same from registers of the lane's quad, of a batch that this call decodes. */
+static batch_numbers shuffle_batch(q8_product *g, uint32_t batch, ptx_val number_at)
+{
+    batch_numbers n;
+    ptx_val numbers[MOST_NUMBERS];
+    decode_batch(g, batch, number_at, numbers);
+    for (uint32_t i = 0; i < g->of.numbers; i++)
+        for (uint32_t r = 0; r < LANE_ROWS; r++)
+            n.of[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, QUAD_LANES);
+    return n;
+}
+
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
 /* A part of a group: the registers of its product. */
 typedef struct sub_block {
-    uint32_t element[2]; /* of x's registers, from this warp's first on */
+    uint32_t element;   /* its first, from the step's first on, of this warp's */
+    ptx_val x_at[2];    /* addresses of x's registers, in this warp's first rows of x, */
+    uint32_t x_byte[2]; /* less these bytes */
     ptx_val w[TILES][4];
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } sub_block;
 
+/* Whether the format's offset is subtracted from each code of W, not from each sum. */
+static bool is_centred(const q8_geometry *g)
+{
+    return g->is_tiles && g->format->offset > 0;
+}
+
+/* The codes minus the format's offset, as signed bytes. */
+static ptx_val centre_quad(q8_product *g, ptx_val quad)
+{
+    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - g->of.format->offset));
+    return ptx_xor(g->f, raised, 0x80808080);
+}
+
+/* Finds this lane's register of x whose codes begin at an element of the step. */
+static void find_codes(q8_product *g, sub_block *s, uint32_t i, uint32_t element, ptx_val x_at)
+{
+    ptx_fn *f = g->f;
+    s->x_at[i] = x_at;
+    s->x_byte[i] = element;
+    if (i == 0)
+        s->element = element;
+    if (g->of.is_tiles) {
+        s->x_at[i] = ptx_add(f, ptx_xor(f, g->x_lane, element / UNIT_BYTES * UNIT_BYTES), x_at);
+        s->x_byte[i] = element % UNIT_BYTES;
+    }
+}
+
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
-                           const batch_numbers *numbers)
+                           const batch_numbers *numbers, ptx_val x_at)
 {
     const weight_format *format = g->of.format;
-    const uint32_t units = units_of(format), number = group % g->of.batch * format->parts + part;
+    const uint32_t units = units_of(format), number = group % g->of.batch * format->parts + part,
+                   first = format_row_element(format, group / g->of.groups * g->of.groups);
     sub_block s;
     uint32_t count = 0;
     for (uint32_t unit = 0; unit < units; unit++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
-            s.element[count] = format_row_element(format, group) + format_quad_element(format, unit, q);
-            for (uint32_t r = 0; r < LANE_ROWS; r++)
-                s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quads[r][unit][q]);
+            find_codes(g, &s, count,
+                       format_row_element(format, group) - first + format_quad_element(format, unit, q),
+                       x_at);
+            for (uint32_t r = 0; r < LANE_ROWS; r++) {
+                ptx_val quad = is_centred(&g->of) ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
+                s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
+            }
             count++;
         }
     }
@@ -380,33 +568,21 @@ static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx
 typedef struct x_block {
     ptx_val codes[2];
     ptx_val scale[2], raised[2]; /* of this lane's two rows of sums; times -1.5 * 2^23 */
+    ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
 } x_block;
 
-static void read_codes(q8_product *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_val codes[2])
+static void read_codes(q8_product *g, const sub_block *s, uint32_t tile, ptx_val codes[2])
 {
     ptx_fn *f = g->f;
-    const uint32_t row = tile * ROWS * g->of.x_row_bytes;
-    const bool is_pair = g->of.products == 2 && s->element[1] == s->element[0] + 4;
+    const uint32_t row = layout_rows(&g->of.x, tile * ROWS);
+    const bool is_pair = g->of.products == 2 && s->x_byte[1] == s->x_byte[0] + 4;
     if (is_pair)
-        ptx_load_vec(f, 2, codes, shared_at(f, PTX_U32, x_at, row + s->element[0]), PTX_PLAIN);
+        ptx_load_vec(f, 2, codes, shared_at(f, PTX_U32, s->x_at[0], row + s->x_byte[0]), PTX_PLAIN);
     for (uint32_t i = 0; i < g->of.products; i++) {
         if (!is_pair)
-            codes[i] = ptx_load(f, shared_at(f, PTX_U32, x_at, row + s->element[i]));
+            codes[i] = ptx_load(f, shared_at(f, PTX_U32, s->x_at[i], row + s->x_byte[i]));
         codes[i] = ptx_as(f, PTX_B32, codes[i]);
     }
-}
-
-static x_block read_x(q8_product *g, const sub_block *s, ptx_val x_at, ptx_val scale_at, uint32_t tile)
-{
-    ptx_fn *f = g->f;
-    const uint32_t block = s->element[0] / X_BLOCK;
-    x_block x;
-    read_codes(g, s, x_at, tile, x.codes);
-    ptx_load_vec(f, 2, x.scale, shared_at(f, PTX_F32, scale_at, 4 * (block * g->of.tile_m + tile * ROWS)),
-                 PTX_PLAIN);
-    for (uint32_t e = 0; e < 2; e++)
-        x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
-    return x;
 }
 
 /* A sum of products of codes times the scale of x. */
@@ -415,28 +591,45 @@ static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
     return ptx_fma(g->f, ptx_as(g->f, PTX_F32, bits), x->scale[e % 2], x->raised[e % 2]);
 }
 
-static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val x_at, ptx_val scale_at)
+static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint32_t tile)
+{
+    ptx_fn *f = g->f;
+    const uint32_t scale = s->element / (g->of.step / g->of.scales);
+    x_block x;
+    read_codes(g, s, tile, x.codes);
+    ptx_val numbers[4],
+        at = shared_at(f, PTX_F32, scale_at, scale * g->of.scales_bytes + tile * ROWS * g->of.scale_bytes);
+    const uint32_t count = g->of.scale_bytes / 4; /* of a row */
+    ptx_load_vec(f, (int)(2 * count), numbers, at, PTX_PLAIN);
+    for (uint32_t e = 0; e < 2; e++) {
+        x.scale[e] = numbers[count * e];
+        x.sum[e] = numbers[count * e + count - 1];
+        x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
+    }
+    return x;
+}
+
+static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        const x_block x = read_x(g, s, x_at, scale_at, tile);
-        ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4], sum_of_x[2];
-        if (format->has_minimum) {
+        x_block x = read_x(g, s, scale_at, tile);
+        ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
+        if (format->has_minimum && !g->of.has_sums) {
             multiply_alike(g, 1, x.codes, alike);
             for (uint32_t e = 0; e < 2; e++)
-                sum_of_x[e] = lower(g, &x, e, alike[e]);
-        } else if (format->offset > 0) {
+                x.sum[e] = lower(g, &x, e, alike[e]);
+        } else if (format->offset > 0 && !is_centred(&g->of)) {
             multiply_alike(g, 256u - format->offset, x.codes, start);
         }
         for (uint32_t i = 0; i < TILES; i++) {
-            multiply(g, format->is_signed, s->w[i], x.codes, start, products);
+            multiply(g, format->is_signed || is_centred(&g->of), s->w[i], x.codes, start, products);
             for (uint32_t e = 0; e < 4; e++) {
                 ptx_val product = lower(g, &x, e, products[e]);
                 ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], product, s->scale[PAIRS * i + e / 2]);
                 if (format->has_minimum)
-                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], sum_of_x[e % 2],
-                               s->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], x.sum[e % 2], s->minimum[PAIRS * i + e / 2]);
             }
         }
     }
@@ -444,38 +637,51 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val x_at, 
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* This warp's groups of the stage. */
-static void multiply_stage(q8_product *g)
+/* This warp's groups of a step. */
+static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = ptx_add(f, g->x_at, g->stage), scale_at = ptx_add(f, g->scale_at, g->stage),
-            row_at[LANE_ROWS], number_at;
+    ptx_val x_at = ptx_add(f, g->x_at, g->x_stage), scale_at = ptx_add(f, g->scale_at, g->x_stage);
     batch_numbers numbers;
-    linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
-    share_numbers(g, number_at);
-    for (uint32_t group = 0; group < g->of.groups; group++) {
+    if (step == 0)
+        linear_next_lane_rows(&g->w, &g->rows, g->stage, g->row_at, &g->number_row_at);
+    if (!g->of.is_tiles)
+        share_numbers(g, g->number_row_at);
+    for (uint32_t group = step * g->of.groups; group < (step + 1) * g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         if (group % g->of.batch == 0)
-            numbers = load_batch(g, group / g->of.batch);
+            numbers = g->of.is_tiles ? shuffle_batch(g, group / g->of.batch, g->number_row_at)
+                                     : load_batch(g, group / g->of.batch);
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
-            format_place place = format_find_group(f, lane, row_at[r], group);
+            format_place place = format_find_group(f, lane, g->row_at[r], group);
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
-            const sub_block s = find_part(g, group, part, quads, &numbers);
-            multiply_sub_block(g, &s, x_at, scale_at);
+            const sub_block s = find_part(g, group, part, quads, &numbers, x_at);
+            multiply_sub_block(g, &s, scale_at);
         }
     }
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
+/* An address in this warp's part of a step; among the rows of its tile. */
+static ptx_val of_k_warp(q8_product *g, uint32_t bytes, ptx_val at)
+{
+    return g->of.k_warps == 1 ? at : ptx_mad(g->f, g->tile.k_warp, bytes, at);
+}
+
+static ptx_val of_row_warp(q8_product *g, uint32_t bytes, ptx_val at)
+{
+    return g->of.row_warps == 1 ? at : ptx_mad(g->f, g->tile.row_warp, bytes, at);
+}
+
 static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.k_warps, g->tile.shared);
+    ptx_val first = of_k_warp(g, g->of.w.bytes / g->of.k_warps, g->tile.shared);
     g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
 }
 
@@ -489,28 +695,46 @@ static void init_numbers(q8_product *g)
     g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
 }
 
+/* Sets this lane's addresses of x; in tiles without `x_lane`, the swizzled place of its codes in a row's step. */
+static void init_x_reads(q8_product *g, ptx_val unit)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x.row_bytes, g->tile.shared);
+    ptx_val of_lane = line;
+    if (g->of.is_tiles) {
+        ptx_val byte = ptx_mul(f, unit, format->unit_step);
+        ptx_val place = layout_place(f, &g->of.x, g->tile.lane.g, ptx_div(f, byte, UNIT_BYTES));
+        g->x_lane = ptx_mad(f, place, UNIT_BYTES, ptx_and(f, byte, UNIT_BYTES - 1));
+        of_lane = of_row_warp(g, layout_rows(&g->of.x, g->of.row_tiles * ROWS), line);
+    } else {
+        of_lane = ptx_mad(f, unit, format->unit_step, line);
+    }
+    ptx_val of_warp = of_k_warp(g, WARP_ELEMENTS, of_lane);
+    g->x_at = ptx_add(f, of_warp, g->of.x_byte);
+    ptx_val scale = of_k_warp(g, g->of.scales / g->of.k_warps * g->of.scales_bytes, g->tile.shared);
+    scale = of_row_warp(g, g->of.row_tiles * ROWS * g->of.scale_bytes, scale);
+    ptx_val of_rows = ptx_mad(f, g->tile.lane.t, 2 * g->of.scale_bytes, scale);
+    g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
+}
+
 /* Sets this lane's addresses of W and x, and its decoder. */
 static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     init_rows(g);
-    init_numbers(g);
+    if (!g->of.is_tiles)
+        init_numbers(g);
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
-    for (uint32_t i = 0; i < g->of.groups; i++) {
+    for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);
         g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_RAISED);
         if (units_of(format) == 2)
             format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, unit, format->unit_step, line);
-    ptx_val of_warp = ptx_mad(f, g->tile.k_warp, WARP_ELEMENTS, of_lane);
-    g->x_at = ptx_add(f, of_warp, g->of.x_byte);
-    ptx_val scale = ptx_mad(f, g->tile.k_warp, 4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK), g->tile.shared);
-    ptx_val of_rows = ptx_mad(f, g->tile.lane.t, 8, scale);
-    g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
+    init_x_reads(g, unit);
 }
 
 /* Waits for the next stage, and refills the previous one. */
@@ -519,30 +743,67 @@ static void next_stage(q8_product *g)
     ptx_fn *f = g->f;
     copy_wait(f, g->of.stages - 2);
     ptx_barrier(f);
-    fill_stage(g, g->stage);
+    fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+}
+
+/* Waits for the next step, and refills the previous one. */
+static void next_step(q8_product *g, uint32_t step)
+{
+    ptx_fn *f = g->f;
+    ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
+    copy_wait(f, 0);
+    if (g->of.has_sums)
+        add_up_x(g, next);
+    ptx_barrier(f);
+    fill_step(g, step);
+    ptx_set(f, g->x_stage, next);
+    if (step == 0)
+        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+}
+
+static void make_trip(void *strategy)
+{
+    q8_product *g = strategy;
+    for (uint32_t step = 0; step < g->of.steps; step++) {
+        if (g->of.is_tiles)
+            next_step(g, step);
+        else
+            next_stage(g);
+        multiply_step(g, step);
+    }
+}
+
+static void make_tile(void *strategy)
+{
+    q8_product *g = strategy;
+    linear *l = g->l;
+    ptx_fn *f = g->f;
+    if (l->split_k != 1)
+        g->left = ptx_var(f, l->part_stages);
+    init_w_copies(g);
+    init_x_copies(g);
+    const uint32_t last = g->of.stages - 1;
+    fill_stages(g, last);
+    g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
+    g->x_stage = g->of.is_tiles ? ptx_var(f, ptx_u32(g->of.x_bytes)) : g->stage;
+    init_reads(g);
+    g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
+    g->sums = linear_init_sums(f, g->of.row_tiles * ROWS);
+    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
+    if (g->of.is_tiles)
+        copy_wait(f, 0);
+    linear_store_sums(l, &g->tile, &g->sums);
 }
 
 void linear_emit_q8(linear *l, const kiln_variant *v)
 {
-    ptx_fn *f = l->f;
     linear_find_threads(l);
-    q8_product of = {.of = geometry_of(v, l->of.format), .l = l, .f = f}, *g = &of;
-    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps, g->of.stage);
-    init_w_copies(g);
-    init_x_copies(g);
-    const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
-    fill_stages(g, last);
-    g->stage = ptx_var(f, ptx_u32(last));
-    init_reads(g);
-    g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
-    g->sums = linear_init_sums(f, g->of.tile_m);
-    PTX_FOR (f, first, 0, l->k, g->of.stage) {
-        ptx_main_loop(f);
-        next_stage(g);
-        multiply_stage(g);
-    }
-    linear_store_sums(l, &g->tile, &g->sums);
+    q8_product g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, g.of.k_warps, g.of.stage);
+    if (g.of.row_warps > 1)
+        linear_share_rows(l, &g.tile, g.of.row_warps);
+    linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format)
@@ -551,16 +812,28 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     const q8_geometry g = geometry_of(v, format);
     kiln_require(s, !is_q8 || g.threads <= 256, "x tile_n k_warps",
                  "x s8 needs tile_n times k_warps up to 256");
-    kiln_require(s, !is_q8 || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4), "x format tile_m",
-                 "x s8 has tile_m 8, and 16 where a scale has 32 elements: registers");
-    kiln_require_shared_bytes(s, is_q8 ? shared_bytes(&g) : 0, SHARED_SM_80,
-                              "x format tile_m tile_n k_warps stages",
+    kiln_require(s, !is_q8 || g.is_tiles || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4),
+                 "x strategy format tile_m",
+                 "x s8 with strategy mma has tile_m 8, and 16 where a scale has 32 elements: registers");
+    kiln_require(s,
+                 !is_q8 || !g.is_tiles ||
+                     ((g.tile_n == 64 || g.tile_n == 128) && kiln_int(v, "k_warps") == 2 && g.stages == 2),
+                 "x strategy tile_n k_warps stages",
+                 "x s8 with strategy tiles has tile_n 64 or 128, k_warps 2 and stages 2");
+    kiln_require(s, !is_q8 || !g.is_tiles || g.tile_m == 64 || (g.tile_m == 128 && format->parts < 4),
+                 "x strategy format tile_m",
+                 "x s8 with strategy tiles has tile_m 64, and 128 where a scale has 32 elements: registers");
+    kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || (g.is_tiles && g.tile_m == 64),
+                 "x strategy tile_m split_k",
+                 "x s8 needs split_k 1, except with strategy tiles and tile_m 64");
+    kiln_require_shared_bytes(s, is_q8 ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+                              "x format strategy tile_m tile_n k_warps stages",
                               "tile_m, tile_n, k_warps and stages with x s8");
     if (!is_q8)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm = s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =

@@ -5,7 +5,7 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
 {
     ptx_fn *f = l->f;
     const uint32_t column_warps = columns / (SUMS_COLUMNS * LINEAR_MMA_TILES);
-    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps, .stage = stage};
+    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps, .row_warps = 1, .stage = stage};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.lane = fragment_find_lane(f, l->lane);
     s.column_warp = l->warp;
@@ -18,6 +18,14 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
     s.first_x = ptx_mul(f, ptx_ctaid_y(f), rows);
     s.first_w = ptx_mul(f, ptx_ctaid_x(f), columns);
     return s;
+}
+
+void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps)
+{
+    const uint32_t column_warps = s->columns / (SUMS_COLUMNS * LINEAR_MMA_TILES);
+    s->row_warps = row_warps;
+    s->row_warp = ptx_div(l->f, l->warp, column_warps);
+    s->column_warp = ptx_and(l->f, l->warp, column_warps - 1);
 }
 
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
@@ -42,7 +50,11 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
 
 static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
 {
-    const shared_sums to = shared_of(s, s->k_warps);
+    shared_sums to = shared_of(s, s->k_warps);
+    if (s->row_warps > 1) {
+        const layout rows = shared_sums_layout(s->columns);
+        to.at = ptx_mad(l->f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
+    }
     ptx_val column = ptx_mad(l->f, s->column_warp, SUMS_COLUMNS * LINEAR_MMA_TILES, s->lane.g);
     shared_sums_store(l->f, &to, sums, column, s->lane.t, s->k_warp);
 }
@@ -52,7 +64,8 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
     const shared_sums sums = shared_of(s, slices);
-    const uint32_t columns = s->columns / l->column_rows, rows_at_once = s->k_warps * l->column_rows;
+    const uint32_t columns = s->columns / l->column_rows,
+                   rows_at_once = linear_column_warps(s) * l->column_rows;
     ptx_val in_tile = ptx_and(f, l->tid, columns - 1), row = ptx_div(f, l->tid, columns);
     ptx_val line = shared_sums_row(f, &sums, row),
             from = ptx_var(f, ptx_mad(f, in_tile, 4 * l->column_rows, line));
@@ -80,15 +93,15 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
-    const uint32_t count = s->rows / s->k_warps;
+    const uint32_t at_once = linear_column_warps(s), count = s->rows / at_once;
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
     ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
     for (uint32_t i = 0; i < count; i++)
-        sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * s->k_warps, 0));
+        sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
     ptx_val has_all = linear_add_parts(l, s, sums, count);
     PTX_IF (f, has_all) {
         for (uint32_t i = 0; i < count; i++)
-            ptx_store(f, shared_sums_at(f, &tiles, from, i * s->k_warps, 0), sums[i]);
+            ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
         if (l->is_pair) /* else each thread stores the sums that it wrote */
             ptx_barrier(f);
     }

@@ -427,7 +427,7 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
 
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format)
 {
-    const bool is_tiles = kiln_is(v, "strategy", "tiles");
+    const bool is_tiles = kiln_is(v, "strategy", "tiles") && !kiln_is(v, "x", "s8");
     const tiles_geometry g = geometry_of(v, format);
     kiln_require(
         s, !is_tiles || (g.tile_m >= 16 && g.tile_n >= 128 && 8 * g.tile_m >= g.tile_n),

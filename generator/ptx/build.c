@@ -434,11 +434,20 @@ ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align
         f, (memory_array){.space = PTX_LOCAL, .element = element, .count = count, .align = align}, at);
 }
 
-ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line)
+/* All are one array, printed with the largest alignment. */
+ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, uint32_t align, const char *file, int line)
 {
+    enum { MOST_ALIGN = 1024 };
+    ptx_place at = {file, line};
     memory_array s = {.space = PTX_SHARED, .element = element, .align = SHARED_ALIGN, .dynamic = true};
-    f->has_shared_dynamic = true;
-    return add_symbol(f, s, (ptx_place){file, line});
+    if (align > MOST_ALIGN || (align & (align - 1)) != 0) {
+        fn_problem(f, at, "dynamic shared array: an alignment of %u, expected a power of two up to %d", align,
+                   MOST_ALIGN);
+        return val_poison;
+    }
+    s.align = align > SHARED_ALIGN ? align : SHARED_ALIGN;
+    f->dynamic_align = s.align > f->dynamic_align ? s.align : f->dynamic_align;
+    return add_symbol(f, s, at);
 }
 
 ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],

@@ -74,6 +74,28 @@ static void check_warp(ptx_fn *f, const divergence *d, const ptx_inst *inst)
         fn_problem(f, inst->at, "%s where lanes of the warp may have diverged", op_mnemonic(inst->row, name));
 }
 
+/* A warpgroup is 128 threads of the thread block, and does all that concerns wgmma together. */
+static void check_group(ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    static const char *const uniform[] = {"the descriptor of A", "the descriptor of B",
+                                          "whether it adds to d"};
+    char name[24];
+    if (!(inst->row->traits & TRAIT_GROUP))
+        return;
+    op_mnemonic(inst->row, name);
+    if (f->block[0] * f->block[1] * f->block[2] % (1u << GROUP_SPAN))
+        fn_problem(f, inst->at, "%s takes whole warpgroups of 128 threads, the thread block has %u", name,
+                   f->block[0] * f->block[1] * f->block[2]);
+    else if (inst->guard.kind == VAL_REGISTER)
+        fn_problem(f, inst->at, "%s inside PTX_WHEN", name);
+    else if (divergence_here(f, d, inst->within) > LEVEL_GROUP)
+        fn_problem(f, inst->at, "%s where threads of the warpgroup may have diverged", name);
+    const bool is_shared = inst->row->op == PTX_OP_WGMMA_SHARED;
+    for (int i = is_shared ? 0 : 1; inst->form && i < 3; i++)
+        if (divergence_of(d, inst->operands[is_shared ? i : i + 3]) > LEVEL_GROUP)
+            fn_problem(f, inst->at, "%s: %s may differ between threads of the warpgroup", name, uniform[i]);
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static void check_whole(ptx_fn *f)
@@ -81,12 +103,14 @@ static void check_whole(ptx_fn *f)
     divergence d = divergence_make(f);
     check_definitions(f);
     check_dependent(f);
+    check_in_flight(f);
     for (size_t i = 0; i < f->body.count; i++) {
         const ptx_inst *inst = fn_inst(&f->body, i);
         if (inst->kind == INST_OP) {
             check_target(f, inst);
             check_barrier(f, &d, inst);
             check_warp(f, &d, inst);
+            check_group(f, &d, inst);
         }
     }
 }

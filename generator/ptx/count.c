@@ -44,6 +44,9 @@ static uint32_t integers_of(const ptx_inst *inst)
     case PTX_OP_STORE:
     case PTX_OP_STORE_POLICY:
     case PTX_OP_MMA:
+    case PTX_OP_WGMMA:
+    case PTX_OP_WGMMA_SHARED:
+    case PTX_OP_MMA_SCALED:
     case PTX_OP_LDMATRIX:
     case PTX_OP_LDMATRIX_TRANS:
     case PTX_OP_STMATRIX:
@@ -74,6 +77,13 @@ static uint32_t wavefronts_of_lanes(uint32_t bytes)
     return all <= WAVEFRONT_BYTES ? 1 : all / WAVEFRONT_BYTES;
 }
 
+/* Rows of operands have 32 bytes. The four warps of a warpgroup read B once; each reads its own 16 rows of A. */
+static uint32_t wavefronts_of_product(const ptx_inst *inst)
+{
+    const uint32_t rows = (uint32_t)inst->form->n / 4 + (inst->row->op == PTX_OP_WGMMA_SHARED ? 16 : 0);
+    return (32 * rows + WAVEFRONT_BYTES - 1) / WAVEFRONT_BYTES;
+}
+
 static uint32_t wavefronts_of(const ptx_inst *inst)
 {
     switch (inst->row->op) {
@@ -97,18 +107,27 @@ static uint32_t wavefronts_of(const ptx_inst *inst)
     case PTX_OP_SHFL_UP:
     case PTX_OP_SHFL_DOWN:
         return 1;
+    case PTX_OP_WGMMA:
+    case PTX_OP_WGMMA_SHARED:
+        return wavefronts_of_product(inst);
     default:
         return 0;
     }
 }
 
-/* 8-bit types take half as long, 32-bit ones twice. */
+/* 8-bit floats take half as long as 16-bit ones, 32-bit ones twice. Integers of 8 bits take a quarter on devices where
+ * kiln_device.mma_cycles is 4, and half on others; there a kernel's other instructions take longer (target/devices.def). */
 static uint32_t products_of(const ptx_inst *inst)
 {
-    for (int i = 0; inst->row->op == PTX_OP_MMA && i < PTX_MMA_SHAPE_COUNT; i++) {
+    if (inst->form) {
+        const wgmma_row *row = &wgmma_rows[inst->form->types];
+        return (uint32_t)(16 * inst->form->n * row->k * row->bits / (16 * PRODUCT));
+    }
+    for (int i = 0; inst->symbol && i < PTX_MMA_SHAPE_COUNT; i++) {
         const mma_row *row = &mma_rows[i];
         if (row->text == inst->symbol)
-            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits / (16 * PRODUCT));
+            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits /
+                              ((row->info.c_type == PTX_S32 ? 32 : 16) * PRODUCT));
     }
     return 0;
 }

@@ -1,10 +1,15 @@
-/* Finds where values may differ, between the warps of a thread block or the lanes of a warp, and in which blocks
- * threads may have diverged. A fixed point: levels only rise. */
+/* Finds where values may differ, between the warpgroups or warps of a thread block or the lanes of a warp, and in which
+ * blocks threads may have diverged. A fixed point: levels only rise. */
 #include "ir.h"
 
 static level higher(level a, level b)
 {
     return a > b ? a : b;
+}
+
+static level lower(level a, level b)
+{
+    return a < b ? a : b;
 }
 
 level divergence_here(const ptx_fn *f, const divergence *d, uint32_t index)
@@ -15,7 +20,7 @@ level divergence_here(const ptx_fn *f, const divergence *d, uint32_t index)
     return at;
 }
 
-static level level_of(const divergence *d, ptx_val v)
+level divergence_of(const divergence *d, ptx_val v)
 {
     return v.kind == VAL_REGISTER ? (level)d->reg[v.reg] : LEVEL_BLOCK;
 }
@@ -28,51 +33,53 @@ static bool raise_to(uint8_t *is, level to)
     return true;
 }
 
-static bool in_lane_order(const ptx_fn *f, ptx_val v)
+/* ---- what all threads of a warp or warpgroup have alike --------------------------------------------------------- */
+
+/* Where a value with a span may differ without its lowest `bits` bits: its k decides that too. */
+static level level_of_k(const ptx_fn *f, const divergence *d, ptx_val v, uint64_t bits)
 {
-    return v.kind == VAL_REGISTER && type_is_integer((ptx_type)v.type) && fn_reg(f, v.reg)->lane_order;
+    const int span = val_span(f, v);
+    if (!span || bits < WARP_SPAN)
+        return LEVEL_LANE;
+    return higher((level)d->row[v.reg], span >= GROUP_SPAN && bits >= GROUP_SPAN ? LEVEL_GROUP : LEVEL_WARP);
 }
 
-/* ---- what all lanes of a warp have alike ------------------------------------------------------------------------ */
-
-enum { WARP_ZEROS = 5 }; /* a multiple of 32 */
-
-/* Compares 32*k + lane to a multiple of 32 that is uniform in a warp: then only k matters. */
-static bool splits_at_warps(const ptx_fn *f, const divergence *d, ptx_val lanes, ptx_val bound)
+/* The same if the value is compared with a bound. */
+static level level_of_split(const ptx_fn *f, const divergence *d, ptx_val v, ptx_val bound)
 {
-    return in_lane_order(f, lanes) && val_zeros(f, bound) >= WARP_ZEROS && level_of(d, bound) <= LEVEL_WARP;
+    return higher(divergence_of(d, bound), level_of_k(f, d, v, (uint64_t)val_zeros(f, bound)));
 }
 
-/* The operand in lane order if the result depends only on its k; null for other operations. */
-static const ptx_val *operand_left_by_warp(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
+/* Where the result may differ if it depends only on the k of an operand with a span; else LEVEL_LANE. */
+static level level_left(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     const ptx_val *v = inst->operands;
     if (inst->operand_count != 2)
-        return NULL;
-    bool by_immediate = in_lane_order(f, v[0]) && v[1].kind == VAL_IMMEDIATE;
+        return LEVEL_LANE;
+    bool by_immediate = v[1].kind == VAL_IMMEDIATE;
     bool is_unsigned = inst->type == PTX_U32 || inst->type == PTX_U64;
     switch (inst->row->op) {
     case PTX_OP_SHR:
-        return by_immediate && v[1].bits >= WARP_ZEROS ? v : NULL;
+        return by_immediate ? level_of_k(f, d, v[0], v[1].bits) : LEVEL_LANE;
     case PTX_OP_DIV:
-        return by_immediate && is_unsigned && v[1].bits && val_zeros(f, v[1]) >= WARP_ZEROS ? v : NULL;
+        return by_immediate && is_unsigned && v[1].bits ? level_of_split(f, d, v[0], v[1]) : LEVEL_LANE;
     case PTX_OP_AND:
-        return by_immediate && val_zeros(f, v[1]) >= WARP_ZEROS ? v : NULL;
+        return by_immediate ? level_of_split(f, d, v[0], v[1]) : LEVEL_LANE;
     case PTX_OP_LT:
     case PTX_OP_GE:
-        return splits_at_warps(f, d, v[0], v[1]) ? v : NULL;
+        return level_of_split(f, d, v[0], v[1]);
     case PTX_OP_GT:
     case PTX_OP_LE:
-        return splits_at_warps(f, d, v[1], v[0]) ? v + 1 : NULL;
+        return level_of_split(f, d, v[1], v[0]);
     default:
-        return NULL;
+        return LEVEL_LANE;
     }
 }
 
 /* Whether all lanes read one lane's value. */
 static bool is_broadcast(const divergence *d, const ptx_inst *inst)
 {
-    return inst->row->op == PTX_OP_SHFL_IDX && level_of(d, inst->operands[1]) <= LEVEL_WARP &&
+    return inst->row->op == PTX_OP_SHFL_IDX && divergence_of(d, inst->operands[1]) <= LEVEL_WARP &&
            inst->operands[2].bits == 31 && needs_whole_warp(inst);
 }
 
@@ -102,45 +109,42 @@ static level operands_level(const divergence *d, const ptx_inst *inst)
 {
     level at = LEVEL_BLOCK;
     for (int i = 0; i < inst->operand_count; i++)
-        at = higher(at, level_of(d, inst->operands[i]));
+        at = higher(at, divergence_of(d, inst->operands[i]));
     return at;
 }
 
 static level result_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     if (is_broadcast(d, inst))
-        return LEVEL_WARP;
+        return lower(LEVEL_WARP, operands_level(d, inst));
     if (inst->row->traits & TRAIT_VARIES)
         return LEVEL_LANE;
     if (inst->row->traits & TRAIT_VOTE)
         return needs_whole_warp(inst) ? LEVEL_WARP : LEVEL_LANE;
-    const ptx_val *lanes = operand_left_by_warp(f, d, inst);
-    if (lanes)
-        return higher(LEVEL_WARP, (level)d->row[lanes->reg]);
-    return higher(inst->varies, operands_level(d, inst));
+    return lower(level_left(f, d, inst), higher(inst->varies, operands_level(d, inst)));
 }
 
-/* Where k of a result in lane order may differ: where an operand may, or k of the operand in lane order. */
+/* Where k of a result with a span may differ: where an operand may, or k of the operand with a span. */
 static level row_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
-    level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_WARP : LEVEL_BLOCK;
+    level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_GROUP : LEVEL_BLOCK;
     for (int i = 0; i < inst->operand_count; i++) {
         ptx_val v = inst->operands[i];
-        at = higher(at, in_lane_order(f, v) ? (level)d->row[v.reg] : level_of(d, v));
+        at = higher(at, val_span(f, v) ? (level)d->row[v.reg] : divergence_of(d, v));
     }
     return at;
 }
 
 static bool visit_operation(const ptx_fn *f, divergence *d, const ptx_inst *inst)
 {
-    level result = higher(result_level(f, d, inst), level_of(d, inst->guard));
+    level result = higher(result_level(f, d, inst), divergence_of(d, inst->guard));
     bool changed = false;
     for (int i = 0; i < inst->result_count; i++) {
         uint32_t number = inst->results[i].reg;
         const ptx_reg *r = fn_reg(f, number);
         level to = r->variable ? higher(result, divergence_here(f, d, inst->within)) : result;
         changed |= raise_to(&d->reg[number], to < (level)r->said ? to : (level)r->said);
-        if (r->lane_order)
+        if (r->span)
             changed |= raise_to(&d->row[number], row_level(f, d, inst));
     }
     return changed;
@@ -156,11 +160,11 @@ static bool visit(const ptx_fn *f, divergence *d, const ptx_inst *inst)
         return visit_operation(f, d, inst);
     case INST_IF:
     case INST_END_LOOP:
-        return raise_to(&d->scope[inst->scope], level_of(d, inst->operands[0]));
+        return raise_to(&d->scope[inst->scope], divergence_of(d, inst->operands[0]));
     case INST_ELSE:
         return raise_to(&d->scope[inst->scope], (level)d->scope[fn_scope(f, inst->scope)->pair]);
     case INST_BREAK: {
-        level parted = level_of(d, inst->operands[0]);
+        level parted = divergence_of(d, inst->operands[0]);
         for (uint32_t s = inst->within; s != inst->scope; s = fn_scope(f, s)->parent)
             parted = higher(parted, (level)d->scope[s]);
         return raise_to(&d->scope[inst->scope], parted);

@@ -3,7 +3,8 @@
 
 static void dump_results(text *out, const names *n, const divergence *d, const ptx_inst *inst)
 {
-    static const char *const marks[] = {[LEVEL_BLOCK] = "", [LEVEL_WARP] = "~w", [LEVEL_LANE] = "~"};
+    static const char *const marks[] = {
+        [LEVEL_BLOCK] = "", [LEVEL_GROUP] = "~g", [LEVEL_WARP] = "~w", [LEVEL_LANE] = "~"};
     for (int i = 0; i < inst->result_count; i++) {
         ptx_val v = inst->results[i];
         ptx_type type = (ptx_type)v.type;
@@ -76,8 +77,10 @@ void ptx_dump(const ptx_fn *f, FILE *out)
     divergence d = divergence_make(f);
     text t = text_new(f->arena);
     int depth = 0;
-    text_printf(&t, "%s: ~ marks what may differ between lanes of a warp, ~w what may only between warps\n",
-                f->entry);
+    text_printf(
+        &t,
+        "%s: ~ marks what may differ between lanes of a warp, ~w only between warps, ~g only between warpgroups\n",
+        f->entry);
     for (size_t i = 0; i < f->top.count; i++)
         if (names_has(&n, fn_inst(&f->top, i)))
             dump_item(&t, &n, &d, fn_inst(&f->top, i), depth);

@@ -1,5 +1,5 @@
 /* Facts about a new integer: how many of its low bits are 0, for the alignment of addresses, and whether it counts the
- * lanes of a warp, for warp operations. Variables have none: they change. */
+ * threads of a warp or warpgroup, for their operations. Variables have none: they change. */
 #include "ir.h"
 
 enum { ALL_ZEROS = 32 };
@@ -26,9 +26,9 @@ int val_zeros(const ptx_fn *f, ptx_val v)
     return v.kind == VAL_REGISTER ? fn_reg(f, v.reg)->zeros : 0;
 }
 
-static bool in_lane_order(const ptx_fn *f, ptx_val v)
+int val_span(const ptx_fn *f, ptx_val v)
 {
-    return v.kind == VAL_REGISTER && type_is_integer((ptx_type)v.type) && fn_reg(f, v.reg)->lane_order;
+    return v.kind == VAL_REGISTER && type_is_integer((ptx_type)v.type) ? fn_reg(f, v.reg)->span : 0;
 }
 
 /* Low bits of the result that are 0. */
@@ -68,30 +68,42 @@ static int zeros_of(const ptx_fn *f, const ptx_inst *inst)
     }
 }
 
-/* Is the result 32*k + the lane's number? */
-static bool counts_lanes(const ptx_fn *f, const ptx_inst *inst)
+/* The span of a thread's number along x: whole rows of threads are whole warps or warpgroups, or there is one row. */
+static int span_of_thread(const ptx_fn *f)
 {
-    enum { WARP_ZEROS = 5 };
+    if ((f->block[1] == 1 && f->block[2] == 1) || f->block[0] % (1u << GROUP_SPAN) == 0)
+        return GROUP_SPAN;
+    return f->block[0] % (1u << WARP_SPAN) == 0 ? WARP_SPAN : 0;
+}
+
+/* The span of v plus or minus a multiple of 1 << zeros. */
+static int span_moved(const ptx_fn *f, ptx_val v, int zeros)
+{
+    const int span = val_span(f, v);
+    return zeros >= span ? span : span && zeros >= WARP_SPAN ? WARP_SPAN : 0;
+}
+
+static int span_of(const ptx_fn *f, const ptx_inst *inst)
+{
     const ptx_val *v = inst->operands;
     switch (inst->row->op) {
-    case PTX_OP_SPECIAL: {
-        bool one_row = f->block[1] == 1 && f->block[2] == 1;
-        return inst->symbol == sreg_rows[PTX_LANEID].name ||
-               (inst->symbol == sreg_rows[PTX_TID_X].name && (one_row || f->block[0] % 32 == 0));
-    }
+    case PTX_OP_SPECIAL:
+        return inst->symbol == sreg_rows[PTX_TID_X].name    ? span_of_thread(f)
+               : inst->symbol == sreg_rows[PTX_LANEID].name ? WARP_SPAN
+                                                            : 0;
     case PTX_OP_MOV:
     case PTX_OP_CVT:
-        return in_lane_order(f, v[0]) && ptx_type_bytes(inst->type) >= 4;
+        return ptx_type_bytes(inst->type) >= 4 ? val_span(f, v[0]) : 0;
     case PTX_OP_ADD:
-        return (in_lane_order(f, v[0]) && val_zeros(f, v[1]) >= WARP_ZEROS) ||
-               (in_lane_order(f, v[1]) && val_zeros(f, v[0]) >= WARP_ZEROS);
+        return val_span(f, v[0]) ? span_moved(f, v[0], val_zeros(f, v[1]))
+                                 : span_moved(f, v[1], val_zeros(f, v[0]));
     case PTX_OP_SUB:
-        return in_lane_order(f, v[0]) && val_zeros(f, v[1]) >= WARP_ZEROS;
+        return span_moved(f, v[0], val_zeros(f, v[1]));
     case PTX_OP_MAD:
     case PTX_OP_MAD_WIDE:
-        return in_lane_order(f, v[2]) && val_zeros(f, v[0]) + val_zeros(f, v[1]) >= WARP_ZEROS;
+        return span_moved(f, v[2], val_zeros(f, v[0]) + val_zeros(f, v[1]));
     default:
-        return false;
+        return 0;
     }
 }
 
@@ -101,5 +113,5 @@ void facts_note(ptx_fn *f, const ptx_inst *inst)
         return;
     ptx_reg *r = fn_reg(f, inst->results[0].reg);
     r->zeros = (uint8_t)zeros_of(f, inst);
-    r->lane_order = counts_lanes(f, inst);
+    r->span = (uint8_t)span_of(f, inst);
 }

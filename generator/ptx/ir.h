@@ -22,8 +22,8 @@ typedef struct ptx_reg {
     bool counter;        /* counter of a PTX_FOR, which only the loop writes */
     bool declared;       /* without an initial value */
     bool derived;        /* pointers: not an array's own, so the real alignment may exceed `align` */
-    bool lane_order;     /* 32*k + the lane's number, with one k per warp, or one per lane */
-    uint8_t zeros;       /* integers: low bits known to be 0 */
+    uint8_t span;   /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
+    uint8_t zeros;  /* integers: low bits known to be 0 */
     uint8_t said;   /* level: the author declares that it differs at most there; LEVEL_LANE: not declared */
     uint32_t align; /* pointers: known alignment in bytes; 0: unknown */
     uint32_t scope; /* index of the block where it was made */
@@ -33,7 +33,7 @@ typedef struct ptx_reg {
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
 
-enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8 };
+enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8, TRAIT_GROUP = 16 };
 #define FROM_SAME (1u << 31)
 
 typedef struct op_row {
@@ -55,8 +55,11 @@ const op_row *op_first(ptx_op op);
 /* "add" of "add.rn.$t", into buffer. */
 const char *op_mnemonic(const op_row *row, char buffer[24]);
 
-/* Where a value may differ: nowhere in a thread block, between its warps, between the lanes of a warp. */
-typedef enum level { LEVEL_BLOCK, LEVEL_WARP, LEVEL_LANE } level;
+/* Where a value may differ: nowhere in a thread block, between its warpgroups, its warps, the lanes of a warp. */
+typedef enum level { LEVEL_BLOCK, LEVEL_GROUP, LEVEL_WARP, LEVEL_LANE } level;
+
+/* Logarithms of a warp's and a warpgroup's threads. */
+enum { WARP_SPAN = 5, GROUP_SPAN = 7 };
 
 typedef struct sreg_row {
     const char *name;
@@ -102,6 +105,16 @@ typedef struct mma_row {
 } mma_row;
 extern const mma_row mma_rows[PTX_MMA_SHAPE_COUNT];
 
+typedef struct wgmma_row {
+    ptx_wgmma_types types;
+    const char *depth, *names; /* "k16", ".f32.f16.f16" */
+    int k;
+    int bits; /* of an element of A or B */
+    ptx_type a_type, d_type;
+    ptx_requirement needs;
+} wgmma_row;
+extern const wgmma_row wgmma_rows[PTX_WGMMA_TYPES_COUNT];
+
 /* ---- requirements ------------------------------------------------------------------------------------------------- */
 
 extern const ptx_requirement requirement_lowest;
@@ -135,11 +148,13 @@ typedef struct ptx_inst {
     const op_row *row; /* INST_OP */
     ptx_type type, from;
     ptx_space space; /* $S */
-    int vector;      /* operands or results of a v, z or g */
+    int vector;      /* operands or results of a v, z, g or j */
     int hints;
     const char
         *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
-    const uint8_t *groups; /* mma: the type of each g */
+    const uint8_t *groups; /* mma, wgmma: the size of each g and j */
+    const ptx_wgmma_form
+        *form; /* of a product of wgmma, which reads operands after those of its signature: D */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
     ptx_val guard;         /* predicate of PTX_WHEN, else poison */
@@ -226,8 +241,8 @@ struct ptx_fn {
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     bool has_main_loop;
-    uint32_t shared_bytes; /* of static arrays */
-    bool has_shared_dynamic;
+    uint32_t shared_bytes;  /* of static arrays */
+    uint32_t dynamic_align; /* of dynamic shared memory; 0: there is none */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
@@ -283,9 +298,10 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
 
 /* The value, in a register if its type has no immediates. */
 ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at);
-/* Records facts about an operation's result: its low bits, whether it counts the lanes. */
+/* Records facts about an operation's result: its low bits, whether it counts threads. */
 void facts_note(ptx_fn *f, const ptx_inst *inst);
 int val_zeros(const ptx_fn *f, ptx_val v);
+int val_span(const ptx_fn *f, ptx_val v);
 
 /* Whether a pointer is to one of the spaces (bits 1 << ptx_space) and may be a multiple of `bytes`. The problem names
  * `what`. */
@@ -297,6 +313,11 @@ bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, p
 ptx_val pointer_policy(ptx_val pointer);
 /* Sets space, hints and their needs, in an instruction that accesses memory through a pointer. */
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
+
+/* Whether values may be a fragment: registers `name` of the operation `what`. Variables are registers that it changes. */
+bool fragment_fits(ptx_fn *f, const char *what, char name, int count, ptx_type type, const ptx_val values[],
+                   ptx_place at);
+bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which);
 
 /* The number after the $ at *s in ptx_raw's text, or -1; moves *s to its last digit. */
 int raw_number(const char **s);
@@ -316,13 +337,16 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst);
 /* Divergence: where registers may differ, and where threads may have diverged. */
 typedef struct divergence {
     uint8_t *reg, *scope; /* level */
-    uint8_t *row;         /* of registers in lane order: where their k may differ */
+    uint8_t *row;         /* of registers with a span: where their k may differ */
 } divergence;
 divergence divergence_make(const ptx_fn *f);
+level divergence_of(const divergence *d, ptx_val v);
 level divergence_here(const ptx_fn *f, const divergence *d, uint32_t scope);
 /* Whether the instruction needs all lanes of its warp. */
 bool needs_whole_warp(const ptx_inst *inst);
 
+/* Adds a problem for each access to a register of a product of wgmma in flight, and for each missing fence and wait. */
+void check_in_flight(ptx_fn *f);
 /* Adds a problem for each use of a declared variable that is not set on every path to it. */
 void check_definitions(ptx_fn *f);
 /* Adds a problem for code that must not precede ptx_grid_wait, and if threads may miss it. */

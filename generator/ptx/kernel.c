@@ -53,7 +53,7 @@ const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *el
 
 uint32_t ptx_shared_bytes(const ptx_fn *f)
 {
-    const uint32_t align = f->has_shared_dynamic ? SHARED_ALIGN : 1;
+    const uint32_t align = f->dynamic_align ? f->dynamic_align : 1;
     return (f->shared_bytes + align - 1) / align * align;
 }
 

@@ -51,15 +51,15 @@ static bool fragment_takes(ptx_type expected, ptx_type is)
     return is == PTX_B32 || (expected == PTX_B32 && type_is_integer(is));
 }
 
-static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const ptx_val values[],
-                          ptx_place at)
+bool fragment_fits(ptx_fn *f, const char *operation, char name, int count, ptx_type type,
+                   const ptx_val values[], ptx_place at)
 {
     char what[24];
     for (int i = 0; i < count; i++) {
         bool is_taken = fragment_takes(type, (ptx_type)values[i].type);
         if (is_taken && val_is_fine(f, values[i]))
             continue;
-        snprintf(what, sizeof what, "mma: %c[%d]", name, i);
+        snprintf(what, sizeof what, "%s: %c[%d]", operation, name, i);
         if (!val_usable(f, values[i], what, at))
             return false;
         if (!is_taken) {
@@ -71,16 +71,24 @@ static bool fragment_fits(ptx_fn *f, char name, int count, ptx_type type, const 
     return true;
 }
 
-static bool are_variables(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which)
 {
-    for (int i = 0; i < count; i++) {
-        const ptx_reg *r = values[i].kind == VAL_REGISTER ? fn_reg(f, values[i].reg) : NULL;
-        if (r && r->variable && !r->counter)
-            continue;
-        fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", i);
-        return false;
+    for (*which = 0; *which < count; ++*which) {
+        const ptx_val v = values[*which];
+        const ptx_reg *r = v.kind == VAL_REGISTER ? fn_reg(f, v.reg) : NULL;
+        if (!r || !r->variable || r->counter)
+            return false;
     }
     return true;
+}
+
+static bool is_in_place(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
+{
+    int which;
+    if (are_variables(f, count, values, &which))
+        return true;
+    fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", which);
+    return false;
 }
 
 /* Fragments are registers, even where a kernel passes a constant. */
@@ -96,44 +104,81 @@ static int add_fragment(ptx_fn *f, ptx_val to[], int count, const ptx_val from[]
     return count;
 }
 
-static ptx_inst *append_mma(ptx_fn *f, const mma_row *row, const ptx_val operands[], int count, ptx_place at)
+/* Appends scales and their selector. */
+static int add_scales(ptx_fn *f, ptx_val to[], const ptx_mma_scales *of, ptx_place at)
 {
-    const uint8_t groups[] = {(uint8_t)row->info.c_count, (uint8_t)row->info.a_count,
-                              (uint8_t)row->info.b_count, (uint8_t)row->info.c_count};
-    ptx_inst *inst = inst_append(f, INST_OP, row->info.c_count, count, at);
-    inst->row = op_first(PTX_OP_MMA);
+    to[0] = in_any_register(f, of->word, at);
+    to[1] = ptx_bits(PTX_U16, (uint64_t)of->byte);
+    to[2] = ptx_bits(PTX_U16, (uint64_t)of->thread);
+    return 3;
+}
+
+static bool scales_fit(ptx_fn *f, char name, int scales, int threads, const ptx_mma_scales *of, ptx_place at)
+{
+    if (!fragment_fits(f, "mma", name, 1, PTX_B32, &of->word, at))
+        return false;
+    const bool fits = of->byte >= 0 && of->byte % scales == 0 && of->byte + scales <= 4 && of->thread >= 0 &&
+                      of->thread < threads;
+    if (!fits)
+        fn_problem(f, at, "mma: no scales of %c at byte %d of thread %d", name, of->byte, of->thread);
+    return fits;
+}
+
+/* `scales`: A's and B's, or null. */
+static void build_mma(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[],
+                      const ptx_val c[], const ptx_mma_scales scales[2], ptx_place at)
+{
+    enum { OF_SCALES = 3 };
+    const mma_row *row = &mma_rows[shape];
+    const ptx_mma_info *info = &row->info;
+    bool in_place = d == c;
+    bool fits = fragment_fits(f, "mma", 'a', info->a_count, info->a_type, a, at) &&
+                fragment_fits(f, "mma", 'b', info->b_count, info->b_type, b, at) &&
+                fragment_fits(f, "mma", 'c', info->c_count, info->c_type, c, at) &&
+                (!in_place || is_in_place(f, info->c_count, c, at));
+    if (fits && (info->scales > 0) != (scales != NULL)) {
+        fn_problem(f, at, "mma: a shape %s scales", info->scales > 0 ? "with" : "without");
+        fits = false;
+    }
+    fits = fits && (!scales || (scales_fit(f, 'a', info->scales, 2, &scales[0], at) &&
+                                scales_fit(f, 'b', info->scales, 4, &scales[1], at)));
+    for (int i = 0; !in_place && i < info->c_count; i++)
+        d[i] = val_poison;
+    if (!fits)
+        return;
+    ptx_val operands[8 + 4 + 4 + 2 * OF_SCALES];
+    int count = add_fragment(f, operands, info->a_count, a, at);
+    count += add_fragment(f, operands + count, info->b_count, b, at);
+    count += add_fragment(f, operands + count, info->c_count, c, at);
+    for (int i = 0; scales && i < 2; i++)
+        count += add_scales(f, operands + count, &scales[i], at);
+    const uint8_t groups[] = {(uint8_t)info->c_count, (uint8_t)info->a_count, (uint8_t)info->b_count,
+                              (uint8_t)info->c_count, OF_SCALES - 1,          OF_SCALES - 1};
+    ptx_inst *inst = inst_append(f, INST_OP, info->c_count, count, at);
+    inst->row = op_first(scales ? PTX_OP_MMA_SCALED : PTX_OP_MMA);
     inst->symbol = row->text;
     inst->needs = row->needs;
     inst->groups = arena_copy(f->arena, groups, sizeof groups);
     for (int i = 0; i < count; i++)
         inst->operands[i] = operands[i];
-    return inst;
+    for (int i = 0; i < info->c_count; i++) {
+        inst->results[i] = in_place ? c[i] : val_born(f, info->c_type);
+        d[i] = inst->results[i];
+    }
 }
 
 void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[],
                 const ptx_val c[], const char *file, int line)
 {
-    ptx_place at = {file, line};
-    const mma_row *row = &mma_rows[shape];
-    const ptx_mma_info *info = &row->info;
-    bool in_place = d == c;
-    bool fits = fragment_fits(f, 'a', info->a_count, info->a_type, a, at) &&
-                fragment_fits(f, 'b', info->b_count, info->b_type, b, at) &&
-                fragment_fits(f, 'c', info->c_count, info->c_type, c, at) &&
-                (!in_place || are_variables(f, info->c_count, c, at));
-    for (int i = 0; !in_place && i < info->c_count; i++)
-        d[i] = val_poison;
-    if (!fits)
-        return;
-    ptx_val operands[8 + 4 + 4];
-    int count = add_fragment(f, operands, info->a_count, a, at);
-    count += add_fragment(f, operands + count, info->b_count, b, at);
-    count += add_fragment(f, operands + count, info->c_count, c, at);
-    ptx_inst *inst = append_mma(f, row, operands, count, at);
-    for (int i = 0; i < info->c_count; i++) {
-        inst->results[i] = in_place ? c[i] : val_born(f, info->c_type);
-        d[i] = inst->results[i];
-    }
+    build_mma(f, shape, d, a, b, c, NULL, (ptx_place){file, line});
+}
+
+void ptx_mma_scaled_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[],
+                       const ptx_val c[], ptx_mma_scales of_a, ptx_mma_scales of_b, const char *file,
+                       int line)
+{
+    const ptx_mma_scales scales[2] = {of_a, of_b};
+    build_mma(f, shape, d, a, b, c, scales, (ptx_place){file, line});
 }
 
 /* ---- fragments in shared memory --------------------------------------------------------------------------------- */

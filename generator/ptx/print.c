@@ -259,7 +259,17 @@ static void print_group(text *out, const names *n, const ptx_val values[], int c
         text_add_char(out, '}');
 }
 
-/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces. */
+/* Prints one operand or result of the signature, or several. */
+static void print_letter(text *out, const names *n, const ptx_inst *inst, char letter, const ptx_val values[],
+                         int count, bool results)
+{
+    if (letter == 'y' || letter == 'r')
+        text_add(out, inst->symbol);
+    else
+        print_group(out, n, values, count, letter != 'j' && (count > 1 || letter == 'g'), results);
+}
+
+/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces, and j several numbers. */
 static void print_list(text *out, const names *n, const ptx_inst *inst)
 {
     const ptx_val *next = inst->results;
@@ -273,13 +283,12 @@ static void print_list(text *out, const names *n, const ptx_inst *inst)
         } else if (*s == '|') {
             separator = "|";
         } else {
-            bool several = *s == 'v' || *s == 'z' || *s == 'g';
-            int count = groups && *s == 'g' ? *groups++ : several ? inst->vector : 1;
+            bool several = *s == 'v' || *s == 'z' || *s == 'g', grouped = groups && (*s == 'g' || *s == 'j');
+            int count = grouped ? *groups++ : several ? inst->vector : 1;
+            if (*s == 'j' && count == 0)
+                continue;
             text_add(out, separator);
-            if (*s == 'y' || *s == 'r')
-                text_add(out, inst->symbol);
-            else
-                print_group(out, n, next, count, count > 1 || *s == 'g', results);
+            print_letter(out, n, inst, *s, next, count, results);
             if (count > 0 && *s != 'y' && *s != 'r') /* there may be no operands to step over */
                 next += count;
             separator = ", ";
@@ -388,11 +397,11 @@ void ptx_print_header(text *out, ptx_requirement needs)
                 needs.version % 10u, target_print(needs.target, name));
 }
 
-static void print_symbol(text *out, const memory_array *s)
+static void print_symbol(text *out, const memory_array *s, uint32_t align)
 {
     static const char *const words[] = {
         [PTX_SHARED] = "shared", [PTX_CONST] = "const", [PTX_GLOBAL] = "global", [PTX_LOCAL] = "local"};
-    text_printf(out, "%s.%s .align %u .%s %s[", s->dynamic ? ".extern " : "", words[s->space], s->align,
+    text_printf(out, "%s.%s .align %u .%s %s[", s->dynamic ? ".extern " : "", words[s->space], align,
                 type_bits_name(s->element), s->name);
     if (!s->dynamic)
         text_printf(out, "%u", s->count);
@@ -415,7 +424,7 @@ static void print_symbols(text *out, const ptx_fn *f, bool module)
             continue;
         dynamic_done |= s[i].dynamic;
         text_add(out, module ? "" : "\t");
-        print_symbol(out, &s[i]);
+        print_symbol(out, &s[i], s[i].dynamic ? f->dynamic_align : s[i].align);
     }
 }
 

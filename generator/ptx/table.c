@@ -1,4 +1,4 @@
-/* The tables: operations, special registers, cache hints and orders, mma shapes, driver versions. */
+/* The tables: operations, special registers, cache hints and orders, matrix products, driver versions. */
 #include <string.h>
 
 #include "ir.h"
@@ -26,11 +26,19 @@
             sm, TARGET_FAMILY                                                                                \
         }                                                                                                    \
     }
+#define ARCH(sm, version)                                                                                    \
+    {                                                                                                        \
+        version,                                                                                             \
+        {                                                                                                    \
+            sm, TARGET_ARCH                                                                                  \
+        }                                                                                                    \
+    }
 
 #define VARIES  TRAIT_VARIES
 #define VOTE    TRAIT_VOTE
 #define SYNC    TRAIT_SYNC
 #define WARP    TRAIT_WARP
+#define GROUP   TRAIT_GROUP
 #define T(type) (1u << PTX_##type)
 #define PRED    T(PRED)
 #define B8      T(B8)
@@ -177,9 +185,21 @@ const size_t hint_row_count = sizeof hint_rows / sizeof hint_rows[0];
 /* clang-format off */
 #define ROW(m, n, k, name, a, b, c, na, nb, nc, ab, sum, bits, needs)                                        \
     {PTX_MMA_M##m##N##n##K##k##_##name, "m" #m "n" #n "k" #k ".row.col." c "." a "." b "." c,                \
-     {m, n, k, na, nb, nc, PTX_##ab, PTX_##ab, PTX_##sum}, bits, needs},
+     {m, n, k, na, nb, nc, PTX_##ab, PTX_##ab, PTX_##sum, 0}, bits, needs},
+#define SCALED(m, n, k, name, kind, scales, a, b, scale, bits)                                               \
+    {PTX_MMA_M##m##N##n##K##k##_##name,                                                                      \
+     "m" #m "n" #n "k" #k ".row.col.kind::" kind ".block_scale.scale_vec::" #scales "X.f32." a "." b ".f32." scale, \
+     {m, n, k, 4, 2, 4, PTX_B32, PTX_B32, PTX_F32, scales}, bits, FAMILY(120, 87)},
 const mma_row mma_rows[PTX_MMA_SHAPE_COUNT] = {
 #include "mma.def"
+};
+#undef ROW
+#undef SCALED
+
+#define ROW(k, name, a, b, d, a_register, d_register, bits, needs)                                           \
+    {PTX_WGMMA_##name, "k" #k, "." d "." a "." b, k, bits, PTX_##a_register, PTX_##d_register, needs},
+const wgmma_row wgmma_rows[PTX_WGMMA_TYPES_COUNT] = {
+#include "wgmma.def"
 };
 #undef ROW
 /* clang-format on */

@@ -139,12 +139,14 @@ ptx_val ptx_global_thread_x_at(ptx_fn *f, bool wide, const char *file, int line)
     return inst_apply(f, wide ? PTX_OP_MAD_WIDE : PTX_OP_MAD, PTX_NONE, 3, operands, (ptx_place){file, line});
 }
 
-ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, bool warp_only, const char *file, int line)
+ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, int threads, const char *file, int line)
 {
-    const char *what = warp_only ? "ptx_warp_uniform: the value" : "ptx_uniform: the value";
+    const char *what = threads == 32    ? "ptx_warp_uniform: the value"
+                       : threads == 128 ? "ptx_warpgroup_uniform: the value"
+                                        : "ptx_uniform: the value";
     if (!val_usable(f, a, what, (ptx_place){file, line}))
         return val_poison;
     if (a.kind == VAL_REGISTER)
-        fn_reg(f, a.reg)->said = warp_only ? LEVEL_WARP : LEVEL_BLOCK;
+        fn_reg(f, a.reg)->said = threads == 32 ? LEVEL_WARP : threads == 128 ? LEVEL_GROUP : LEVEL_BLOCK;
     return a;
 }

@@ -89,6 +89,12 @@ def nvfp4(_):
     return [f"m={m},k={k},l={l},b_rows=1" for m, k, l in ((128, 4096, 1), (100, 5120, 2))]
 
 
+def fp4_gemm(params):
+    scales = (["alpha"] + ["gate_alpha"] * params["epilogue"].endswith("glu")) * (params["format"] == "nvfp4")
+    beside = "".join(f",{name}=0.5" for name in scales) + ",workspace_size=4000000" * (params["split_k"] != "1")
+    return [f"m={m},n={n},k={k}{beside}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 736))]
+
+
 def fp4_quantize(params):
     scale = ",global_scale=100" if params["format"] == "nvfp4" else ""
     return [f"m={m},k={k}{scale}" for m, k in ((128, 4096), (37, 2912))]
@@ -138,7 +144,7 @@ def rope(params):
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
-    "fp4_quantize": fp4_quantize, "q8_quantize": q8_quantize, "rope": rope,
+    "fp4_gemm": fp4_gemm, "fp4_quantize": fp4_quantize, "q8_quantize": q8_quantize, "rope": rope,
 }
 
 

@@ -83,12 +83,29 @@ static void loads_x(void **state)
     }
 }
 
+/* Lane (g, t) loads 4 codes of a unit, or 8 of two units. */
+static void loads_codes(void **state)
+{
+    (void)state;
+    const layout l = layout_of_codes();
+    for (uint32_t unit = 0; unit < l.row_bytes / UNIT_BYTES; unit++) {
+        addresses four, eight;
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            four[lane] = byte_at(&l, lane / 4, unit * UNIT_BYTES + lane % 4 * 4);
+            eight[lane] = byte_at(&l, lane / 4, unit / 2 * 2 * UNIT_BYTES + lane % 4 * 8);
+        }
+        assert_int_equal(wavefronts(four, 4), 1);
+        assert_int_equal(wavefronts(eight, 8), 1);
+    }
+}
+
 /* Eight lanes copy a row. */
 static void copies_x(void **state)
 {
     (void)state;
-    for (int is_woven = 0; is_woven < 2; is_woven++) {
-        const layout l = x_ring_layout(is_woven);
+    const layout layouts[] = {x_ring_layout(false), x_ring_layout(true), layout_of_codes()};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        const layout l = layouts[i];
         addresses at;
         for (uint32_t lane = 0; lane < LANES; lane++)
             at[lane] = layout_byte(&l, lane / 8, lane % 8);
@@ -164,17 +181,21 @@ static void loads_matrices(void **state)
     }
 }
 
-/* tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
+/* tile.h: eight lanes load the rows of a matrix, four lanes load the same words of a row, and neighbouring lanes copy neighbouring
+ * units. */
 static void loads_and_copies_tiles(void **state)
 {
     (void)state;
     for (uint32_t units = 2; units <= 8; units *= 2) {
         const layout l = layout_of_matrices(units);
-        addresses rows, copies;
+        addresses rows, words, copies;
         for (uint32_t unit = 0; unit < units; unit++) {
-            for (uint32_t lane = 0; lane < LANES; lane++)
+            for (uint32_t lane = 0; lane < LANES; lane++) {
                 rows[lane] = layout_byte(&l, lane, unit);
+                words[lane] = layout_byte(&l, lane / 4, unit);
+            }
             assert_int_equal(wavefronts(rows, UNIT_BYTES), 1);
+            assert_int_equal(wavefronts(words, UNIT_BYTES), 1);
         }
         for (uint32_t lane = 0; lane < LANES; lane++)
             copies[lane] = layout_byte(&l, lane / units, lane % units);
@@ -205,13 +226,11 @@ static void finds_registers_of_a(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_wavefronts),
-                                       cmocka_unit_test(loads_x),
-                                       cmocka_unit_test(copies_x),
-                                       cmocka_unit_test(loads_weights),
-                                       cmocka_unit_test(stores_sums),
-                                       cmocka_unit_test(loads_matrices),
-                                       cmocka_unit_test(loads_and_copies_tiles),
-                                       cmocka_unit_test(finds_registers_of_a)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_wavefronts),   cmocka_unit_test(loads_x),
+        cmocka_unit_test(loads_codes),         cmocka_unit_test(copies_x),
+        cmocka_unit_test(loads_weights),       cmocka_unit_test(stores_sums),
+        cmocka_unit_test(loads_matrices),      cmocka_unit_test(loads_and_copies_tiles),
+        cmocka_unit_test(finds_registers_of_a)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,8 @@ static layout layouts[] = {
     {.row_bytes = 512, .unit_bytes = 64},
     {.row_bytes = 32, .unit_bytes = 16, .strip_bytes = 2064, .turn_count = 1, .turns = {{2, 0}}},
     {.row_bytes = 128, .unit_bytes = 16, .turn_count = 2, .turns = {{3, 1}, {0, 2}}},
-    {0}, /* x_ring's layouts */
+    {0}, /* layouts of functions */
+    {0},
     {0},
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
     int wrong = 0;
     if (argc != 2)
         return 2;
+    layouts[LAYOUTS - 3] = layout_of_codes();
     layouts[LAYOUTS - 2] = x_ring_layout(false);
     layouts[LAYOUTS - 1] = x_ring_layout(true);
     arena *a = arena_new();

@@ -1,5 +1,5 @@
 /* Tests kiln/author/tile.h on the emulated device: exact products of small integers, for every kind of stages, depths, thread
- * blocks and tiles, at sizes that are not multiples of a tile.
+ * blocks and tiles, at sizes that are not multiples of a tile; with A in registers on both atoms.
  *
  *     device_tiles_test DRIVER
  */
@@ -24,9 +24,27 @@ static const test_case cases[] = {
     {2, 64, 5, 1, 2, 90, 16, 64},   {2, 64, 7, 1, 6, 120, 52, 192},
 };
 
+/* 64 rows of w by `columns` rows of x. */
+typedef struct product_case {
+    tile_atom atom;
+    ptx_type type; /* of x and w; y is of f16 */
+    uint32_t stages, depth, columns;
+    uint32_t m, n, k;
+} product_case;
+
+static const product_case product_cases[] = {
+    {TILE_MMA, PTX_F16, 2, 16, 16, 17, 64, 16},      {TILE_MMA, PTX_F16, 3, 32, 48, 100, 68, 72},
+    {TILE_MMA, PTX_F16, 2, 64, 128, 31, 60, 136},    {TILE_WGMMA, PTX_F16, 3, 16, 16, 16, 64, 16},
+    {TILE_WGMMA, PTX_BF16, 4, 16, 48, 70, 132, 40},  {TILE_WGMMA, PTX_F16, 3, 32, 32, 33, 68, 96},
+    {TILE_WGMMA, PTX_F16, 4, 32, 112, 30, 4, 200},   {TILE_WGMMA, PTX_F16, 3, 64, 64, 65, 60, 64},
+    {TILE_WGMMA, PTX_F16, 5, 64, 256, 260, 64, 136}, {TILE_WGMMA, PTX_BF16, 4, 64, 128, 1, 72, 8},
+    {TILE_WGMMA, PTX_F16, 4, 64, 128, 129, 64, 0},
+};
+
 enum {
     MOST = 1 << 16,
     BIAS = 3,
+    ROWS = 64,
     MAX_DYNAMIC_SHARED = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 };
 
@@ -55,6 +73,11 @@ static uint16_t half_of(int number)
         exponent++;
     return (uint16_t)((number < 0 ? 0x8000u : 0u) | (exponent + 15) << 10 |
                       (size << (10 - exponent) & 0x3ff));
+}
+
+static uint16_t bfloat_of(int number)
+{
+    return (uint16_t)(ptx_f32((float)number).bits >> 16);
 }
 
 static ptx_val add_three(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column)
@@ -86,12 +109,56 @@ static void emit(ptx_fn *f, const test_case *c)
     tile_store(&sums, &out, first_row, column, add_three, NULL);
 }
 
-static CUfunction load(const test_case *c, target t, CUmodule *module)
+/* A's registers: two neighbouring elements of this lane's two rows in each half of a step, or zeros beyond k. */
+static void load_a(ptx_fn *f, uint32_t depth, const ptx_val rows[2], ptx_val done, ptx_val k, ptx_val a[])
+{
+    ptx_val lane = ptx_laneid(f), t = ptx_and(f, lane, 3);
+    for (uint32_t reg = 0; reg < depth / 4; reg++) {
+        ptx_val element = ptx_add(f, ptx_mad(f, t, 2, done), 16 * (reg / 4) + 8 * (reg % 4 / 2));
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, rows[reg % 2], element), PTX_B32);
+        ptx_set(f, a[reg], ptx_bits(PTX_B32, 0));
+        PTX_WHEN (f, ptx_lt(f, element, k)) {
+            ptx_set(f, a[reg], ptx_load(f, at));
+        }
+    }
+}
+
+static void emit_product(ptx_fn *f, const product_case *c)
+{
+    ptx_val x = ptx_param_ptr(f, c->type, "x"), w = ptx_param_ptr(f, c->type, "w"),
+            y = ptx_param_ptr(f, PTX_F16, "y"), a[16], rows[2];
+    ptx_val m = ptx_param(f, PTX_U32, "m"), n = ptx_param(f, PTX_U32, "n"), k = ptx_param(f, PTX_U32, "k");
+    ptx_val row = ptx_mul(f, ptx_ctaid_y(f), c->columns), column = ptx_mul(f, ptx_ctaid_x(f), ROWS);
+    ptx_val first = ptx_mad(f, ptx_warpid_x(f), 16, column);
+    const tile_matrix in = {x, m, k, k}, weights = {w, n, k, k}, out = {y, m, n, n};
+    tile_pipeline p = tile_pipeline_open(f, c->type, c->stages, c->depth);
+    const uint32_t x_tile = tile_pipeline_add(&p, &in, row, c->columns);
+    const tile_product product = tile_product_open(&p, x_tile, c->atom);
+    tile_sums sums = tile_sums_open(f, 1, c->columns / 8);
+    tile_row_pointers(f, &weights, first, rows);
+    for (uint32_t i = 0; i < c->depth / 4; i++)
+        a[i] = ptx_declare(f, PTX_B32);
+    tile_pipeline_start(&p);
+    PTX_FOR (f, done, 0, k, c->depth) {
+        tile_pipeline_next(&p);
+        load_a(f, c->depth, rows, done, k, a);
+        tile_product_issue(&product, a, &sums, true);
+        tile_product_wait(&product, 0);
+    }
+    tile_store_transposed(&sums, &out, row, first, add_three, NULL);
+}
+
+/* Emits one of the two cases; the other is null. */
+static CUfunction load(const test_case *c, const product_case *with_a, target t, uint32_t threads,
+                       CUmodule *module)
 {
     CUfunction function;
     arena *a = arena_new();
-    ptx_fn *f = ptx_new(a, "product", t, (const uint32_t[]){32 * c->warps, 1, 1});
-    emit(f, c);
+    ptx_fn *f = ptx_new(a, "product", t, (const uint32_t[]){threads, 1, 1});
+    if (c)
+        emit(f, c);
+    else
+        emit_product(f, with_a);
     need(!ptx_check(f, stdout), "the check of the kernel");
     text ptx = text_new(a);
     ptx_print_header(&ptx, ptx_needs(f));
@@ -102,34 +169,32 @@ static CUfunction load(const test_case *c, target t, CUmodule *module)
     return function;
 }
 
-static int count_wrong(const test_case *c, const uint16_t *y)
+static int count_wrong(uint32_t m, uint32_t n, uint32_t k, const uint16_t *y)
 {
     int wrong = 0;
-    for (uint32_t i = 0; i < c->m; i++)
-        for (uint32_t j = 0; j < c->n; j++) {
+    for (uint32_t i = 0; i < m; i++)
+        for (uint32_t j = 0; j < n; j++) {
             int sum = BIAS;
-            for (uint32_t l = 0; l < c->k; l++)
-                sum += number_at(i * c->k + l) * number_at(j * c->k + l);
-            wrong += y[i * c->n + j] != half_of(sum);
+            for (uint32_t l = 0; l < k; l++)
+                sum += number_at(i * k + l) * number_at(j * k + l);
+            wrong += y[i * n + j] != half_of(sum);
         }
     return wrong;
 }
 
-static int run(const test_case *c, target t)
+typedef struct launch {
+    uint32_t m, n, k, threads, tile_m, tile_n, shared_bytes;
+} launch;
+
+static int launch_product(CUfunction function, ptx_type type, launch of)
 {
     static uint16_t numbers[MOST], y[MOST];
     CUdeviceptr at[3];
-    uint32_t m = c->m, n = c->n, k = c->k;
+    uint32_t m = of.m, n = of.n, k = of.k, shared = of.shared_bytes;
     void *params[] = {&at[0], &at[1], &at[2], &m, &n, &k};
     const size_t bytes[] = {2 * (size_t)(m * k), 2 * (size_t)(n * k), 2 * (size_t)(m * n)};
-    const uint32_t threads = 32 * c->warps, tile_m = 16 * c->row_tiles * c->warps,
-                   tile_n = 8 * c->column_tiles,
-                   shared = tile_pipeline_bytes(c->stages, c->depth, threads, tile_m) +
-                            tile_pipeline_bytes(c->stages, c->depth, threads, tile_n);
-    CUmodule module;
-    CUfunction function = load(c, t, &module);
     for (uint32_t i = 0; i < MOST; i++)
-        numbers[i] = half_of(number_at(i));
+        numbers[i] = type == PTX_F16 ? half_of(number_at(i)) : bfloat_of(number_at(i));
     for (int i = 0; i < 3; i++) {
         need(driver.mem_alloc(&at[i], bytes[i] ? bytes[i] : 2), "cuMemAlloc");
         if (i < 2 && bytes[i])
@@ -137,18 +202,45 @@ static int run(const test_case *c, target t)
     }
     if (shared > 48 << 10)
         need(driver.func_set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared), "cuFuncSetAttribute");
-    need(driver.launch_kernel(function, (n + tile_n - 1) / tile_n, (m + tile_m - 1) / tile_m, 1, threads, 1,
-                              1, shared, NULL, params, NULL),
+    need(driver.launch_kernel(function, (n + of.tile_n - 1) / of.tile_n, (m + of.tile_m - 1) / of.tile_m, 1,
+                              of.threads, 1, 1, shared, NULL, params, NULL),
          "cuLaunchKernel");
     need(driver.ctx_synchronize(), "the kernel");
     need(driver.memcpy_dtoh(y, at[2], bytes[2]), "cuMemcpyDtoH");
     for (int i = 0; i < 3; i++)
         driver.mem_free(at[i]);
+    return count_wrong(m, n, k, y);
+}
+
+static int run(const test_case *c, target t)
+{
+    const uint32_t threads = 32 * c->warps, tile_m = 16 * c->row_tiles * c->warps,
+                   tile_n = 8 * c->column_tiles,
+                   shared = tile_pipeline_bytes(c->stages, c->depth, threads, tile_m) +
+                            tile_pipeline_bytes(c->stages, c->depth, threads, tile_n);
+    CUmodule module;
+    CUfunction function = load(c, NULL, t, threads, &module);
+    const int wrong =
+        launch_product(function, PTX_F16, (launch){c->m, c->n, c->k, threads, tile_m, tile_n, shared});
     driver.module_unload(module);
-    const int wrong = count_wrong(c, y);
     if (wrong)
         printf("sm_%u, stages %u, depth %u, %u warps, %u by %u tiles, m=%u n=%u k=%u: %d wrong\n", t.sm,
-               c->stages, c->depth, c->warps, c->row_tiles, c->column_tiles, m, n, k, wrong);
+               c->stages, c->depth, c->warps, c->row_tiles, c->column_tiles, c->m, c->n, c->k, wrong);
+    return wrong;
+}
+
+static int run_with_a(const product_case *c, target t)
+{
+    enum { THREADS = 128 };
+    const uint32_t shared = tile_pipeline_bytes(c->stages, c->depth, THREADS, c->columns);
+    CUmodule module;
+    CUfunction function = load(NULL, c, t, THREADS, &module);
+    const int wrong =
+        launch_product(function, c->type, (launch){c->m, c->n, c->k, THREADS, c->columns, ROWS, shared});
+    driver.module_unload(module);
+    if (wrong)
+        printf("sm_%u, atom %d, stages %u, depth %u, %u columns, m=%u n=%u k=%u: %d wrong\n", t.sm,
+               (int)c->atom, c->stages, c->depth, c->columns, c->m, c->n, c->k, wrong);
     return wrong;
 }
 
@@ -166,6 +258,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t j = 0; j < sizeof targets / sizeof *targets; j++)
             wrong += run(&cases[i], targets[j]);
+    for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++)
+        for (size_t j = 0; j < sizeof targets / sizeof *targets && product_cases[i].atom == TILE_MMA; j++)
+            wrong += run_with_a(&product_cases[i], targets[j]);
+    for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++)
+        wrong += run_with_a(&product_cases[i], (target){90, TARGET_ARCH});
     printf("%d wrong\n", wrong);
     return wrong != 0;
 }

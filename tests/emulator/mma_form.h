@@ -65,6 +65,9 @@ static inline uint64_t element_bits(const element *t, double v)
     return (bits | (uint64_t)(signbit(v) != 0) << (t->exponent + t->fraction)) << t->shift;
 }
 
+/* .kind::mxf4 and .kind::mxf4nvf4 have two in a byte. */
+static const element packed_e2m1 = {"e2m1", 4, 2, 1, 0, true};
+
 /* g = lane / 4, t = lane % 4. Element i of A: row g, 8 further where i & row_bit; column t * each + i % each, `next` further
    for every `a_run` elements. Of B: column g; row t * each + i % each, `next` further for every `each` elements. Of C and D:
    row g, 8 further from element 2 on; column 2 t + i % 2. */
@@ -100,8 +103,12 @@ typedef struct mma_form {
     bool a_by_column, b_by_row, saturates;
     const element *d, *a, *b, *c;
     const fragment_rule *rule;
-    char bit_operation; /* x, a */
-    char rounding;      /* n z m p */
+    char bit_operation;     /* x, a */
+    char rounding;          /* n z m p */
+    int chunks;             /* of k, each with a scale; 0: no block scaling */
+    bool is_ue4m3;          /* its scales; else .ue8m0 */
+    int byte[2], thread[2]; /* selectors of A's scales and B's */
+    bool has_register_selectors;
 } mma_form;
 
 typedef struct place {
@@ -148,11 +155,19 @@ static inline bool parse_form(const char *name, mma_form *f)
             f->saturates = true;
         else if (size == 2 && at[0] == 'r')
             f->rounding = at[1];
+        else if (size == 13 && strncmp(at, "scale_vec::", 11) == 0)
+            f->chunks = at[11] - '0';
+        else if (size == 5 && strncmp(at, "ue4m3", size) == 0)
+            f->is_ue4m3 = true;
         else if (strncmp(at, "xor", size) == 0 || strncmp(at, "and", size) == 0)
             f->bit_operation = at[0];
     }
     if (type_count != 4)
         return false;
+    if (strstr(name, "block_scale") && !f->chunks)
+        f->chunks = strstr(name, "kind::mxf4.") ? 2 : 1;
+    if (f->chunks && f->k == 64)
+        f->a = f->b = &packed_e2m1;
     f->a_by_column = !by_row[0];
     f->b_by_row = by_row[1];
     f->rule = rule_of(name, f->a->bits);
@@ -194,9 +209,36 @@ static inline place place_of(const mma_form *f, char matrix, int lane, int i)
     }
 }
 
-typedef struct matrices { /* values */
+typedef struct matrices { /* values; codes of scales, by row of A or column of B and chunk */
     double a[4][16][256], b[4][256][8], c[4][16][8], d[4][16][8];
+    uint8_t scale_a[16][4], scale_b[8][4];
 } matrices;
+
+/* ISA 5.2.3; NaN: also what has the bit that .ue4m3 lacks. */
+static inline double scale_value(const mma_form *f, unsigned code)
+{
+    if (!f->is_ue4m3)
+        return code == 255 ? (double)NAN : ldexp(1, (int)code - 127);
+    return code >= 0x7f ? (double)NAN
+           : code >= 8  ? ldexp(8 + code % 8, (int)(code / 8) - 10)
+                        : ldexp(code, -9);
+}
+
+/* 9.7.14.3: rows g and g + 8 of A in the pair of threads that the selector gives, columns of B in one thread. Other bytes are
+   any. */
+static inline void put_scales(const mma_form *f, const matrices *m, int lane, uint32_t words[2])
+{
+    const int g = lane / 4, t = lane % 4;
+    words[0] = (uint32_t)random_bits();
+    words[1] = (uint32_t)random_bits();
+    for (int n = 0; n < f->chunks; n++) {
+        int at_a = 8 * (f->byte[0] + n), at_b = 8 * (f->byte[1] + n);
+        if (t / 2 == f->thread[0])
+            words[0] = (words[0] & ~(255u << at_a)) | (uint32_t)m->scale_a[g + t % 2 * 8][n] << at_a;
+        if (t == f->thread[1])
+            words[1] = (words[1] & ~(255u << at_b)) | (uint32_t)m->scale_b[g][n] << at_b;
+    }
+}
 
 static inline double *value_at(matrices *m, char matrix, place p)
 {
@@ -236,7 +278,9 @@ static inline void add_text(char *text, size_t size, const char *format, ...)
 
 #define ADD(...) add_text(body, sizeof body, __VA_ARGS__)
 
-/* One kernel: A, B and C of all lanes from memory, the instruction, D to memory. */
+enum { SCALE_WORDS = 2 };
+
+/* One kernel: A, B and C of all lanes from memory, with block scaling the scales, the instruction, D to memory. */
 static inline const char *mma_body(const mma_form *f)
 {
     static char body[8192];
@@ -249,7 +293,7 @@ static inline const char *mma_body(const mma_form *f)
     ADD(".reg .u64 %%p<3>; .reg .u32 %%t;\n"
         "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%t, %%tid.x;\n"
         "mad.wide.u32 %%p1, %%t, %d, %%p1; mad.wide.u32 %%p0, %%t, %d, %%p0;\n",
-        in_words * 4, words_of(f->d, counts[3]) * 4);
+        (in_words + SCALE_WORDS * !!f->chunks) * 4, words_of(f->d, counts[3]) * 4);
     for (int v = 0, at = 0; v < 4; v++) {
         const char *type = strcmp(types[v]->name, "f32") == 0   ? "f32"
                            : strcmp(types[v]->name, "f64") == 0 ? "f64"
@@ -262,7 +306,16 @@ static inline const char *mma_body(const mma_form *f)
             add_text(lists[v], sizeof lists[v], "%s%%v%d_%d", n ? ", " : "", v, n);
         }
     }
-    ADD("mma.sync.aligned.%s {%s}, {%s}, {%s}, {%s};\n", f->name, lists[3], lists[0], lists[1], lists[2]);
+    if (f->chunks)
+        ADD(".reg .b32 %%s<2>; .reg .u16 %%h<4>; ld.global.v2.b32 {%%s0, %%s1}, [%%p1+%d];\n"
+            "mov.u16 %%h0, %d; mov.u16 %%h1, %d; mov.u16 %%h2, %d; mov.u16 %%h3, %d;\n",
+            in_words * 4, f->byte[0], f->thread[0], f->byte[1], f->thread[1]);
+    ADD("mma.sync.aligned.%s {%s}, {%s}, {%s}, {%s}", f->name, lists[3], lists[0], lists[1], lists[2]);
+    if (f->chunks && f->has_register_selectors)
+        ADD(", %%s0, {%%h0, %%h1}, %%s1, {%%h2, %%h3}");
+    else if (f->chunks)
+        ADD(", %%s0, {%d, %d}, %%s1, {%d, %d}", f->byte[0], f->thread[0], f->byte[1], f->thread[1]);
+    ADD(";\n");
     int step = f->d->bits == 64 ? 8 : 4;
     for (int n = 0; n < words_of(f->d, counts[3]) * 4 / step; n++)
         ADD("st.global.%s [%%p0+%d], %%v3_%d;\n", step == 8 ? "b64" : "b32", n * step, n);
@@ -279,16 +332,19 @@ static inline void run_form(const char *header, const mma_form *f, matrices *m)
     int counts[3] = {f->rule->a, f->rule->b, f->rule->c}, in_words = 0;
     for (int v = 0; v < 3; v++)
         in_words += words_of(types[v], counts[v]);
+    const int all_words = in_words + SCALE_WORDS * !!f->chunks;
     memset(in, 0, sizeof in);
+    for (int lane = 0; lane < 32 && f->chunks; lane++)
+        put_scales(f, m, lane, in + lane * all_words + in_words);
     for (int lane = 0; lane < 32; lane++)
-        for (int v = 0, at = lane * in_words * 32; v < 3; v++)
+        for (int v = 0, at = lane * all_words * 32; v < 3; v++)
             for (int i = 0; i < counts[v]; i++, at += types[v]->bits) {
                 double x = *value_at(m, "ABC"[v], place_of(f, "ABC"[v], lane, i));
                 bool is_tf32 = types[v]->shift == 13;
                 put_bits(in, at, types[v]->bits, element_bits(types[v], x) | (is_tf32 ? 0x1fff : 0));
             }
     int d_words = words_of(f->d, f->rule->c);
-    run_body(header, mma_body(f), 32, in, (size_t)(32 * in_words * 4), out, (size_t)(32 * d_words * 4));
+    run_body(header, mma_body(f), 32, in, (size_t)(32 * all_words * 4), out, (size_t)(32 * d_words * 4));
     for (int lane = 0; lane < 32; lane++)
         for (int i = 0; i < f->rule->c; i++) {
             uint64_t bits = get_bits(out, lane * d_words * 32 + i * f->d->bits, f->d->bits);

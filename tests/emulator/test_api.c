@@ -186,7 +186,7 @@ static void test_parameters(void **state)
     CUlaunchAttribute cluster = {.id = 4, .value.cluster = {2, 1, 1}};
     config.attrs = &cluster;
     config.numAttrs = 1;
-    FAILS(cuLaunchKernelEx(&config, f, parameters, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    FAILS(cuLaunchKernelEx(&config, f, parameters, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     OK(cuMemcpyDtoH_v2(out, p, sizeof out));
     assert_int_equal(out[7], 5);
     assert_int_equal(out[8], 99);
@@ -207,7 +207,7 @@ static void test_launch_attributes(void **state)
         {{.id = CU_LAUNCH_COOPERATIVE, .value.cooperative = 1}, CUDA_ERROR_NOT_SUPPORTED},
         {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 1, 1}}, CUDA_SUCCESS},
         {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 0, 1}}, CUDA_ERROR_INVALID_VALUE},
-        {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 1, 2}}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 1, 2}}, CUDA_ERROR_INVALID_CLUSTER_SIZE},
         {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION}, CUDA_SUCCESS},
         {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmatic = 1}, CUDA_SUCCESS},
         {{.id = COMPLETION_EVENT}, CUDA_ERROR_NOT_SUPPORTED},

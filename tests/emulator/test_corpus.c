@@ -142,7 +142,7 @@ static struct {
     {"mbarrier_unborn", "uses an mbarrier object that is not initialised", 0},
     {"mbarrier_count", "an mbarrier object", 0},
     {"mbarrier_space", "names an mbarrier object that is not in shared memory", 0},
-    {"endless", "runs without storing anything", 0},
+    {"endless", "the launch makes no progress", 0},
     {"assertion", "fails an assertion", 0},
     {"call_target", "where no function with these arguments is", 0},
 };

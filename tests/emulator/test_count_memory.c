@@ -171,6 +171,27 @@ static void test_copies(void **state)
          "shared.write.bytes=32 shared.write.wavefronts=1 p0.read.sectors=1 classes.global.thread=2"},
         {AT_(16) FROM(16) COPY("cg", "16") " cp.async.commit_group; cp.async.wait_group 0;", 4, 64,
          "shared.write.requests=8 p0.read.sectors=128 p0.read.distinct_sectors=32 classes.control.warp=24"},
+        /* in bulk: thread 0 loads 48 bytes from the middle of a sector, waits, stores 256 bytes and reduces 16 */
+        {".shared .align 128 .b8 s[1024]; .shared .b64 bar; mov.u32 %r1, s; setp.ne.u32 %q0, %r0, 0; @%q0 ret;\n"
+         "mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 48;\n"
+         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%p0+16], 48, [bar];\n"
+         "W: mbarrier.try_wait.parity.shared.b64 %q1, [bar], 0; @!%q1 bra W;\n"
+         "cp.async.bulk.global.shared::cta.bulk_group [%p1], [%r1], 256;\n"
+         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1+1024], [%r1], 16;\n"
+         "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+         2, 32,
+         "waits.passed=2 waits.groups=2 bulk.load.copies=2 bulk.load.global_bytes=96 bulk.load.shared_bytes=96 "
+         "bulk.store.copies=2 bulk.store.global_bytes=512 bulk.store.shared_bytes=512 bulk.reduction.copies=2 "
+         "bulk.reduction.global_bytes=32 p0.read.requests=2 p0.read.bytes=96 p0.read.sectors=4 "
+         "p0.read.distinct_sectors=2 p1.write.requests=2 p1.write.bytes=512 p1.write.sectors=16 p1.atomic.bytes=32 "
+         "p1.atomic.sectors=2 shared.read.wavefronts=6 shared.write.bytes=96 shared.write.wavefronts=2"},
+        /* four tests of an mbarrier, of which the last one sees the end of the phase */
+        {".shared .align 128 .b8 s[1024]; .shared .b64 bar; mov.u32 %r1, s; setp.ne.u32 %q0, %r0, 0; @%q0 ret;\n"
+         "mbarrier.init.shared.b64 [bar], 1; cp.async.bulk.global.shared::cta.bulk_group [%p1], [%r1], 64; mov.u32 %r2, 0;\n"
+         "T: mbarrier.test_wait.parity.shared.b64 %q1, [bar], 0; add.u32 %r2, %r2, 1; setp.lt.u32 %q0, %r2, 3; @%q0 bra T;\n"
+         "mbarrier.arrive.shared.b64 _, [bar]; mbarrier.try_wait.parity.shared.b64 %q1, [bar], 0;\n"
+         "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;",
+         1, 32, "waits.tests=4 waits.passed=1 waits.groups=1"},
     };
     (void)state;
     RUN_CASES(cases);

@@ -7,7 +7,8 @@ enum { MOST_FORMS = 512, MOST_WORDS = 16 };
 
 static const char header_120[] = ".version 9.1\n.target sm_120f";
 
-/* The ISA's syntax (9.7.14.5.14) without what is refused by name: .block_scale, .sp. */
+/* The ISA's syntax (9.7.14.5.14) without what is refused by name: .sp. ptxas 13.0 takes the same forms with .block_scale, except
+   .scale_vec::4X with .ue8m0, which is of PTX 9.1. */
 static const char *const isa_forms[] = {
     "m8n8k4 row|col row|col f16|f32 f16 f16 f16|f32",
     "m16n8k8|m16n8k16 row col f16|f32 f16 f16 f16|f32",
@@ -15,6 +16,12 @@ static const char *const isa_forms[] = {
     "m16n8k8|m16n8k16 row col f32 bf16 bf16 f32",
     "m16n8k16|m16n8k32 row col f16|f32 e4m3|e5m2 e4m3|e5m2 f16|f32",
     "m16n8k32 row col kind::f8f6f4 f16|f32 e4m3|e5m2|e3m2|e2m3|e2m1 e4m3|e5m2|e3m2|e2m3|e2m1 f16|f32",
+    "m16n8k32 row col kind::mxf8f6f4 block_scale f32 e4m3|e5m2|e3m2|e2m3|e2m1 e4m3|e5m2|e3m2|e2m3|e2m1 f32 ue8m0",
+    "m16n8k32 row col kind::mxf8f6f4 block_scale scale_vec::1X f32 e4m3|e5m2|e3m2|e2m3|e2m1 e4m3|e5m2|e3m2|e2m3|e2m1 f32 ue8m0",
+    "m16n8k64 row col kind::mxf4 block_scale f32 e2m1 e2m1 f32 ue8m0",
+    "m16n8k64 row col kind::mxf4 block_scale scale_vec::2X f32 e2m1 e2m1 f32 ue8m0",
+    "m16n8k64 row col kind::mxf4nvf4 block_scale scale_vec::2X f32 e2m1 e2m1 f32 ue8m0",
+    "m16n8k64 row col kind::mxf4nvf4 block_scale scale_vec::4X f32 e2m1 e2m1 f32 ue8m0|ue4m3",
     "m8n8k4|m16n8k4|m16n8k8|m16n8k16 row col f64 f64 f64 f64",
     "m8n8k4|m16n8k4|m16n8k8|m16n8k16 row col rn|rz|rm|rp f64 f64 f64 f64",
     "m8n8k16|m16n8k16|m16n8k32 row col s32 s8|u8 s8|u8 s32",
@@ -147,7 +154,8 @@ static answer ask_decoder(const char *name)
 {
     char body[256];
     CUmodule module;
-    snprintf(body, sizeof body, "mma.sync.aligned%s%s %%a, %%b, %%c, %%d;", *name ? "." : "", name);
+    snprintf(body, sizeof body, "mma.sync.aligned%s%s %%a, %%b, %%c, %%d%s;", *name ? "." : "", name,
+             strstr(name, "block_scale") ? ", %e, %f, %g, %h" : "");
     if (load_body(header_120, body, &module) == CUDA_SUCCESS) /* without the kernel, then */
         assert_contains(test_log, "kernel 'k' is refused");
     if (strstr(test_log, "is not a modifier that"))
@@ -165,16 +173,20 @@ static answer ask_decoder(const char *name)
 static int rank_of(const char *word)
 {
     static const char *const types =
-        " f16 bf16 tf32 f32 f64 e4m3 e5m2 e3m2 e2m3 e2m1 s8 u8 s4 u4 b1 s32 u32 f16x2 ";
+        " f16 bf16 tf32 f32 f64 e4m3 e5m2 e3m2 e2m3 e2m1 s8 u8 s4 u4 b1 s32 u32 f16x2 ue8m0 ue4m3 ";
     char quoted[40];
     snprintf(quoted, sizeof quoted, " %s ", word);
     if (strstr(" row col ", quoted))
         return 1;
     if (strstr(types, quoted))
-        return 3;
+        return 5;
     if (strstr(" xor and or ", quoted))
-        return 4;
-    return word[0] == 'm' ? 0 : strcmp(word, "popc") == 0 ? 5 : 2;
+        return 6;
+    return word[0] == 'm'                          ? 0
+           : strcmp(word, "popc") == 0             ? 7
+           : strcmp(word, "block_scale") == 0      ? 3
+           : strncmp(word, "scale_vec::", 11) == 0 ? 4
+                                                   : 2;
 }
 
 /* Depth first over all words; a word that does not fit ends its branch. */
@@ -238,7 +250,7 @@ static void test_layouts_cover(void **state)
 /* Integers that the type holds and from which sums are exact: few bits for an f16 result and for narrow floats. */
 static int usable_values(const mma_form *f, const element *t, double values[256])
 {
-    int limit = f->d->bits == 16 || t->bits == 8 ? 7 : 127, count = 0;
+    int limit = f->d->bits == 16 || t->bits <= 8 ? 7 : 127, count = 0;
     if (!t->exponent) {
         for (uint64_t bits = 0; bits <= low_bits(t->bits); bits++)
             values[count++] = element_value(t, bits);
@@ -270,10 +282,16 @@ static int runs_needed(int count, int elements_of_matrix)
 static double c_for(const mma_form *f, int index)
 {
     if (f->c->exponent)
-        return f->c->bits == 16 || f->a->bits == 8 ? index - 64 : 1000 * index - 77777;
+        return f->c->bits == 16 || f->a->bits <= 8 ? index - 64 : 1000 * index - 77777;
     return index % 3 == 0   ? 2147483647.0 - index
            : index % 3 == 1 ? index - 2147483648.0
                             : 7654321.0 * (index - 60);
+}
+
+/* From 1/2 to 4, with few bits. */
+static uint8_t scale_for(const mma_form *f, int index)
+{
+    return (uint8_t)(f->is_ue4m3 ? 0x30 + index * 5 % 25 : 126 + index * 3 % 4);
 }
 
 static void fill(const mma_form *f, matrices *m, int run)
@@ -292,6 +310,16 @@ static void fill(const mma_form *f, matrices *m, int run)
             for (int j = 0; j < 8; j++)
                 m->c[q][i][j] = c_for(f, q * 64 % 128 + i * 8 + j);
     }
+    for (int n = 0; n < 16 * 4; n++)
+        m->scale_a[n / 4][n % 4] = scale_for(f, n / (run + 1));
+    for (int n = 0; n < 8 * 4; n++)
+        m->scale_b[n / 4][n % 4] = scale_for(f, 31 - n + run);
+}
+
+static double scale_of(const mma_form *f, const matrices *m, int i, int j, int k)
+{
+    int chunk = k * f->chunks / f->k;
+    return f->chunks ? scale_value(f, m->scale_a[i][chunk]) * scale_value(f, m->scale_b[j][chunk]) : 1;
 }
 
 static double times(const mma_form *f, double a, double b)
@@ -304,7 +332,7 @@ static double expected(const mma_form *f, const matrices *m, int q, int i, int j
 {
     double sum = m->c[q][i][j];
     for (int k = 0; k < f->k; k++)
-        sum += times(f, m->a[q][i][k], m->b[q][k][j]);
+        sum += times(f, m->a[q][i][k], m->b[q][k][j]) * scale_of(f, m, i, j, k);
     if (f->d->exponent)
         return sum;
     if (f->saturates)
@@ -338,6 +366,24 @@ static bool device_has(const mma_form *f, int device)
     return device >= 80 || (is_old && f->bit_operation != 'a');
 }
 
+/* The selectors of the scales that the ISA defines. */
+static int count_selectors(const mma_form *f)
+{
+    int bytes = f->chunks ? 4 / f->chunks : 1;
+    return f->chunks ? bytes * bytes * 2 * 4 : 1;
+}
+
+/* As constants, and in every third run in registers. */
+static void set_selectors(mma_form *f, int run)
+{
+    int bytes = f->chunks ? 4 / f->chunks : 1;
+    f->byte[0] = run % bytes * f->chunks;
+    f->byte[1] = run / bytes % bytes * f->chunks;
+    f->thread[0] = run / bytes / bytes % 2;
+    f->thread[1] = run / bytes / bytes / 2 % 4;
+    f->has_register_selectors = run % 3 == 0;
+}
+
 static const int devices[] = {120, 100, 90, 89, 80, 75};
 
 static void test_products(void **state)
@@ -360,12 +406,58 @@ static void test_products(void **state)
                 continue;
             }
             int of_a = runs_needed(usable_values(&f, f.a, values), f.products * f.m * f.k);
+            int of_scales = strstr(f.name, "e2m1.e2m1") ? count_selectors(&f) : 1;
             int of_b = runs_needed(usable_values(&f, f.b, values), f.products * f.k * 8);
-            for (int run = 0; run < of_a || run < of_b; run++, executed++)
+            for (int run = 0; run < of_a || run < of_b || run < of_scales; run++, executed++) {
+                set_selectors(&f, run);
                 check_product(header, &f, run);
+            }
         }
         print_message("sm_%d: %d products\n", devices[d], executed);
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
+/* Block scaling that ptxas 13.0 refuses too. */
+#define MXF4   "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+#define NVF4   "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale"
+#define D_TO_C " {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3}"
+
+static const struct {
+    const char *target, *body, *message;
+} refused[] = {
+    {"sm_120", MXF4 D_TO_C ", %r6, {0, 0}, %r7, {0, 0};", "needs one of the targets 120f 121f"},
+    {"sm_120f", NVF4 ".scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0" D_TO_C ", %r6, {0, 0}, %r7, {0, 0};",
+     "'mma' needs .version 9.1"},
+    {"sm_120f", MXF4 D_TO_C ";", "'mma' takes 8 operands, 4 are given"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, {0, 0}, %r7;", "'mma' takes 8 operands, 7 are given"},
+    {"sm_120f", NVF4 ".f32.e2m1.e2m1.f32.ue4m3" D_TO_C ", %r6, {0, 0}, %r7, {0, 0};",
+     "'mma' needs one more modifier: scale_vec::4X"},
+    {"sm_120f", NVF4 ".scale_vec::2X.f32.e2m1.e2m1.f32.ue4m3" D_TO_C ", %r6, {0, 0}, %r7, {0, 0};",
+     "'.ue4m3' is not a modifier"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, {1, 0}, %r7, {0, 0};", "the first byte of the scales is 0 or 2 here"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, {0, 2}, %r7, {0, 0};", "the threads with the scales are 0 to 1 here"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, {0, 0}, %r7, {0, 4};", "the threads with the scales are 0 to 3 here"},
+    {"sm_120f", NVF4 ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3" D_TO_C ", %r6, {0, 0}, %r7, {2, 0};",
+     "the first byte of the scales is 0 here"},
+    {"sm_120f", MXF4 D_TO_C ", 127, {0, 0}, %r7, {0, 0};", "scales are a register of 32 bits"},
+    {"sm_120f", MXF4 D_TO_C ", %h0, {0, 0}, %r7, {0, 0};", "'%h0' is .u16; expected .b32"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, 0, %r7, {0, 0};", "expected a vector of 2 elements"},
+    {"sm_120f", MXF4 D_TO_C ", %r6, {%r7, 0}, %r7, {0, 0};", "expected .u16"},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
+        char header[64], body[512];
+        CUmodule module;
+        snprintf(header, sizeof header, ".version 9.0\n.target %s", refused[n].target);
+        snprintf(body, sizeof body, ".reg .b32 %%r<8>; .reg .f32 %%f<4>; .reg .u16 %%h<2>;\n%s ret;",
+                 refused[n].body);
+        if (load_body(header, body, &module) == CUDA_SUCCESS)
+            fail_msg("this was taken: %s", refused[n].body);
+        assert_contains(test_log, refused[n].message);
     }
 }
 
@@ -383,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_forms_are_the_isas),
         cmocka_unit_test(test_layouts_cover),
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, begin_devices, end_context);
 }

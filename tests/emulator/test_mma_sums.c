@@ -12,7 +12,7 @@ typedef struct model {
 
 static bool is_narrow(const element *t)
 {
-    return t->bits == 8 && t->exponent;
+    return t->bits <= 8 && t->exponent;
 }
 
 static model model_of(int device, const mma_form *f)
@@ -42,9 +42,11 @@ static double finish(const element *t, double sum, int bits)
     return fabs(result) >= limit ? copysign((double)INFINITY, sum) : result == 0 ? 0 : result;
 }
 
+/* Each product has a scale, 1 without block scaling, which adds to its exponent. */
 typedef struct dot {
     int count;
-    double a[64], b[64];
+    double a[64], b[64], scale[64];
+    int exponent[64];
 } dot;
 
 /* One step: terms and c, aligned to the largest exponent and cut. */
@@ -52,17 +54,17 @@ static double add_terms(model m, const mma_form *f, const dot *v, int from, int 
 {
     double plain = c, sum = 0;
     for (int n = from; n < to; n++)
-        plain += v->a[n] * v->b[n];
+        plain += v->a[n] * v->b[n] * v->scale[n];
     if (!isfinite(plain))
         return plain;
     int largest = c != 0 ? exponent_of(f->d, c) : -126;
     for (int n = from; n < to; n++) {
-        int e = exponent_of(f->a, v->a[n]) + exponent_of(f->b, v->b[n]);
-        largest = v->a[n] != 0 && v->b[n] != 0 && e > largest ? e : largest;
+        int e = exponent_of(f->a, v->a[n]) + exponent_of(f->b, v->b[n]) + v->exponent[n];
+        largest = v->a[n] * v->b[n] * v->scale[n] != 0 && e > largest ? e : largest;
     }
     double step = ldexp(1, largest - m.fraction_bits);
     for (int n = from; n < to; n++)
-        sum += trunc(v->a[n] * v->b[n] / step);
+        sum += trunc(v->a[n] * v->b[n] * v->scale[n] / step);
     return finish(f->d, (sum + trunc(c / step)) * step, m.result_bits);
 }
 
@@ -72,6 +74,7 @@ static dot part_of(const dot *v, int wanted)
     for (int n = 0; n < v->count; n++)
         if ((n & 2) == wanted) {
             part.a[part.count] = v->a[n];
+            part.scale[part.count] = 1;
             part.b[part.count++] = v->b[n];
         }
     return part;
@@ -107,9 +110,22 @@ static double random_value(const element *t, int run, int spread)
     return isfinite(v) || random_bits() % 32 == 0 ? v : 0;
 }
 
+/* .ue8m0: near 1 or any; .ue4m3: any. Seldom a NaN. */
+static uint8_t random_scale(const mma_form *f, int run)
+{
+    unsigned bits = (unsigned)(random_bits() & 255);
+    if (f->is_ue4m3)
+        return (uint8_t)(bits < 255 ? bits % 127 : 0x7f);
+    return (uint8_t)(run ? 120 + bits % 12 : bits);
+}
+
 static void fill(const mma_form *f, matrices *m, int run)
 {
     int spread = f->a->exponent > 4 ? 10 : 4;
+    for (int n = 0; n < 16 * 4; n++)
+        m->scale_a[n / 4][n % 4] = random_scale(f, run);
+    for (int n = 0; n < 8 * 4; n++)
+        m->scale_b[n / 4][n % 4] = random_scale(f, run);
     for (int q = 0; q < f->products; q++) {
         for (int n = 0; n < f->m * f->k; n++)
             m->a[q][n / f->k][n % f->k] = random_value(f->a, run, spread);
@@ -125,12 +141,24 @@ static bool same(double x, double y)
     return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y);
 }
 
+/* A .ue4m3 has a bit more before the point than an exponent. */
+static int scale_exponent(const mma_form *f, unsigned code)
+{
+    return f->is_ue4m3 ? (code >= 8 ? (int)code / 8 : 1) - 7 + 1 : (int)code - 127;
+}
+
 static double expected(model m, const mma_form *f, const matrices *v, int q, int i, int j)
 {
     dot d = {.count = f->k};
     for (int k = 0; k < f->k; k++) {
+        int chunk = k * f->chunks / f->k;
         d.a[k] = v->a[q][i][k];
         d.b[k] = v->b[q][k][j];
+        d.scale[k] = 1;
+        if (f->chunks) {
+            d.scale[k] = scale_value(f, v->scale_a[i][chunk]) * scale_value(f, v->scale_b[j][chunk]);
+            d.exponent[k] = scale_exponent(f, v->scale_a[i][chunk]) + scale_exponent(f, v->scale_b[j][chunk]);
+        }
     }
     if (f->a->bits != 64)
         return modelled(m, f, &d, v->c[q][i][j]);
@@ -167,6 +195,10 @@ static const sum_form forms[] = {
     {"m16n8k16.row.col.f16.e4m3.e4m3.f16", 89},
     {"m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32", 120},
     {"m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e5m2.f16", 120},
+    {"m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0", 120},
+    {"m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e5m2.f32.ue8m0", 120},
+    {"m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0", 120},
+    {"m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3", 120},
     {"m8n8k4.row.col.f64.f64.f64.f64", 80},
     {"m8n8k4.row.col.rz.f64.f64.f64.f64", 80},
     {"m16n8k4.row.col.rm.f64.f64.f64.f64", 90},
@@ -278,6 +310,8 @@ static double special_expected(const mma_form *f, const matrices *m, int q, int 
 
 static void fill_small(const mma_form *f, matrices *m)
 {
+    memset(m->scale_a, f->is_ue4m3 ? 0x38 : 127, sizeof m->scale_a); /* 1 */
+    memset(m->scale_b, f->is_ue4m3 ? 0x38 : 127, sizeof m->scale_b);
     for (int q = 0; q < f->products; q++) {
         for (int n = 0; n < f->m * f->k; n++)
             m->a[q][n / f->k][n % f->k] = (n + q) % 3;

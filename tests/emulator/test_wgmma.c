@@ -2,12 +2,7 @@
    (9.7.15.5.1), under all checks; then each rule, broken and kept. Nothing here knows how the emulator does it. ptxas, where it is, takes
    every kernel. */
 #include "mma_form.h"
-
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
-extern char **environ;
+#include "rules_test.h"
 
 enum {
     THREADS = 128,
@@ -661,14 +656,6 @@ static const struct {
      "uses an uninitialised register as an operand of this", 0},
 };
 
-static unsigned reports_in(const char *text)
-{
-    unsigned count = 0;
-    for (const char *at = text; (at = strstr(at, "kiln emulator: ")) != NULL; at++)
-        count++;
-    return count;
-}
-
 static void test_rules(void **state)
 {
     (void)state;
@@ -700,22 +687,6 @@ static void add_entry(FILE *file, const char *name, size_t number, const char *b
 {
     fprintf(file, ".visible .entry %s%zu(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n", name,
             number, body);
-}
-
-static int run_ptxas(const char *argument, const char *log)
-{
-    char *const arguments[] = {"ptxas", "-O0", "-arch=sm_90a", "-o", "/dev/null", (char *)(uintptr_t)argument,
-                               NULL};
-    posix_spawn_file_actions_t to;
-    pid_t process;
-    int status = -1;
-    posix_spawn_file_actions_init(&to);
-    posix_spawn_file_actions_addopen(&to, 1, log, O_WRONLY | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&to, 1, 2);
-    if (posix_spawnp(&process, arguments[0], &to, NULL, arguments, environ) == 0)
-        waitpid(process, &status, 0);
-    posix_spawn_file_actions_destroy(&to);
-    return status;
 }
 
 /* It takes all kernels of this file. */

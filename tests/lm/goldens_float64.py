@@ -5,7 +5,7 @@ from goldens_check import LISTED
 from reference_llama import Model, Noise, POINTS
 
 SEEDS = 2
-BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
+BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8", "head": "q8"}}
 LIKELY = 64  # the bound covers this many tokens, those with the largest logits
 
 

@@ -219,6 +219,8 @@ MISTAKES = {
     "a row of the head zero": ("weight", lambda model: wrong_weight(model, model.head_name(), scaled(7, 0))),
     "final norm's weight 0.1 % more": ("weight", lambda model: wrong_weight(model, "output_norm", scaled(slice(None), 1.001))),
 }
+# Bytes are rounded as coarsely: only the runs without them show these.
+SMALL = {"stream=f16", "activation=q8", "rope base 1 % more", "one of a norm's weights 3 % more", "a block of 32 weights 20 % more"}
 LOST_PRECISION = {"stream=f16": {"stream": "f16"}, "activation=q8": {"activation": "q8"},
                   "activation=f16": {"activation": "f16"}}
 
@@ -230,6 +232,8 @@ def self_test(checker, path):
 
     def run(name, points, should_pass):
         nonlocal failed
+        if name in SMALL and checker.points["activation"].startswith("q8"):
+            return
         streams, _, logits = (np.asarray(x, np.float64) for x in model.run(checker.tokens, Rounding(points)))
         rows = list(checker.rows(list(streams), logits))
         whole, step = (max(row[i] for row in rows) for i in (2, 4))

@@ -7,12 +7,13 @@ FILE has token ids separated by white space. DIR gets layer_00, layer_01, ... (t
 embedding]), norm (the final norm's output) and logits ([tokens, vocabulary]), each raw and little-endian, with the type as its
 suffix. It shares no code with kiln-lm: the GGUF reference package reads and decodes the file, NumPy multiplies.
 
---rounding rounds where a program on a GPU may: `none`, `lm` (like kiln-lm), `lm,activation=q8`, or points of the table POINTS
-below, such as `qkv=f16,stream=f32`. `--arithmetic f32` also multiplies and adds in float32, for lm_check.py's self-test.
+--rounding rounds where a program on a GPU may: `none`, `lm` (like kiln-lm, one token at a time), `lm,activation=q8:20` (like
+kiln-lm, the first 20 tokens together), `lm,activation=q8,head=q8` (bytes in every product), or points of the table POINTS below, such as `qkv=f16,stream=f32`. `--arithmetic f32` also multiplies and adds in float32, for lm_check.py's self-test.
 """
 import argparse
 import os
 import pathlib
+import re
 import sys
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same sums on every machine, and faster on a shared machine
@@ -26,7 +27,9 @@ except ImportError:
 # Points where a program may round, and kiln-lm's type there.
 POINTS = {
     "stream": "f32",  # the residual stream, after the embedding and after each of its two additions
-    "activation": "f32",  # the input of each product; also half (f16) and q8 (a byte each, with a scale for 32 neighbours)
+    "activation": "f32",  # the input of each product of a layer; also half (f16), q8 (a byte each, with a scale for 32 neighbours)
+                          # and q8:N (so for the first N tokens, f32 for the others)
+    "head": "f32",  # the input of the last product
     "qkv": "f16",  # Q, K and V, the products' outputs
     "rotated": "f16",  # Q and K after RoPE
     "scores": "f16",  # attention's probabilities, relative to the largest so far, which depends on tiles
@@ -62,6 +65,11 @@ def round_q8(x):
     return (codes * scale.astype(np.float32)).astype(x.dtype).reshape(x.shape)
 
 
+def q8_rows(kind, x):
+    """Returns how many of the rows q8 or q8:N rounds to bytes."""
+    return int(kind[3:] or len(x))
+
+
 class Rounding:
     """Rounds to nearest at the given points. Without points it does nothing."""
 
@@ -72,8 +80,10 @@ class Rounding:
         kind = self.points.get(point, "f64")
         if kind == "f64":
             return x
-        if kind == "q8":
-            return round_q8(x)
+        if kind.startswith("q8"):
+            count = q8_rows(kind, x)
+            x = np.concatenate([round_q8(x[:count]), x[count:]])
+            kind = "f32"
         return x.astype({"f16": np.float16, "f32": np.float32}[kind]).astype(x.dtype)
 
 
@@ -89,8 +99,10 @@ class Noise(Rounding):
         if kind == "f64":
             return x
         draw = self.random.random(x.shape, x.dtype) - x.dtype.type(0.5)
-        if kind == "q8":
-            return x + (draw.reshape(-1, 32) * q8_scale(x).astype(x.dtype)).reshape(x.shape)
+        if kind.startswith("q8"):
+            count = q8_rows(kind, x)
+            steps = np.broadcast_to(q8_scale(x).astype(x.dtype), (x.size // 32, 32)).reshape(x.shape)
+            return x + draw * np.concatenate([steps[:count], ulp_of(x[count:], "f32")])
         if point == "scores":
             draw = np.where(x == 1, 0, draw)  # the largest score's own probability is exact
         return x + draw * ulp_of(x, kind)
@@ -103,11 +115,11 @@ def parse_rounding(text):
         name, _, kind = word.partition("=")
         if word == "lm":
             points |= POINTS
-        elif name in POINTS and (kind in MANTISSA_BITS or kind == "q8" and name == "activation"):
+        elif name in POINTS and (kind in MANTISSA_BITS or name in ("activation", "head") and re.fullmatch("q8(:[0-9]+)?", kind)):
             points[name] = kind
         elif word != "none":
             raise Refused(f"--rounding {word!r}: expected none, lm, or one of {', '.join(POINTS)} with =f16, =f32"
-                          " (activation also =q8)")
+                          " (activation and head also =q8 and =q8:N)")
     return points
 
 
@@ -190,7 +202,7 @@ class Model:
                 cache[layer] = kept
             streams.append(stream)
         normed = self.norm("output_norm", stream)
-        return streams, normed, rounding("activation", normed) @ self.head().T
+        return streams, normed, rounding("head", normed) @ self.head().T
 
     def embed(self, tokens, rounding=Rounding()):
         return rounding("stream", self.weight("token_embd")[np.asarray(tokens)])
@@ -216,7 +228,7 @@ class Model:
 
     def finish(self, stream, rounding=Rounding()):
         """Returns the logits of a stream after the last layer."""
-        return rounding("activation", self.norm("output_norm", stream)) @ self.head().T
+        return rounding("head", self.norm("output_norm", stream)) @ self.head().T
 
     def norm(self, name, x):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.dtype(self.epsilon)) * self.weight(name)

@@ -39,6 +39,12 @@ static void is_refused(void **state)
     check_text(k->message, k->emit, (target){75, TARGET_BASE});
 }
 
+static void is_refused_in_groups(void **state)
+{
+    const bad_kernel *k = *state;
+    check_block(k->message, k->emit, (target){90, TARGET_ARCH}, (uint32_t[]){256, 1, 1});
+}
+
 /* ---- correct code that must pass -------------------------------------------------------------------------------- */
 
 static void uniform_control(ptx_fn *f)
@@ -272,6 +278,67 @@ static void accepts_set_variables(void **state)
     check_text("", set_on_all_paths, (target){75, TARGET_BASE});
 }
 
+/* Two sets of A and of accumulators: while one group is in flight, A of the next is set and the sums of the one before are
+ * read. A warpgroup works by itself, or both do. */
+static void overlapped_groups(ptx_fn *f)
+{
+    static const ptx_wgmma_form form = {.types = PTX_WGMMA_F16_F32, .n = 8};
+    ptx_val n = ptx_param(f, PTX_U32, "n"), tid = ptx_tid_x(f), group = ptx_shr(f, tid, 7), a[2][4], d[2][4],
+            sum[4];
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x");
+    ptx_val s = ptx_shared_dynamic_aligned(f, PTX_F16, 1024);
+    ptx_val at = ptx_descriptor(f, s, ((ptx_matrix){.swizzle_bytes = 128, .stride_bytes = 1024}));
+    ptx_val own = ptx_add(f, at, ptx_cvt(f, PTX_U64, group));
+    for (int i = 0; i < 8; i++) {
+        a[i / 4][i % 4] = ptx_as(f, PTX_F16X2, ptx_var(f, n));
+        d[i / 4][i % 4] = ptx_declare(f, PTX_F32);
+        sum[i % 4] = ptx_var(f, ptx_f32(0));
+    }
+    ptx_wgmma_fence(f);
+    ptx_wgmma(f, form, 0, d[1], a[1], own);
+    ptx_wgmma_commit(f);
+    PTX_FOR (f, i, 0, n, 2) {
+        for (int set = 0; set < 2; set++) {
+            ptx_wgmma_fence(f);
+            ptx_wgmma(f, form, 0, d[set], a[set], at);
+            ptx_wgmma(f, form, ptx_eq(f, i, 0), d[set], a[set], own);
+            ptx_wgmma_commit(f);
+            ptx_wgmma_wait(f, 1);
+            ptx_set(f, a[1 - set][0], ptx_as(f, PTX_F16X2, i));
+            for (int j = 0; j < 4; j++)
+                ptx_add_to(f, sum[j], d[1 - set][j]);
+        }
+    }
+    ptx_wgmma_wait(f, 0);
+    PTX_IF (f, ptx_ge(f, tid, 128)) {
+        ptx_wgmma_fence(f);
+        ptx_wgmma_shared(f, form, 1, d[1], at, at);
+        ptx_wgmma_commit(f);
+        ptx_wgmma_wait(f, 0);
+    }
+    ptx_val of_warp = ptx_shfl_idx(f, ptx_div(f, tid, 128), 0), flag = ptx_load(f, x);
+    PTX_IF (f, ptx_eq(f, of_warp, 1)) {
+        ptx_wgmma_wait(f, 0);
+    }
+    PTX_IF (f, ptx_warpgroup_uniform(f, ptx_eq(f, flag, n))) {
+        ptx_wgmma_wait(f, 0);
+    }
+}
+
+static void accepts_groups(void **state)
+{
+    (void)state;
+    check_block("", overlapped_groups, (target){90, TARGET_ARCH}, (uint32_t[]){256, 1, 1});
+    check_block("", overlapped_groups, (target){90, TARGET_ARCH}, (uint32_t[]){128, 2, 1});
+    check_block("", wgmma_without_group, (target){90, TARGET_ARCH}, (uint32_t[]){64, 2, 1});
+    check_block("k.c:3: error: wgmma takes whole warpgroups of 128 threads, the thread block has 64\n",
+                wgmma_without_group, (target){90, TARGET_ARCH}, row_of_64);
+    check_block("k.c:3: error: wgmma needs sm_90a, the target is sm_90\n", wgmma_without_group,
+                (target){90, TARGET_BASE}, (uint32_t[]){128, 1, 1});
+    check_block("k.c:3: error: wgmma needs sm_90a, the target is sm_100a\n", wgmma_without_group,
+                (target){100, TARGET_ARCH}, (uint32_t[]){128, 1, 1});
+}
+
 /* ---- requirements ------------------------------------------------------------------------------------------------- */
 
 static ptx_requirement needs_of(void (*emit)(ptx_fn *f), target t)
@@ -357,15 +424,18 @@ int main(void)
     static const struct {
         const bad_kernel *kernels;
         const size_t *count;
-    } groups[] = {{bad_values, &bad_values_count},
-                  {bad_control, &bad_control_count},
-                  {bad_memory, &bad_memory_count},
-                  {bad_warp, &bad_warp_count}};
+        void (*test)(void **state);
+    } groups[] = {{bad_values, &bad_values_count, is_refused},
+                  {bad_control, &bad_control_count, is_refused},
+                  {bad_memory, &bad_memory_count, is_refused},
+                  {bad_warp, &bad_warp_count, is_refused},
+                  {bad_wgmma, &bad_wgmma_count, is_refused_in_groups}};
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(accepts_calls_on_one_line),
         cmocka_unit_test(accepts_uniform_control),
         cmocka_unit_test(accepts_warp_uniform_control),
         cmocka_unit_test(rows_and_warps),
+        cmocka_unit_test(accepts_groups),
         cmocka_unit_test(dependent_launches),
         cmocka_unit_test(accepts_set_variables),
         cmocka_unit_test(records_raw),
@@ -379,7 +449,7 @@ int main(void)
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
         for (size_t i = 0; i < *groups[g].count && count < MOST; i++, count++) {
             tests[count].name = groups[g].kernels[i].name;
-            tests[count].test_func = is_refused;
+            tests[count].test_func = groups[g].test;
             tests[count].initial_state = (void *)&groups[g].kernels[i];
         }
     return _cmocka_run_group_tests("ptx checker", tests, count, NULL, NULL);

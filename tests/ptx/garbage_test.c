@@ -111,6 +111,17 @@ static void in_matrices(ptx_fn *f, const scene *k, ptx_val g)
     ptx_stmatrix(f, 4, g, c);
     ptx_stmatrix(f, 4, k->s, a);
 }
+static void in_group_products(ptx_fn *f, const scene *k, ptx_val g)
+{
+    const ptx_wgmma_form form = {.types = PTX_WGMMA_S8_S32, .n = 8};
+    ptx_val bad[4] = {g, g, g, g}, good[4] = {k->variable, k->variable, k->variable, k->variable};
+    ptx_wgmma(f, form, 0, bad, bad, g);
+    ptx_wgmma(f, form, g, good, good, k->wide);
+    ptx_wgmma(f, form, 0, good, bad, k->wide);
+    ptx_wgmma_shared(f, form, 1, bad, k->wide, k->wide);
+    ptx_wgmma_shared(f, form, 1, good, g, k->wide);
+    ptx_descriptor(f, g, ((ptx_matrix){.swizzle_bytes = 128}));
+}
 static void in_control(ptx_fn *f, const scene *k, ptx_val g)
 {
     PTX_IF (f, g) {
@@ -138,8 +149,8 @@ static void in_text(ptx_fn *f, const scene *k, ptx_val g)
 }
 
 static void (*const calls[])(ptx_fn *f, const scene *k, ptx_val g) = {
-    in_arithmetic, in_pairs, in_variables, in_addresses, in_memory, in_copies, in_atomics, in_warps, in_matrices, in_control,
-    in_text};
+    in_arithmetic, in_pairs, in_variables, in_addresses, in_memory, in_copies, in_atomics, in_warps, in_matrices,
+    in_group_products, in_control, in_text};
 enum { CALLS = sizeof calls / sizeof calls[0], REGISTER = 1 };
 /* clang-format on */
 

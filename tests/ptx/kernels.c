@@ -188,6 +188,8 @@ const test_kernel test_kernels[] = {
     {"stream_sum", {90, TARGET_BASE}, {128, 1, 1}, emit_stream_sum},
     {"grid_sum", {90, TARGET_BASE}, {256, 1, 1}, emit_grid_sum},
     {"mbarrier_copy", {90, TARGET_BASE}, {64, 1, 1}, emit_mbarrier_copy},
+    {"group_tile", {90, TARGET_ARCH}, {128, 1, 1}, emit_group_tile},
+    {"group_flags", {90, TARGET_ARCH}, {128, 1, 1}, emit_group_flags},
     {"pairs", {100, TARGET_BASE}, {128, 1, 1}, emit_pairs},
     {"vectors", {90, TARGET_BASE}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
     {"pick", {90, TARGET_BASE}, {32, 1, 1}, emit_pick},

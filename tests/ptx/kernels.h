@@ -15,6 +15,8 @@ void emit_mma_tile(ptx_fn *f);
 void emit_stream_sum(ptx_fn *f);
 void emit_grid_sum(ptx_fn *f);
 void emit_mbarrier_copy(ptx_fn *f);
+void emit_group_tile(ptx_fn *f);
+void emit_group_flags(ptx_fn *f);
 void emit_pairs(ptx_fn *f);
 void emit_vectors(ptx_fn *f);
 

@@ -59,6 +59,70 @@ void emit_mma_tile(ptx_fn *f)
     ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
 }
 
+/* D[64, 8] = A[64, 32] * B[32, 8] with wgmma, of which A's first half comes from registers and its second from shared memory,
+ * each row 32 bytes, with a swizzle. A lane's words of A and D are neighbours in memory.  block 128: a warpgroup */
+void emit_group_tile(ptx_fn *f)
+{
+    static const ptx_wgmma_form form = {.types = PTX_WGMMA_F16_F32, .n = 8};
+    static const ptx_matrix matrix = {.swizzle_bytes = 32, .stride_bytes = 256};
+    ptx_val a = ptx_param_ptr(f, PTX_B32, "a"), b = ptx_param_ptr(f, PTX_B32, "b"),
+            d = ptx_param_ptr(f, PTX_F32, "d");
+    ptx_val tile_a = ptx_shared(f, PTX_B32, 512, 256), tile_b = ptx_shared_dynamic_aligned(f, PTX_B32, 512);
+    ptx_val tid = ptx_tid_x(f), own = ptx_mul(f, tid, 4), first[4], second[4], sums[4];
+    ptx_load_vec(f, 4, first, ptx_at(f, a, own), PTX_PLAIN);
+    ptx_load_vec(f, 4, second, ptx_at(f, ptx_at_const(f, a, 512), own), PTX_PLAIN);
+    ptx_store_vec(f, 4, ptx_at(f, tile_a, own), second, PTX_PLAIN);
+    ptx_val word = ptx_load(f, ptx_at(f, b, tid));
+    ptx_store(f, ptx_at(f, tile_b, tid), word);
+    ptx_fence_async(f);
+    ptx_barrier(f);
+    for (int i = 0; i < 4; i++)
+        sums[i] = ptx_declare(f, PTX_F32);
+    ptx_val a_at = ptx_descriptor(f, tile_a, matrix), b_at = ptx_descriptor(f, tile_b, matrix);
+    ptx_val b_next = ptx_add(f, b_at, 16);
+    ptx_wgmma_fence(f);
+    ptx_wgmma(f, form, 0, sums, first, b_at);
+    ptx_wgmma_shared(f, form, 1, sums, a_at, b_next);
+    ptx_wgmma_commit(f);
+    ptx_wgmma_wait(f, 0);
+    ptx_store_vec(f, 4, ptx_at(f, d, own), sums, PTX_PLAIN);
+}
+
+/* Each flag of wgmma by itself; adds to zeros if n is 0.  block 128: a warpgroup */
+void emit_group_flags(ptx_fn *f)
+{
+    static const ptx_wgmma_form forms[] = {
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .negates_a = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .negates_b = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .transposes_a = true},
+        {.types = PTX_WGMMA_BF16_F32, .n = 8, .transposes_b = true},
+        {.types = PTX_WGMMA_E4M3_F32, .n = 8, .negates_b = true},
+        {.types = PTX_WGMMA_U8S8_S32, .n = 8, .saturates = true},
+    };
+    ptx_val n = ptx_param(f, PTX_U32, "n"), out = ptx_param_ptr(f, PTX_B32, "out");
+    ptx_val tile = ptx_shared(f, PTX_B32, 1024, 128), floats[4], integers[4], a[4],
+            is_first = ptx_eq(f, n, 0);
+    ptx_val at = ptx_descriptor(f, tile, ((ptx_matrix){.stride_bytes = 128, .leading_bytes = 2048}));
+    for (int i = 0; i < 4; i++) {
+        floats[i] = ptx_var(f, ptx_f32(0));
+        integers[i] = ptx_var(f, ptx_s32(0));
+        a[i] = ptx_as(f, PTX_B32, ptx_add(f, n, i));
+    }
+    ptx_wgmma_fence(f);
+    for (int i = 0; i < 6; i++) {
+        ptx_val *sums = forms[i].types == PTX_WGMMA_U8S8_S32 ? integers : floats;
+        if (forms[i].types != PTX_WGMMA_E4M3_F32)
+            ptx_wgmma_shared(f, forms[i], is_first, sums, at, at);
+        if (!forms[i].transposes_a)
+            ptx_wgmma(f, forms[i], is_first, sums, a, at);
+        ptx_wgmma_commit(f);
+        ptx_wgmma_wait(f, 0);
+        ptx_wgmma_fence(f);
+    }
+    ptx_store(f, out, ptx_as(f, PTX_B32, floats[0]));
+    ptx_store(f, ptx_at_const(f, out, 1), ptx_as(f, PTX_B32, integers[0]));
+}
+
 /* out[i] = x[i] + x[512*grid + i] + ... of `tiles` slices; the next slice is in flight while one is added.
  * launch: any grid, block 128: 4 neighbours per thread; tiles at least 1. */
 void emit_stream_sum(ptx_fn *f)

@@ -1,4 +1,4 @@
-/* Fragments of mma: every element of a matrix is in exactly one place, as PTX ISA 9.7.14.5 defines. */
+/* Fragments of mma and wgmma: every element of a matrix is in exactly one place, as PTX ISA 9.7.14.5 and 9.7.15.5 define. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,6 +81,8 @@ static void places_of_the_specification(void **state)
         {PTX_MMA_M16N8K16_F64_F64, ptx_mma_a, 13, 6, 3, 13},
         {PTX_MMA_M16N8K16_F64_F64, ptx_mma_b, 13, 2, 9, 3},
         {PTX_MMA_M16N8K32_E4M3_F32, ptx_mma_a, 13, 15, 11, 23},
+        {PTX_MMA_M16N8K64_E2M1_UE4M3, ptx_mma_a, 13, 25, 11, 41},
+        {PTX_MMA_M16N8K64_E2M1_UE8M0, ptx_mma_b, 13, 9, 41, 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ptx_element e = rows[i].place(rows[i].shape, rows[i].lane, rows[i].i);
@@ -89,11 +91,49 @@ static void places_of_the_specification(void **state)
     }
 }
 
+/* A warpgroup's A and D, as the fragments of its warps' products of 16 rows. */
+static void warpgroups_are_warps(void **state)
+{
+    static const struct {
+        ptx_wgmma_types types;
+        ptx_mma_shape shape;
+    } rows[] = {
+        {PTX_WGMMA_F16_F32, PTX_MMA_M16N8K16_F16_F32},   {PTX_WGMMA_F16_F16, PTX_MMA_M16N8K16_F16_F16},
+        {PTX_WGMMA_BF16_F32, PTX_MMA_M16N8K16_BF16_F32}, {PTX_WGMMA_TF32_F32, PTX_MMA_M16N8K8_TF32_F32},
+        {PTX_WGMMA_E4M3_F32, PTX_MMA_M16N8K32_E4M3_F32}, {PTX_WGMMA_E5M2_F16, PTX_MMA_M16N8K32_E5M2_F16},
+        {PTX_WGMMA_S8_S32, PTX_MMA_M16N8K32_S8_S32},     {PTX_WGMMA_U8S8_S32, PTX_MMA_M16N8K32_U8S8_S32},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        const ptx_mma_info one = ptx_mma_describe(rows[r].shape),
+                           all = ptx_wgmma_describe((ptx_wgmma_form){.types = rows[r].types, .n = 48});
+        assert_int_equal(wgmma_rows[rows[r].types].types, rows[r].types);
+        assert_true(all.m == 64 && all.n == 48 && all.k == one.k && all.a_type == one.a_type &&
+                    all.c_type == one.c_type);
+        assert_true(all.a_count == one.a_count && all.c_count == 6 * one.c_count);
+        for (int thread = 0; thread < 128; thread++) {
+            for (int i = 0; i < all.a_count * in_register(all.a_type, mma_rows[rows[r].shape].bits); i++) {
+                const ptx_element is = ptx_wgmma_a(rows[r].types, thread, i),
+                                  e = ptx_mma_a(rows[r].shape, thread % 32, i);
+                assert_int_equal(is.row, e.row + thread / 32 * 16);
+                assert_int_equal(is.column, e.column);
+            }
+            for (int i = 0; i < 64 * 48 / 128; i++) {
+                const ptx_element is = ptx_wgmma_d(rows[r].types, thread, i),
+                                  e = ptx_mma_c(rows[r].shape, thread % 32, i % 4);
+                assert_int_equal(is.row, e.row + thread / 32 * 16);
+                assert_int_equal(is.column, e.column + i / 4 * 8);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_once),
         cmocka_unit_test(places_of_the_specification),
+        cmocka_unit_test(warpgroups_are_warps),
     };
     return cmocka_run_group_tests_name("ptx matrix", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Assembles every row of the builder's tables with ptxas: operations in every type, mma shapes, special registers, cache hints,
- * orders, wide vectors. ptxas must accept each form with the row's requirements, and reject it one .version or one target below,
+/* Assembles every row of the builder's tables with ptxas: operations in every type, mma shapes, wgmma's types in several shapes,
+ * special registers, cache hints, orders, wide vectors. ptxas must accept each form with the row's requirements, and reject it one .version or one target below,
  * so that no row requires too much.
  *     ptx_rows_test SCRATCH_DIR
  * Exit status 77 (skipped) when ptxas is not on PATH. */
@@ -14,6 +14,7 @@ enum { MOST_FORMS = 4096 };
 typedef enum form_kind {
     FORM_OP,
     FORM_MMA,     /* number: shape */
+    FORM_WGMMA,   /* number: types; count: n; row: with A in registers or in shared memory */
     FORM_MATRIX,  /* ldmatrix and stmatrix; number: matrices */
     FORM_SPECIAL, /* number: index */
     FORM_LOAD,    /* number: hints */
@@ -83,6 +84,21 @@ static void collect_matrices(void)
         }
 }
 
+static void collect_group_products(void)
+{
+    static const int widths[] = {8, 32, 112, 248, 256};
+    for (int types = 0; types < PTX_WGMMA_TYPES_COUNT; types++)
+        for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+            for (int is_shared = 0; is_shared < 2; is_shared++)
+                if (widths[i] != 248 || wgmma_rows[types].d_type != PTX_S32)
+                    add((form){.kind = FORM_WGMMA,
+                               .row = op_first(is_shared ? PTX_OP_WGMMA_SHARED : PTX_OP_WGMMA),
+                               .number = types,
+                               .count = widths[i],
+                               .needs = wgmma_rows[types].needs,
+                               .text = wgmma_rows[types].names});
+}
+
 /* Vectors of 32 bytes, which need sm_100, and smaller ones. */
 static void collect_accesses(form_kind kind, int takes)
 {
@@ -142,6 +158,7 @@ static void collect(void)
 {
     collect_operations();
     collect_matrices();
+    collect_group_products();
     for (int which = 0; which < PTX_SREG_COUNT; which++)
         add((form){.kind = FORM_SPECIAL,
                    .number = which,
@@ -229,7 +246,8 @@ static int parts_of(const form *m)
 static bool direct(ptx_op op)
 {
     return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA ||
-           op == PTX_OP_FENCE || op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
+           op == PTX_OP_MMA_SCALED || op == PTX_OP_WGMMA || op == PTX_OP_WGMMA_SHARED || op == PTX_OP_FENCE ||
+           op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
 }
 
 static bool emit_operation(ptx_fn *f, const form *m, const pointers *p)
@@ -264,7 +282,36 @@ static void emit_mma(ptx_fn *f, ptx_mma_shape shape)
         b[i] = operand(f, info.b_type);
     for (int i = 0; i < info.c_count; i++)
         sums[i] = operand(f, info.c_type);
-    ptx_mma_to(f, shape, sums, a, b);
+    if (info.scales == 0) {
+        ptx_mma_to(f, shape, sums, a, b);
+        return;
+    }
+    const ptx_mma_scales of_a = {operand(f, PTX_U32), 4 - info.scales, 1},
+                         of_b = {operand(f, PTX_U32), 4 - info.scales, 3};
+    ptx_mma_scaled(f, shape, sums, a, b, sums, of_a, of_b);
+}
+
+/* All flags that the types have. */
+static void emit_group_product(ptx_fn *f, const form *m)
+{
+    const wgmma_row *row = &wgmma_rows[m->number];
+    const bool is_integer = row->d_type == PTX_S32, is_shared = m->row->op == PTX_OP_WGMMA_SHARED;
+    const ptx_wgmma_form of = {.types = (ptx_wgmma_types)m->number,
+                               .n = m->count,
+                               .negates_a = !is_integer,
+                               .transposes_a = is_shared && row->bits == 16,
+                               .transposes_b = row->bits == 16,
+                               .saturates = is_integer};
+    const ptx_mma_info info = ptx_wgmma_describe(of);
+    ptx_val a[4], d[128], at = operand(f, PTX_U64), adds = operand(f, PTX_PRED);
+    for (int i = 0; i < info.a_count; i++)
+        a[i] = operand(f, info.a_type);
+    for (int i = 0; i < info.c_count; i++)
+        d[i] = operand(f, info.c_type);
+    if (is_shared)
+        ptx_wgmma_shared(f, of, adds, d, at, at);
+    else
+        ptx_wgmma(f, of, 0, d, a, at);
 }
 
 static void emit_matrix(ptx_fn *f, const form *m, const pointers *p)
@@ -300,6 +347,9 @@ static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
         return emit_operation(f, m, p);
     case FORM_MMA:
         emit_mma(f, (ptx_mma_shape)m->number);
+        break;
+    case FORM_WGMMA:
+        emit_group_product(f, m);
         break;
     case FORM_MATRIX:
         emit_matrix(f, m, p);
@@ -344,7 +394,7 @@ static bool same_needs(ptx_requirement a, ptx_requirement b)
 /* Makes one kernel with all forms of these requirements; line_of[form] is the line of its instruction, or 0. */
 static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int line_of[])
 {
-    ptx_fn *f = ptx_new(a, "rows", at.target, (uint32_t[]){64, 1, 1});
+    ptx_fn *f = ptx_new(a, "rows", at.target, (uint32_t[]){128, 1, 1});
     const pointers p = {ptx_param_ptr(f, PTX_U32, "p"), ptx_shared(f, PTX_U32, 64, 32)};
     uint32_t marks[MOST_FORMS] = {0};
     text t = text_new(a);
@@ -461,11 +511,17 @@ static void try_around(ptx_requirement needs)
     if (needs.target.kind == TARGET_FAMILY)
         at.target.kind = TARGET_ARCH;
     try_at(needs, at, true, "refused where it has what it needs");
-    uint16_t version = version_below(needs.version), sm = target_below(needs.target.sm);
+    uint16_t version = version_below(needs.version),
+             sm = needs.target.kind == TARGET_ARCH ? 0 : target_below(needs.target.sm);
+    if (needs.target.kind == TARGET_ARCH)
+        try_at(needs, (ptx_requirement){needs.version, {needs.target.sm, TARGET_BASE}}, false,
+               "taken on the base target");
     if (version && version >= target_version(at.target) && !known_lenient(needs))
         try_at(needs, (ptx_requirement){version, at.target}, false, "taken one version below what it needs");
     if (needs.target.kind == TARGET_FAMILY) {
-        try_at(needs, (ptx_requirement){88, {100, TARGET_FAMILY}}, true, "refused on the family target");
+        const bool has_all_families = needs.target.sm == 100;
+        try_at(needs, (ptx_requirement){88, {100, TARGET_FAMILY}}, has_all_families,
+               has_all_families ? "refused on the family target" : "taken on an older family target");
         try_at(needs, (ptx_requirement){88, {120, TARGET_FAMILY}}, true, "refused on the family target");
         try_at(needs, (ptx_requirement){88, {121, TARGET_ARCH}}, true, "refused on the architecture target");
         try_at(needs, (ptx_requirement){88, {120, TARGET_BASE}}, false, "taken on the base target");

@@ -165,6 +165,18 @@ static void nvfp4(void)
     check(app_nvfp4_gemv(&loader, stream, &products));
 }
 
+static void fp4_gemm(void)
+{
+    app_fp4_quantize_args weights = {.in = w, .m = n, .k = k, .packed = codes, .scale = scales, .global_scale = 2688};
+    check(app_fp4_quantize(&loader, stream, &weights));
+
+    app_fp4_gemm_args products = {
+        .in = x, .w = codes, .w_scales = scales, .m = m, .n = n, .k = k,
+        .alpha = 1.0f / 2688, .out = y, /* y[m][n] */
+    };
+    check(app_fp4_gemm(&loader, stream, &products));
+}
+
 static void rope(void)
 {
     app_rope_args rotate = {
@@ -226,9 +238,9 @@ int main(int argc, char **argv)
                                    &out,         &k_cache,   &v_cache, &gamma_factors, &lengths,
                                    &frequencies, &positions, &rows,    &page_table,    &cache_slots};
     void (*const calls[])(void) = {
-        int4,         nf4_gemm,    nf4_gemm_transposed, gguf_rows,      linear_qkv,
-        linear_gated, linear_int4, rmsnorm_q4k_gemv,    q4k_dequantize, gguf_dequantize,
-        nvfp4,        rope,        attention_prompt,    attention_step};
+        int4,        nf4_gemm,         nf4_gemm_transposed, gguf_rows,       linear_qkv, linear_gated,
+        linear_int4, rmsnorm_q4k_gemv, q4k_dequantize,      gguf_dequantize, nvfp4,      fp4_gemm,
+        rope,        attention_prompt, attention_step};
     open_device(argc > 1 ? argv[1] : NULL);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         *arrays[i] = allocate(ARRAY_BYTES);

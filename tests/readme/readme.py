@@ -253,7 +253,7 @@ def refused_entries(sources):
     """Each `{family: ...}` in the families' pages is an entry that the generator accepts."""
     for page in sorted(KERNELS.glob("*.md")):
         for entry in re.findall(r"`({family: [^`]+})`", page.read_text(encoding="utf-8")):
-            target = "sm_100f" if "hardware" in entry else "sm_90"
+            target = "sm_100f" if "hardware" in entry else "sm_120f" if "block_scaled" in entry else "sm_90"
             config = f"bundle: entries\ntargets: [{target}]\nkernels:\n  - {entry}\n"
             done = subprocess.run([sources.kiln, "list", "-"], input=config, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode:

@@ -94,6 +94,7 @@ COMPETING_GROUPS = [
     *(Group(family, [dict(n=LARGE, group_size=64)], {"nibbles": ["low"], "scale_type": None}) for family in QUANTISERS),
     Group("gguf_dequantize", [dict(n=LARGE)], {"type": ["f16"]}),
     Group("gguf_rows", [dict(n=2048, k=4096, tensor_rows=128256)], {"type": ["f16"]}),
+    Group("fp4_gemm", [dict(m=m, n=8192, k=8192) for m in (1, 16, 64, 256, 2048)], {"x": ["f16", "nvfp4"], "y": ["f16"]}),
     Group("fp4_quantize", [dict(m=16384, k=4096)]),
     Group("q8_quantize", [dict(m=8, k=4096), dict(m=4096, k=4096)]),
     Group("rope", [rope(8192, 32, 8), rope(64, 32, 8)]),

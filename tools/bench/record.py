@@ -91,7 +91,7 @@ def identity(launch):
 
     parameters = bytes.fromhex(launch["parameters"])
     others = [byte for i, byte in enumerate(parameters) if not any(p <= i < p + 8 for p in launch["pointers"])]
-    return json.dumps([launch[name] for name in ("text", "entry", "grid", "block", "shared_bytes", "dependent", "result")] + [others] +
+    return json.dumps([launch.get(name) for name in ("text", "entry", "grid", "block", "shared_bytes", "dependent", "cluster", "result")] + [others] +
                       [placed(parameters, launch["pointers"])] +
                       [[block["bytes"], block.get("name"), block["before"], block["pointers"]] for block in launch["blocks"]])
 

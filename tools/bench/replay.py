@@ -36,7 +36,7 @@ sys.path.insert(0, str(HERE))
 import committed
 import recording
 from compare import Comparison, Text
-from probes.driver import Attribute, Config, DEPENDENT_LAUNCH, SHARED_OPT_IN, Gpu
+from probes.driver import CLUSTER_DIMENSION, Attribute, Config, DEPENDENT_LAUNCH, SHARED_OPT_IN, Gpu
 from recording import Recording, changed
 from supervise import Feed
 
@@ -125,10 +125,12 @@ class Machine:
             self.call("load", "cuFuncSetAttribute", function, SHARED_OPT_IN, ctypes.c_int(launch["shared_bytes"]))
         bytes_, size = ctypes.create_string_buffer(parameters, max(1, len(parameters))), ctypes.c_size_t(len(parameters))
         extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(bytes_), 2, ctypes.addressof(size), 0) if parameters else None
-        attribute = Attribute(DEPENDENT_LAUNCH, 0, (ctypes.c_uint32 * 16)(1))
-        if launch["dependent"]:
+        attributes = [Attribute(DEPENDENT_LAUNCH, 0, (ctypes.c_uint32 * 16)(1))] if launch["dependent"] else []
+        if launch.get("cluster"):
+            attributes.append(Attribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(*launch["cluster"])))
+        if attributes:
             config = Config(tuple(launch["grid"]), tuple(launch["block"]), launch["shared_bytes"], self.gpu.stream,
-                            ctypes.pointer(attribute), 1)
+                            (Attribute * len(attributes))(*attributes), len(attributes))
             self.call("run", "cuLaunchKernelEx", ctypes.byref(config), function, None, extra)
         else:
             self.call("run", "cuLaunchKernel", function, *launch["grid"], *launch["block"], launch["shared_bytes"], None, None,

@@ -27,8 +27,8 @@
  *
  * Values are small structs; copy them freely. They live as long as the ptx_fn. Only one thread may use a ptx_fn.
  *
- * Matrix products are in kiln/author/ptx_matrix.h; asynchronous copies, atomics and fences in kiln/author/ptx_sync.h.
- * This header includes both.
+ * Matrix products are in kiln/author/ptx_matrix.h, those of warpgroups in kiln/author/ptx_wgmma.h; asynchronous copies,
+ * atomics and fences in kiln/author/ptx_sync.h. This header includes all three.
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
@@ -353,9 +353,10 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_prefetch_l2_bytes(f, pointer, bytes) ptx_prefetch_bytes_at(f, pointer, bytes, PTX_HERE)
 
 /* Declares an array in shared memory, aligned to `align` bytes. A kernel's static arrays take at most 48 KB together.
- * The dynamic array is larger: one per kernel, sized by the launch, aligned to 16 bytes. */
+ * The dynamic array is larger: one per kernel, sized by the launch, aligned to 32 bytes, or to more. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
-#define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, PTX_HERE)
+#define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, 0, PTX_HERE)
+#define ptx_shared_dynamic_aligned(f, element, align) ptx_shared_dynamic_at(f, element, align, PTX_HERE)
 /* Declares a per-thread array in local memory, which is cached global memory: for data too large for registers and
  * rarely needed. At most 512 KB together. */
 #define ptx_local(f, element, count, align) ptx_local_at(f, element, count, align, PTX_HERE)
@@ -419,9 +420,11 @@ typedef enum KILN_AS_INT ptx_hint {
 /* Barrier `id` (1-15) of `threads` threads, a multiple of 32; arrive does not wait. Not checked for divergence. */
 #define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
 #define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
-/* Declare that a value is the same in all threads of the block, or of the warp. Emit nothing; return the value. */
-#define ptx_uniform(f, a)           ptx_uniform_at(f, a, false, PTX_HERE)
-#define ptx_warp_uniform(f, a)      ptx_uniform_at(f, a, true, PTX_HERE)
+/* Declare that a value is the same in all threads of the block, of the warpgroup, or of the warp. Emit nothing; return
+ * the value. */
+#define ptx_uniform(f, a)           ptx_uniform_at(f, a, 0, PTX_HERE)
+#define ptx_warpgroup_uniform(f, a) ptx_uniform_at(f, a, 128, PTX_HERE)
+#define ptx_warp_uniform(f, a)      ptx_uniform_at(f, a, 32, PTX_HERE)
 
 typedef enum KILN_AS_INT ptx_sreg {
     PTX_TID_X, PTX_TID_Y, PTX_TID_Z,
@@ -479,6 +482,7 @@ typedef struct ptx_raw_form {
 
 #include <kiln/author/ptx_matrix.h>
 #include <kiln/author/ptx_sync.h>
+#include <kiln/author/ptx_wgmma.h>
 
 #include <kiln/author/ptx_calls.h>
 

@@ -42,7 +42,8 @@ typedef enum KILN_AS_INT ptx_op {
     PTX_OP_REDUX_ADD, PTX_OP_REDUX_MIN, PTX_OP_REDUX_MAX, PTX_OP_REDUX_AND, PTX_OP_REDUX_OR, PTX_OP_REDUX_XOR,
     PTX_OP_ACTIVEMASK, PTX_OP_WARP_BARRIER, PTX_OP_ELECT,
     PTX_OP_BARRIER, PTX_OP_BARRIER_UNCHECKED, PTX_OP_BARRIER_NAMED, PTX_OP_BARRIER_ARRIVE,
-    PTX_OP_MMA, PTX_OP_LDMATRIX, PTX_OP_LDMATRIX_TRANS, PTX_OP_STMATRIX, PTX_OP_STMATRIX_TRANS, PTX_OP_MOVMATRIX,
+    PTX_OP_MMA, PTX_OP_MMA_SCALED, PTX_OP_LDMATRIX, PTX_OP_LDMATRIX_TRANS, PTX_OP_STMATRIX, PTX_OP_STMATRIX_TRANS, PTX_OP_MOVMATRIX,
+    PTX_OP_WGMMA, PTX_OP_WGMMA_SHARED, PTX_OP_WGMMA_FENCE, PTX_OP_WGMMA_COMMIT, PTX_OP_WGMMA_WAIT,
     PTX_OP_CP_ASYNC, PTX_OP_CP_ASYNC_POLICY, PTX_OP_CP_ASYNC_ZFILL, PTX_OP_CP_ASYNC_ZFILL_POLICY,
     PTX_OP_CP_COMMIT, PTX_OP_CP_WAIT, PTX_OP_CP_WAIT_ALL, PTX_OP_CP_ARRIVE, PTX_OP_CP_ARRIVE_NOINC,
     PTX_OP_MBAR_INIT, PTX_OP_MBAR_INVAL, PTX_OP_MBAR_ARRIVE, PTX_OP_MBAR_ARRIVE_COUNT, PTX_OP_MBAR_ARRIVE_BYTES,
@@ -51,7 +52,7 @@ typedef enum KILN_AS_INT ptx_op {
     PTX_OP_ATOM_EXCH, PTX_OP_ATOM_INC, PTX_OP_ATOM_DEC, PTX_OP_ATOM_CAS,
     PTX_OP_RED_ADD, PTX_OP_RED_MIN, PTX_OP_RED_MAX, PTX_OP_RED_AND, PTX_OP_RED_OR, PTX_OP_RED_XOR,
     PTX_OP_RED_INC, PTX_OP_RED_DEC,
-    PTX_OP_FENCE, PTX_OP_MEMBAR, PTX_OP_NANOSLEEP, PTX_OP_GRID_WAIT, PTX_OP_GRID_LAUNCH_NEXT,
+    PTX_OP_FENCE, PTX_OP_MEMBAR, PTX_OP_FENCE_ASYNC, PTX_OP_NANOSLEEP, PTX_OP_GRID_WAIT, PTX_OP_GRID_LAUNCH_NEXT,
     PTX_OP_RAW,
     PTX_OP_COUNT
 } ptx_op;
@@ -92,7 +93,7 @@ void ptx_store_vec_at(ptx_fn *f, int count, ptx_val pointer, const ptx_val value
                       int line);
 ptx_val ptx_shared_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
 ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, const char *file, int line);
-ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line);
+ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, uint32_t align, const char *file, int line);
 ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t count, const uint64_t bits[],
                      const char *file, int line);
 
@@ -109,7 +110,7 @@ ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const ch
 ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line);
 ptx_val ptx_warpid_x_at(ptx_fn *f, const char *file, int line);
 ptx_val ptx_global_thread_x_at(ptx_fn *f, bool wide, const char *file, int line);
-ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, bool warp_only, const char *file, int line);
+ptx_val ptx_uniform_at(ptx_fn *f, ptx_val a, int threads, const char *file, int line);
 void ptx_raw_at(ptx_fn *f, ptx_raw_form form, int results, const ptx_type types[], ptx_val out[], int operands,
                 const ptx_val values[], const char *file, int line);
 

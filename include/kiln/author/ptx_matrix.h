@@ -10,7 +10,7 @@
  *     B   row t*p + 4*p*r + i   column g
  *     C   row g + 8*(e / 2)     column 2*t + e % 2               e = r, for f16 sums 2*r + i
  *
- * (PTX ISA 9.7.14.5.) So two neighbouring elements of a row of A, or of a column of B, share a register, and the C of
+ * (PTX ISA 9.7.14.5; e2m1 has 4 bits where k is 64, else it is bits 2 to 5 of a byte.) So two neighbouring elements of a row of A, or of a column of B, share a register, and the C of
  * one product, rounded to pairs, is the A of the next. The order along k is free as long as A and B agree.
  */
 #ifndef KILN_PTX_MATRIX_H
@@ -41,6 +41,8 @@ typedef enum KILN_AS_INT ptx_mma_shape {
     PTX_MMA_M16N8K32_E4M3E5M2_F32, PTX_MMA_M16N8K32_E5M2E4M3_F32,
     PTX_MMA_M16N8K32_E4M3_F16, PTX_MMA_M16N8K32_E5M2_F16,                                              /* PTX 8.7 */
     PTX_MMA_M16N8K32_E4M3E5M2_F16, PTX_MMA_M16N8K32_E5M2E4M3_F16,
+    PTX_MMA_M16N8K64_E2M1_UE4M3, PTX_MMA_M16N8K64_E2M1_UE8M0,      /* ptx_mma_scaled: sm_120f and sm_120a, PTX 8.7 */
+    PTX_MMA_M16N8K32_E4M3_UE8M0, PTX_MMA_M16N8K32_E2M1E4M3_UE8M0, PTX_MMA_M16N8K32_E4M3E2M1_UE8M0,
     PTX_MMA_SHAPE_COUNT
 } ptx_mma_shape;
 
@@ -49,6 +51,7 @@ typedef struct ptx_mma_info {
     int m, n, k;
     int a_count, b_count, c_count;
     ptx_type a_type, b_type, c_type;
+    int scales; /* along k, for each row of A and each column of B; 0: none */
 } ptx_mma_info;
 ptx_mma_info ptx_mma_describe(ptx_mma_shape shape);
 
@@ -66,6 +69,20 @@ ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i);
 #define ptx_mma_to(f, shape, sums, a, b) ptx_mma_at(f, shape, sums, a, b, sums, PTX_HERE)
 void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[], const ptx_val c[],
                 const char *file, int line);
+
+/* The scales of A or B, one byte each: `scales` of them from byte `byte` of `word` on, a multiple of that number. Of four
+ * neighbouring lanes, lane 2*thread holds those of row g of A, lane 2*thread + 1 those of row g + 8, thread 0 or 1; lane `thread`
+ * holds those of column g of B, thread 0 to 3. Scale i multiplies elements i * k / scales and on. ue4m3 is e4m3 without its sign
+ * bit, which must be 0. */
+typedef struct ptx_mma_scales {
+    ptx_val word; /* 32 bits */
+    int byte, thread;
+} ptx_mma_scales;
+
+/* ptx_mma with block scaling (PTX ISA 9.7.14.3): sums in F32 of a * scale of a * b * scale of b. */
+#define ptx_mma_scaled(f, shape, d, a, b, c, of_a, of_b) ptx_mma_scaled_at(f, shape, d, a, b, c, of_a, of_b, PTX_HERE)
+void ptx_mma_scaled_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[],
+                       const ptx_val c[], ptx_mma_scales of_a, ptx_mma_scales of_b, const char *file, int line);
 
 /* Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: lane 8*i + j points to row j of matrix i (below
  * sm_80 all 32 lanes must point to valid memory), at a multiple of 16. In each lane out[i] holds the 16-bit elements

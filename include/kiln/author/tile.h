@@ -13,8 +13,11 @@
  *     }
  *     tile_store(&sums, &y, row, column, NULL, NULL);
  *
- * computes y = x * w^T. C integers are known at build time. Values are U32 unless a comment says otherwise. A thread
- * block is whole warps along x. All its threads must reach each call together; for tile_store, all lanes of a warp.
+ * computes y = x * w^T. tile_product multiplies an operand that a kernel makes in registers, such as decoded weights: in
+ * warps or, on sm_90a, in warpgroups, while the next one is made.
+ *
+ * C integers are known at build time. Values are U32 unless a comment says otherwise. A thread block is whole warps along
+ * x. All its threads must reach each call together; for the stores, all lanes of a warp.
  */
 #ifndef KILN_TILE_H
 #define KILN_TILE_H
@@ -36,6 +39,7 @@ typedef struct tile_matrix {
 
 enum {
     TILE_STEP = 16, /* elements along k per product */
+    TILE_MOST_UNITS = 8,
     TILE_MOST_STEPS = 4,
     TILE_MOST_STAGES = 16,
     TILE_MOST_SLOTS = 4,
@@ -44,13 +48,14 @@ enum {
 
 /* Rows of a matrix that the pipeline copies through shared memory, and this thread's part of them. */
 typedef struct tile_slot {
-    uint32_t rows, copied; /* rows requested; rows copied, rounded up to whole passes */
-    uint32_t byte;         /* offset in a stage */
-    ptx_val from;          /* U64, a variable: the next 16 bytes to copy */
-    ptx_val to[2];         /* destination in the first stage, of even and odd passes */
-    ptx_val row_step;      /* U64: bytes between the rows that this thread copies */
-    ptx_val rows_left;     /* S32: rows from this thread's first on */
-    ptx_val left;          /* S32, a variable: columns from the next 16 bytes on */
+    uint32_t rows, copied;   /* rows requested; rows copied, rounded up to whole passes */
+    uint32_t units, in_unit; /* units of 16 bytes of a row in a stage; the matrix's elements in one */
+    uint32_t byte;           /* offset in a stage */
+    ptx_val from;            /* U64, a variable: the next 16 bytes to copy */
+    ptx_val to[2];           /* destination in the first stage, of even and odd passes */
+    ptx_val row_step;        /* U64: bytes between the rows that this thread copies */
+    ptx_val rows_left;       /* S32: rows from this thread's first on */
+    ptx_val left;            /* S32, a variable: columns from the next 16 bytes on */
 } tile_slot;
 
 typedef struct tile_pipeline {
@@ -58,9 +63,11 @@ typedef struct tile_pipeline {
     ptx_type type;
     uint32_t stages, depth, stage_bytes, slot_count;
     bool has_started;
+    bool is_async; /* wgmma reads it: a product in flight holds the stage before the current one */
     tile_slot slots[TILE_MOST_SLOTS];
     ptx_val shared; /* address of the first stage */
     ptx_val stage;  /* a variable: offset of the current stage */
+    ptx_val free;   /* a variable if it is_async: offset of the stage to refill */
 } tile_pipeline;
 
 /* Opens a ring of 2 to 16 stages at the start of dynamic shared memory; one per kernel. A stage is 16, 32 or 64
@@ -72,12 +79,21 @@ tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, u
 /* Returns the bytes of shared memory for one matrix of `rows` rows, for a family's `shape`. Rows are rounded up to the
  * thread block's copy size, so call it for each matrix, and add. 0 if tile_pipeline_open would reject the numbers. */
 uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows);
+uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t packed, uint32_t threads,
+                                    uint32_t rows);
 
 /* Adds `rows` rows of a matrix, at most 1024, from `first` on, before the start. Out-of-bounds rows and columns are
  * zeros. Returns the slot. */
 #define tile_pipeline_add(p, of, first, rows) tile_pipeline_add_at(p, of, first, rows, PTX_HERE)
 uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
                               const char *file, int line);
+
+/* The same for a matrix of U8 elements, each with `packed` neighbours along k: 2 for codes of 4 bits. Its columns and stride
+ * are in bytes, multiples of 16; depth / packed must be a multiple of 16. tile_words reads the slot. */
+#define tile_pipeline_add_packed(p, of, first, rows, packed)                                                 \
+    tile_pipeline_add_packed_at(p, of, first, rows, packed, PTX_HERE)
+uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
+                                     uint32_t packed, const char *file, int line);
 
 /* Starts the copies of all stages except one; call it once. */
 #define tile_pipeline_start(p) tile_pipeline_start_at(p, PTX_HERE)
@@ -113,9 +129,9 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
 
 enum { TILE_MOST_SUMS = 128 };
 
-/* A warp's sums, F32 variables: 16 * `row_tiles` rows by 8 * `column_tiles` columns. Lane 4 * g + t has four for each
- * column tile of each row tile: rows g and g + 8, columns 2t and 2t + 1. They may be changed before the store, for
- * example to multiply two. */
+/* A warp's sums, or its part of a warpgroup's, F32 variables: 16 * `row_tiles` rows by 8 * `column_tiles` columns. Lane
+ * 4 * g + t has four for each column tile of each row tile: rows g and g + 8, columns 2t and 2t + 1. They may be changed
+ * before the store, for example to multiply two. */
 typedef struct tile_sums {
     ptx_fn *f;
     uint32_t row_tiles, column_tiles;
@@ -131,6 +147,63 @@ tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles
 void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, tile_sums *sums,
                       const char *file, int line);
 
+/* ---- products with A in registers ---------------------------------------------------------------------------------- */
+
+typedef enum KILN_AS_INT tile_atom {
+    TILE_MMA,  /* each warp by itself */
+    TILE_WGMMA /* warpgroups, whose products run beside other instructions; sm_90a */
+} tile_atom;
+
+/* The product of A, 16 rows for each warp, in registers, and B, whose columns are the rows of a slot. */
+typedef struct tile_product {
+    ptx_fn *f;
+    tile_atom atom;
+    ptx_type type;
+    uint32_t columns, steps;
+    ptx_val descriptor, stage; /* TILE_WGMMA: of the first stage, U64; the pipeline's variable */
+    tile_operand b;            /* TILE_MMA */
+} tile_product;
+
+/* Opens products with a slot of at most 256 rows, a multiple of 16; call it before the pipeline starts. TILE_WGMMA needs a
+ * thread block of whole warpgroups (128 threads) and at least three stages, as a product in flight holds one. */
+#define tile_product_open(p, slot, atom) tile_product_open_at(p, slot, atom, PTX_HERE)
+tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom atom, const char *file,
+                                  int line);
+
+/* Starts the product with the current stage: sums = A * B, or sums += A * B if `adds`. `a` has four B32 for each 16 elements
+ * along k: ptx_mma_a's. The sums have one row tile, and a column tile for each 8 columns. Until tile_product_wait nothing may
+ * access `a` or the sums; the checker reports it for TILE_WGMMA. At most one product may be in flight when
+ * tile_pipeline_next is called. */
+#define tile_product_issue(product, a, sums, adds) tile_product_issue_at(product, a, sums, adds, PTX_HERE)
+void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_sums *sums, bool adds,
+                           const char *file, int line);
+
+/* Waits until at most `pending` products are in flight. Emits nothing for TILE_MMA. */
+#define tile_product_wait(product, pending) tile_product_wait_at(product, pending, PTX_HERE)
+void tile_product_wait_at(const tile_product *product, uint32_t pending, const char *file, int line);
+
+/* Adds `from` times a factor for each row, F32: factors of rows g and g + 8 of each row tile. */
+void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2]);
+
+/* Finds rows g and g + 8 of the 16 from `first` on, clamped to the matrix's last row: for numbers along the sums' rows, such
+ * as scales. Uses only data, rows and stride. */
+void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
+
+/* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
+ * same. */
+typedef struct tile_words {
+    ptx_fn *f;
+    uint32_t units, byte, lower; /* bytes of the slot in a stage, and from row g to row g + 8 */
+    ptx_val at[TILE_MOST_UNITS]; /* row g in the first stage */
+    ptx_val stage;
+} tile_words;
+#define tile_words_open(p, slot, first) tile_words_open_at(p, slot, first, PTX_HERE)
+tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,
+                              int line);
+
+/* Loads the current stage's words of row g, then those of row g + 8, U32: depth / packed / 4 of each. */
+void tile_words_load(const tile_words *words, ptx_val out[]);
+
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the F32 to store for a sum at a row and column of y, for example with a bias or a gate. Emitted within
@@ -143,6 +216,12 @@ typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, pt
 #define tile_store(sums, y, row, column, map, of) tile_store_at(sums, y, row, column, map, of, PTX_HERE)
 void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column, tile_map *map,
                    const void *of, const char *file, int line);
+
+/* Stores the transposed sums: their columns are y's rows from `row` on, and their rows y's columns from `column` on. */
+#define tile_store_transposed(sums, y, row, column, map, of)                                                 \
+    tile_store_transposed_at(sums, y, row, column, map, of, PTX_HERE)
+void tile_store_transposed_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column,
+                              tile_map *map, const void *of, const char *file, int line);
 
 #ifdef __cplusplus
 }

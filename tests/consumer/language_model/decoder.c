@@ -29,6 +29,7 @@ typedef struct inputs {
                device_launched(d, kiln_preload(&d->loader, &kernel, 1));                                     \
     }
 LAUNCH(gguf_rows)
+LAUNCH(q8_quantize)
 LAUNCH(linear)
 LAUNCH(rope)
 LAUNCH(attention)
@@ -36,16 +37,45 @@ LAUNCH(attention)
 
 /* ---- one layer ----------------------------------------------------------------------------------------------------- */
 
-static lm_kernels_linear_args normed(const decoder *n, CUdeviceptr gamma, uint32_t rows)
+/* The arguments of a product of one token's row, or of a few, on CUDA cores. With a gamma, `in` is f32 and is normalised,
+ * else it is f16. */
+static lm_kernels_linear_args product_of_rows(const decoder *n, CUdeviceptr in, CUdeviceptr gamma,
+                                              uint32_t rows, uint32_t width)
 {
-    return (lm_kernels_linear_args){.in = n->state,
+    return (lm_kernels_linear_args){.in = in,
                                     .gamma = gamma,
                                     .m = rows,
-                                    .k = n->model->width,
+                                    .k = width,
                                     .eps = n->model->norm_eps,
-                                    .norm = LM_KERNELS_LINEAR_NORM_RMS,
-                                    .x = LM_KERNELS_LINEAR_X_F32,
-                                    .y = LM_KERNELS_LINEAR_Y_F16};
+                                    .norm = gamma ? LM_KERNELS_LINEAR_NORM_RMS : LM_KERNELS_LINEAR_NORM_NONE,
+                                    .activation = LM_KERNELS_LINEAR_ACTIVATION_EXACT,
+                                    .x = gamma ? LM_KERNELS_LINEAR_X_F32 : LM_KERNELS_LINEAR_X_F16,
+                                    .y = gamma ? LM_KERNELS_LINEAR_Y_F16 : LM_KERNELS_LINEAR_Y_F32};
+}
+
+/* The same arguments; a prompt's rows are first made codes and scales, which tensor cores multiply. */
+static bool prepare_product(decoder *n, CUdeviceptr in, CUdeviceptr gamma, uint32_t rows, uint32_t width,
+                            lm_kernels_linear_args *args)
+{
+    *args = product_of_rows(n, in, gamma, rows, width);
+    if (rows == 1)
+        return true;
+    args->in = n->codes;
+    args->in_scale = n->scales;
+    args->norm = LM_KERNELS_LINEAR_NORM_NONE;
+    args->activation = LM_KERNELS_LINEAR_ACTIVATION_Q8;
+    args->x = LM_KERNELS_LINEAR_X_S8;
+    return launch_q8_quantize(
+        n, &(lm_kernels_q8_quantize_args){
+               .in = in,
+               .gamma = gamma,
+               .codes = n->codes,
+               .scale = n->scales,
+               .m = rows,
+               .k = width,
+               .eps = n->model->norm_eps,
+               .type = gamma ? LM_KERNELS_Q8_QUANTIZE_TYPE_F32 : LM_KERNELS_Q8_QUANTIZE_TYPE_F16,
+               .norm = gamma ? LM_KERNELS_Q8_QUANTIZE_NORM_RMS : LM_KERNELS_Q8_QUANTIZE_NORM_NONE});
 }
 
 /* Q, K and V: one launch if all three have the same format. */
@@ -53,7 +83,9 @@ static bool project(decoder *n, const layer *l, uint32_t rows)
 {
     const matrix *weights[3] = {&l->q, &l->k, &l->v};
     const CUdeviceptr outs[3] = {n->q, n->k, n->v};
-    lm_kernels_linear_args args = normed(n, l->attention_norm, rows);
+    lm_kernels_linear_args args;
+    if (!prepare_product(n, n->state, l->attention_norm, rows, n->model->width, &args))
+        return false;
     if (l->q.format == l->k.format && l->q.format == l->v.format) {
         args.format = l->q.format, args.matrices = 3;
         args.w = l->q.address, args.w_2 = l->k.address, args.w_3 = l->v.address;
@@ -73,23 +105,20 @@ static bool project(decoder *n, const layer *l, uint32_t rows)
 /* state += in * weights^T */
 static bool add_product(decoder *n, CUdeviceptr in, const matrix *weights, uint32_t rows)
 {
-    return launch_linear(n, &(lm_kernels_linear_args){.in = in,
-                                                      .w = weights->address,
-                                                      .residual = n->state,
-                                                      .out = n->state,
-                                                      .m = rows,
-                                                      .n = weights->rows,
-                                                      .k = weights->columns,
-                                                      .format = weights->format,
-                                                      .norm = LM_KERNELS_LINEAR_NORM_NONE,
-                                                      .x = LM_KERNELS_LINEAR_X_F16,
-                                                      .y = LM_KERNELS_LINEAR_Y_F32,
-                                                      .epilogue = LM_KERNELS_LINEAR_EPILOGUE_RESIDUAL});
+    lm_kernels_linear_args args;
+    if (!prepare_product(n, in, 0, rows, weights->columns, &args))
+        return false;
+    args.format = weights->format, args.w = weights->address, args.n = weights->rows;
+    args.residual = args.out = n->state;
+    args.epilogue = LM_KERNELS_LINEAR_EPILOGUE_RESIDUAL;
+    return launch_linear(n, &args);
 }
 
 static bool add_hidden_layer(decoder *n, const layer *l, uint32_t rows)
 {
-    lm_kernels_linear_args args = normed(n, l->hidden_norm, rows);
+    lm_kernels_linear_args args;
+    if (!prepare_product(n, n->state, l->hidden_norm, rows, n->model->width, &args))
+        return false;
     args.format = l->up.format, args.w = l->up.address, args.gate = l->gate.address, args.n = l->up.rows;
     args.epilogue = LM_KERNELS_LINEAR_EPILOGUE_SWIGLU;
     args.out = n->hidden;
@@ -224,8 +253,9 @@ bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count)
 bool decoder_head(decoder *n, uint32_t count)
 {
     const model *m = n->model;
-    lm_kernels_linear_args args = normed(n, m->output_norm, n->options.has_all_logits ? count : 1);
-    args.in += (uint64_t)(count - args.m) * m->width * F32;
+    const uint32_t rows = n->options.has_all_logits ? count : 1;
+    const uint64_t first = (uint64_t)(count - rows) * m->width * F32;
+    lm_kernels_linear_args args = product_of_rows(n, n->state + first, m->output_norm, rows, m->width);
     args.format = m->head.format, args.w = m->head.address, args.n = m->head.rows;
     args.y = LM_KERNELS_LINEAR_Y_F32;
     args.out = n->logits;
@@ -265,13 +295,26 @@ bool decoder_step(decoder *n, int32_t token)
     return true;
 }
 
+uint64_t decoder_token_bytes(const decoder *n, uint32_t length)
+{
+    const model *m = n->model;
+    const uint64_t of_token = (uint64_t)m->layer_count * 2 * m->key_heads * m->head_size * F16;
+    return m->token_bytes + (length + 1) * of_token;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static bool allocate_buffers(decoder *n)
 {
     const model *m = n->model;
     const uint64_t q_row = (uint64_t)m->heads * m->head_size, k_row = (uint64_t)m->key_heads * m->head_size;
-    const uint64_t cache = m->layer_count * cache_elements(n) * F16;
+    const uint64_t cache = m->layer_count * cache_elements(n) * F16,
+                   widest = larger(larger(m->width, q_row), m->hidden);
     const struct {
         CUdeviceptr *address;
         uint64_t bytes;
@@ -285,6 +328,8 @@ static bool allocate_buffers(decoder *n)
         {&n->v, CHUNK * k_row * F16, "new values"},
         {&n->attended, CHUNK * q_row * F16, "attention's output"},
         {&n->hidden, (uint64_t)CHUNK * m->hidden * F16, "the hidden layer"},
+        {&n->codes, CHUNK * widest, "a product's input as codes"},
+        {&n->scales, CHUNK * widest / 32 * F32, "their scales"},
         {&n->logits, (uint64_t)(n->options.has_all_logits ? CHUNK : 1) * m->vocabulary * F32, "logits"},
         {&n->inputs, sizeof(inputs), "inputs"},
     };

@@ -6,7 +6,7 @@
 
 #include "model.h"
 
-enum { CHUNK = 64 }; /* most tokens of a prompt that pass through the layers at once */
+enum { CHUNK = 256 }; /* most tokens of a prompt that pass through the layers at once */
 
 typedef struct decoder_options {
     bool has_all_logits; /* logits of each token, not only of the last; for tests */
@@ -21,6 +21,7 @@ typedef struct decoder {
     uint32_t length;                       /* tokens that are in it */
     CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
     CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
+    CUdeviceptr codes, scales;       /* s8[CHUNK, k] and f32[CHUNK, k / 32]: a prompt's rows, for a product */
     CUdeviceptr logits;              /* f32[vocabulary] for the last token, or [CHUNK, vocabulary] for all */
     CUdeviceptr k_cache, v_cache;    /* f16[layers, context, key_heads, head_size] */
     CUdeviceptr workspace, counters; /* attention's workspace */
@@ -41,6 +42,9 @@ bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count);
 
 /* Appends one token: launches the graph if there is one, else each kernel. Ignores is_stopped. */
 bool decoder_step(decoder *n, int32_t token);
+
+/* Returns the bytes of weights, keys and values that a token reads after `length` others. */
+uint64_t decoder_token_bytes(const decoder *n, uint32_t length);
 
 /* The steps of decoder_read, for programs that inspect the values between them. */
 bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count);

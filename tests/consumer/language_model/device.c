@@ -157,6 +157,16 @@ bool device_wait(device *d)
     return called(d, "cuCtxSynchronize", d->driver.ctx_synchronize());
 }
 
+double device_bandwidth(const device *d)
+{
+    enum { MEMORY_CLOCK_KHZ = 36, BUS_BITS = 37, PER_CLOCK = 2 };
+    int khz = 0, bits = 0;
+    if (d->driver.device_get_attribute(&khz, MEMORY_CLOCK_KHZ, d->ordinal) != 0 ||
+        d->driver.device_get_attribute(&bits, BUS_BITS, d->ordinal) != 0)
+        return 0;
+    return 1e3 * khz * PER_CLOCK * bits / 8;
+}
+
 /* ---- a graph ------------------------------------------------------------------------------------------------------- */
 
 bool device_record(device *d)

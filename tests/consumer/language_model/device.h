@@ -23,7 +23,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(graph_exec_destroy, "cuGraphExecDestroy", (CUgraphExec executable))                                    \
     X(graph_destroy, "cuGraphDestroy", (CUgraph graph))
 
-enum { MOST_ALLOCATIONS = 16 };
+enum { MOST_ALLOCATIONS = 20 };
 
 typedef struct device {
     kiln_driver driver;
@@ -56,6 +56,9 @@ bool device_zero(device *d, CUdeviceptr at, size_t bytes);
 /* Waits for all launches first. */
 bool device_download(device *d, void *to, CUdeviceptr from, size_t bytes);
 bool device_wait(device *d);
+
+/* Returns the memory's bandwidth in bytes per second, from its clock and its bus; 0 if the driver does not report these. */
+double device_bandwidth(const device *d);
 
 /* Launches between these two are recorded, not executed; each device_replay executes them once. */
 bool device_record(device *d);

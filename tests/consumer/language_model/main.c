@@ -275,6 +275,17 @@ static void print_json_text(const char *name, const char *text)
     printf("\", ");
 }
 
+/* Returns how much of the memory's bandwidth the answer's tokens used, or 0 if that is unknown. */
+static double memory_share(const session *s)
+{
+    const double bandwidth = device_bandwidth(&s->device), answered = s->times.end - s->times.prompted;
+    const size_t steps = s->written > 1 ? s->written - 1 : 0;
+    const uint64_t middle = s->token_count + steps / 2; /* tokens before the answer's middle token */
+    return bandwidth > 0 ? (double)steps * (double)decoder_token_bytes(&s->decoder, (uint32_t)middle) /
+                               bandwidth / answered
+                         : 0;
+}
+
 /* README.md describes the members. */
 static bool print_bench(const session *s)
 {
@@ -296,6 +307,10 @@ static bool print_bench(const session *s)
         printf("\"answer_tokens_per_second\": %.2f, ", (double)(s->written - 1) / (t->end - t->prompted));
     else
         printf("\"answer_tokens_per_second\": null, ");
+    if (memory_share(s) > 0)
+        printf("\"memory_share\": %.4g, ", memory_share(s));
+    else
+        printf("\"memory_share\": null, ");
     print_json_text("ended", why_it_ended(s));
     printf("\"tokens\": [");
     for (size_t i = 0; i < s->written; i++)

@@ -333,9 +333,12 @@ static bool find_tensors(model *m, const gguf_file *file)
         !find_vector(m, file, "output_norm.weight", &m->output_norm))
         return false;
     m->head = m->embedding;
-    if (gguf_find_tensor(file, "output.weight") &&
-        !find_matrix(m, file, "output.weight", m->vocabulary, m->width, &m->head))
-        return false;
+    m->token_bytes = m->weight_bytes;
+    if (gguf_find_tensor(file, "output.weight")) {
+        m->token_bytes -= embedding->bytes;
+        if (!find_matrix(m, file, "output.weight", m->vocabulary, m->width, &m->head))
+            return false;
+    }
     for (uint32_t i = 0; i < m->layer_count; i++)
         if (!find_layer(m, file, i))
             return false;

@@ -66,8 +66,8 @@ void emu_check_memory(unsigned checks)
 void emu_check_launch(emu_launch *l, unsigned checks)
 {
     l->is_exact = checks & EMU_CHECK_MEMORY;
-    bool has_products = (checks & EMU_CHECK_SYNC) && l->program->has_products;
-    if ((checks & (EMU_CHECK_INIT | EMU_CHECK_RACE)) || has_products)
+    bool has_groups = (checks & EMU_CHECK_SYNC) && (l->program->has_products || l->program->sets_registers);
+    if ((checks & (EMU_CHECK_INIT | EMU_CHECK_RACE)) || has_groups)
         emu_plan_program(l->program);
     if (checks & EMU_CHECK_INIT)
         emu_observe(l, &emu_init_check);
@@ -80,6 +80,8 @@ void emu_check_launch(emu_launch *l, unsigned checks)
     }
     if (checks & EMU_CHECK_SYNC)
         emu_observe(l, &emu_sync_check);
-    if (has_products)
+    if ((checks & EMU_CHECK_SYNC) && l->program->has_bulk)
+        emu_observe(l, &emu_bulk_check);
+    if (has_groups)
         emu_observe(l, &emu_wgmma_check);
 }

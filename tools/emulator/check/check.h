@@ -8,7 +8,7 @@ enum {
     EMU_CHECK_MEMORY = 1, /* bounds to the byte, alignment, freed allocations, wrong space */
     EMU_CHECK_INIT = 2,
     EMU_CHECK_RACE = 4, /* in a launch, and between launches that may overlap */
-    EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks, wgmma */
+    EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks, wgmma, bulk copies */
     EMU_CHECK_ALL = 15,
     EMU_CHECK_SAME = 16 | EMU_CHECK_RACE, /* the same, and races of equal values */
 };
@@ -20,8 +20,8 @@ void emu_check_memory(unsigned checks);
 /* The checks subscribe to what the launch tells. */
 void emu_check_launch(emu_launch *launch, unsigned checks);
 
-extern const emu_observer emu_dependent_check, emu_init_check, emu_race_check, emu_read_only_check,
-    emu_sync_check, emu_wgmma_check;
+extern const emu_observer emu_bulk_check, emu_dependent_check, emu_init_check, emu_race_check,
+    emu_read_only_check, emu_sync_check, emu_wgmma_check;
 extern const emu_memory_observer emu_dependent_memory, emu_init_memory, emu_race_memory;
 
 #endif

@@ -10,6 +10,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/bulk.h"
+#include "../core/tensor_map.h"
 #include "../exec/access.h"
 #include "../exec/wgmma.h"
 
@@ -169,6 +171,15 @@ static void check_stored(emu_warp *w, const emu_op *op, uint32_t mask)
         define(w, values[n], mask & ~any);
 }
 
+/* The lanes whose operands, except the address, are defined. */
+static uint32_t operands_of(const emu_warp *w, const emu_plan *p)
+{
+    uint32_t d = EMU_ALL;
+    for (unsigned n = 0; n < p->source_count; n++)
+        d &= p->sources[n] != p->address ? defined_of(w)[p->sources[n]] : EMU_ALL;
+    return d;
+}
+
 /* The address is judged later, where it is used. */
 static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
 {
@@ -254,7 +265,11 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
         define_results(p, defined, mask, EMU_ALL);
         report(w, op, mask & ~d, "an operand of this");
         return;
+    case EMU_FLOW_BULK: /* sizes and coordinates are addresses, too */
+        report(w, op, mask & ~operands_of(w, p), "an operand of this");
+        return;
     case EMU_FLOW_COPY:
+    case EMU_FLOW_REMOTE:
         check_operands(w, op, p, mask);
         return;
     case EMU_FLOW_ATOMIC:
@@ -364,9 +379,10 @@ typedef struct marks {
 static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
 {
     const emu_block *b = w->block;
-    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
-    if (shared < b->shared_bytes)
-        return (marks){.bytes = b->init->shared + shared};
+    uint64_t local = at - (uint64_t)(uintptr_t)b->local;
+    const emu_block *holder = emu_block_holding(b, at);
+    if (holder)
+        return (marks){.bytes = holder->init->shared + (at - (uint64_t)(uintptr_t)holder->shared)};
     if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
         return (marks){.bytes = b->init->local + local, .is_local = true};
     emu_allocation *a = emu_allocation_at(b, op, at);
@@ -471,7 +487,8 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
                        const uint64_t at[EMU_LANES])
 {
     bool is_load = emu_plan_of(w, op)->flow == EMU_FLOW_LOAD;
-    unsigned count = op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1, each = bytes / count;
+    unsigned count = is_load && op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1,
+             each = bytes / count; /* of other operations `count` may be another number */
     uint32_t loaded[8] = {0}, never = 0;
     uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
     for (unsigned n = 0; n < count; n++)
@@ -534,7 +551,9 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
             load_constant(w, op, mask);
         return;
     }
-    if (!writes || p->flow == EMU_FLOW_ATOMIC || p->flow == EMU_FLOW_MBARRIER)
+    if (p->flow == EMU_FLOW_BULK || p->flow == EMU_FLOW_REMOTE)
+        return;
+    if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier object is one only if it is initialised */
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
         check_stored(w, op, lanes_outside_local(w, op, mask, at));
@@ -557,6 +576,62 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
         b->init->shared[c->to + k] = !(c->unwritten >> k & 1);
 }
 
+/* Sixteen bytes of the source of which none was written. */
+static bool has_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, uint32_t bytes, uint64_t *where)
+{
+    for (uint32_t k = 0; k < bytes; k += 16) {
+        marks m = find_marks(w, op, at + k);
+        *where = at + k;
+        if (!written(&m, 0, bytes - k < 16 ? bytes - k : 16))
+            return true;
+    }
+    return false;
+}
+
+static void copy_marks(const emu_warp *w, const emu_op *op, uint64_t from, uint64_t to, uint32_t bytes)
+{
+    for (uint32_t k = 0; k < bytes; k++) {
+        marks source = find_marks(w, op, from + k), destination = find_marks(w, op, to + k);
+        write_bytes(&destination, 0, 1, written(&source, 0, 1));
+    }
+}
+
+/* What a copy writes counts as written when it is issued: a thread that reads it too early races. */
+static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
+{
+    bool loads = bulk->kind == EMU_BULK_LOAD, reduces = bulk->element.type != EMU_NONE, is_told = false;
+    uint64_t base = (uint64_t)(uintptr_t)bulk->holder->shared, where;
+    char place[160];
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        uint64_t from = loads ? p->global : base + p->shared, to = loads ? base + p->shared : p->global;
+        if (!is_told && ((p->global && has_unwritten(w, op + 1, from, p->bytes, &where)) ||
+                         (reduces && has_unwritten(w, op + 1, to, p->bytes, &where)))) {
+            is_told = true;
+            emu_note(w, op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
+                     "copies %u bytes that were never written, at %s", p->bytes < 16 ? p->bytes : 16,
+                     emu_describe_place(w, where, place, sizeof place));
+        }
+        if (p->global) {
+            copy_marks(w, op + 1, from, to, p->bytes);
+        } else {
+            marks m = find_marks(w, op, to);
+            write_bytes(&m, 0, p->bytes, true);
+        }
+    }
+}
+
+static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
+{
+    uint32_t any = 0;
+    for (uint32_t k = 0; k < EMU_MAP_BYTES; k += 16) {
+        marks m = find_marks(w, op, map + k);
+        any |= written(&m, 0, 16);
+    }
+    if (!any)
+        emu_note(w, op, 1u << lane, EMU_NOBODY, "uses a tensor map that was never written");
+}
+
 const emu_observer emu_init_check = {
     .launch_begin = launch_begin,
     .block_begin = block_begin,
@@ -567,4 +642,6 @@ const emu_observer emu_init_check = {
     .access = access,
     .copy_read = copy_read,
     .copied = copied,
+    .bulk_issue = bulk_issue,
+    .map_read = map_read,
 };

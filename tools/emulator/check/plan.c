@@ -1,6 +1,7 @@
 /* See plan.h. */
 #include "plan.h"
 
+#include "../exec/bulk.h"
 #include "../exec/operations.h"
 
 #include <pthread.h>
@@ -29,6 +30,10 @@ static const struct {
     {"cp", "commit_group", EMU_FLOW_LANES, 0},
     {"cp", "wait_group", EMU_FLOW_LANES, 0},
     {"cp", "wait_all", EMU_FLOW_LANES, 0},
+    {"cp", "reduce", EMU_FLOW_BULK, EMU_RELAXED},
+    {"cp", "bulk", EMU_FLOW_BULK, 0},
+    {"st", "async", EMU_FLOW_REMOTE, 0},
+    {"red", "async", EMU_FLOW_REMOTE, 0},
     {"cp", "async", EMU_FLOW_COPY, 0},
     {"mbarrier", "init", EMU_FLOW_CONTROL, 0},
     {"mbarrier", "inval", EMU_FLOW_CONTROL, 0},
@@ -78,7 +83,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     const emu_instruction *i = p->instructions[op->at];
     const emu_micro *m = emu_micro_handlers();
     const emu_control *c = emu_control_handlers();
-    bool is_help = op->run == m->special || op->run == m->copy_predicate;
+    bool is_help = op->run == m->special || op->run == m->shared_address || op->run == m->copy_predicate;
     for (int k = 0; k < 5 && !is_help; k++) {
         is_help = op->run == m->copy[k] || (k > 0 && k < 4 && op->run == m->add[k]);
         for (int j = 0; j < 4; j++)
@@ -98,13 +103,19 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
         return EMU_FLOW_FRESH;
     emu_flow flow;
     if (is_asynchronous(i, plan, &flow))
-        return flow;
+        return (flow == EMU_FLOW_BULK || flow == EMU_FLOW_REMOTE) && op->mods.mode == EMU_BULK_MBARRIER
+                   ? EMU_FLOW_MBARRIER
+                   : flow;
     for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
         if (emu_text_is(i->opcode, flows[k].opcode)) {
-            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "async");
-            if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy"))
+            plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE &&
+                                  (has_modifier(i, "async") || has_modifier(i, "async::generic"));
+            if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy") &&
+                !has_modifier(i, "tensormap::generic")) /* which releases and acquires, too */
                 return EMU_FLOW_LANES;
-            plan->scope = has_modifier(i, "cta") || has_modifier(i, "cluster") ? 1 : 2;
+            plan->scope = has_modifier(i, "cta")       ? EMU_SYNC_BLOCK
+                          : has_modifier(i, "cluster") ? EMU_SYNC_CLUSTER
+                                                       : EMU_SYNC_GRID;
             return flows[k].flow;
         }
     return EMU_FLOW_LANES;
@@ -141,7 +152,8 @@ static void plan_op(emu_program *p, size_t n, emu_plans *all)
             add_slot(sources, &plan->source_count, op->list[k]);
     plan->order = op->mods.flags & EMU_STRONG;
     plan->flow = (uint8_t)flow_of(p, n, plan);
-    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY)
+    if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY ||
+        plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     plan->reads_only =
         plan->flow == EMU_FLOW_LOAD && ((op->mods.flags & EMU_NON_COHERENT) || emu_text_is(i->opcode, "ldu"));

@@ -23,8 +23,15 @@ typedef enum emu_flow {
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: its destination is written later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
-    EMU_FLOW_PRODUCT,  /* wgmma: what it reads of shared memory it reads later */
+    EMU_FLOW_REMOTE,   /* st.async, red.async: what they access they access later */
+    /* from here on in another proxy than the generic one */
+    EMU_FLOW_BULK,    /* bulk copies: all that they access, they access later */
+    EMU_FLOW_MAP,     /* of a tensor map, by a bulk copy */
+    EMU_FLOW_PRODUCT, /* wgmma: what it reads of shared memory it reads later */
 } emu_flow;
+
+/* Whom an operation can synchronise with: its scope. */
+typedef enum emu_sync_scope { EMU_SYNC_BLOCK = 1, EMU_SYNC_CLUSTER, EMU_SYNC_GRID } emu_sync_scope;
 
 #define EMU_PLAN_SOURCES 4
 
@@ -35,7 +42,7 @@ typedef struct emu_plan {
     uint16_t source_count, write_count;
     uint8_t flow;
     bool reads_only;    /* .nc, ldu: data that no thread writes */
-    uint8_t scope;      /* of a fence: 1 block, 2 beyond */
+    uint8_t scope;      /* of a fence: emu_sync_scope */
     bool joins_proxies; /* fence.proxy.async */
     uint16_t order;     /* EMU_RELAXED, EMU_ACQUIRE and so on, defaults that are not written included */
     uint32_t address; /* slot of an atomic's, mbarrier's or copy's address, which is no operand like others */

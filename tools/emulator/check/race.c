@@ -11,6 +11,11 @@
    bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
    do not count, unless `same` is asked for. Loads of read-only data have rules of their own: read_only.c.
 
+   Blocks of a cluster (ISA 2.2.2) know of each other's warps as warps of a block do: barrier.cluster hands on what its
+   warps knew when they arrived, with .relaxed what they knew at their last fence. In favour of the program, operations on
+   mbarriers that do not state a scope have that of the cluster. What is accessed in another block's shared memory exists
+   only if the thread has heard from that block, and the block must not end before it has heard of the access.
+
    Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy follows what its thread did
    before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
    thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
@@ -26,6 +31,8 @@
 #include "plan.h"
 
 #include "../core/async.h"
+#include "../core/bulk.h"
+#include "../core/tensor_map.h"
 #include "../core/wgmma.h"
 #include "../exec/wgmma.h"
 
@@ -36,14 +43,18 @@
 
 enum {
     RACE_STRONG = 1,
-    RACE_WIDE = 2 /* beyond the block */,
-    RACE_OF_WARP = 4 /* by no lane: a product's */
+    RACE_CLUSTER = 2, /* in the cluster */
+    RACE_WIDE = 4,    /* in the grid */
+    RACE_OF_WARP = 8, /* by no lane: a product's */
+    RACE_MIXED = 16   /* of reads: not all lanes read the same bytes */
 };
 enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
-/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
-#define RACE_CLOCKS (2 * RACE_WARPS)
+/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
+   the bulk copies that complete there; beyond 32, mbarriers share clocks. */
+#define RACE_MBARRIERS 32u
+#define RACE_CLOCKS    (2 * RACE_WARPS + RACE_MBARRIERS)
 
 typedef struct race_record {
     uint32_t block;
@@ -52,7 +63,7 @@ typedef struct race_record {
     uint32_t pending; /* lanes whose copy is in flight: ordered with nothing that comes */
     uint32_t at;
     uint8_t clock, bytes, flags;
-    bool is_mixed; /* of reads: not all lanes read the same bytes */
+    uint8_t warp; /* of the block, that executed the instruction */
 } race_record;
 
 /* A word's; what most accesses look at fills the first line of a cache. */
@@ -62,30 +73,41 @@ typedef struct emu_race_cell {
     uint32_t readers[2][4]; /* the lanes of each of the reads that is mixed, by byte */
 } emu_race_cell;
 
-/* What a release left at an address. */
+/* What releases left at an address, by their scope. */
 typedef struct sync_object {
     struct sync_object *next;
     uint64_t address, run;
-    uint64_t block; /* `narrow` is about this one */
-    uint32_t narrow[RACE_CLOCKS];
-    uint32_t *wide; /* by block and clock of the grid */
+    const emu_block *holder; /* of the shared memory; NULL: it is global */
+    uint64_t block, cluster; /* that `narrow` and `near` come from */
+    uint32_t *narrow, *near; /* by block and clock of the cluster; near is NULL if that is one block */
+    uint32_t *wide;          /* by block and clock of the grid */
 } sync_object;
+
+/* The last access of a warp of the cluster to a block's shared memory from outside of the block; time 0: none. */
+typedef struct remote_access {
+    uint32_t time, at;
+    uint32_t thread;
+} remote_access;
 
 typedef struct emu_race_grid {
     emu_arena arena;
     sync_object *sync_objects[4096];
     uint64_t run;
     emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+    uint32_t
+        *proxied; /* by block and warp: time of the last fence.proxy.async; NULL: there are no bulk copies */
 } emu_race_grid;
 
 #define RACE_READS   16
 #define RACE_PROXIED 8
+#define RACE_MAPS    16
 
 typedef struct emu_race {
     uint64_t run;
-    uint32_t time, step;
-    unsigned clocks;                         /* of each block */
-    uint32_t known[RACE_WARPS][RACE_CLOCKS]; /* by warp */
+    uint32_t time, step; /* the first block of a cluster keeps the step of all */
+    unsigned clocks;     /* of each block */
+    unsigned span, own;  /* clocks of the cluster; the first one of this block */
+    uint32_t *known;     /* by warp and clock of the cluster */
     struct {
         uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
         uint32_t all[EMU_LANES];              /* and of all: the least of those */
@@ -94,19 +116,39 @@ typedef struct emu_race {
         sync_object *read[RACE_READS]; /* by strong reads since the last fence */
         unsigned read_count;
     } of[RACE_WARPS];
-    uint32_t arrived[EMU_BARRIERS][RACE_CLOCKS]; /* what the warps know that have come to each barrier */
+    uint32_t *arrived; /* by barrier: what the warps know that have come there */
+    uint32_t *arriving,
+        *ended; /* the same of barrier.cluster's current phase, and of the last one; kept by the first block */
+    remote_access *remote; /* by clock of the cluster */
     struct {
         uint32_t step, time;
     } proxied[RACE_WARPS]
              [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
-    uint32_t *grid;          /* what the block knows of other blocks' clocks; NULL: nothing */
+    struct {
+        uint64_t map;
+        uint32_t warp, step, time;
+    } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
+    unsigned map_fence_count;
+    uint32_t mbarriers[RACE_MBARRIERS],
+        mbarrier_count; /* where bulk copies complete: ranks and offsets in shared memory */
+    uint32_t *grid;     /* what the block knows of the clocks of other clusters; NULL: nothing */
     emu_race_cell *shared;
 } emu_race;
 
-static void raise_to(uint32_t *to, uint32_t time)
+static uint32_t *known_of(const emu_race *r, unsigned warp)
 {
-    if (*to < time)
-        *to = time;
+    return r->known + (size_t)warp * r->span;
+}
+
+static emu_race *first_of(const emu_block *b)
+{
+    return b->cluster->blocks[0].race;
+}
+
+/* Without a branch, so that loops of it become vector code. */
+static inline void raise_to(uint32_t *to, uint32_t time)
+{
+    *to = *to < time ? time : *to;
 }
 
 /* ---- launches and blocks ------------------------------------------------------------------------------------------- */
@@ -122,11 +164,15 @@ static void launch_begin(emu_launch *l)
     l->is_ordered = true; /* so that a race is always found between the same two threads */
     l->race = emu_alloc(sizeof *l->race);
     l->race->run = new_run();
+    if (l->program->has_bulk)
+        l->race->proxied =
+            emu_alloc(l->block_count * ((l->threads + EMU_LANES - 1) / EMU_LANES) * sizeof *l->race->proxied);
 }
 
 static void launch_end(emu_launch *l)
 {
     free(l->race->spare);
+    free(l->race->proxied);
     emu_arena_free(&l->race->arena);
     free(l->race);
     l->race = NULL;
@@ -140,9 +186,17 @@ static void block_free(emu_block *b)
         return;
     free(b->launch->race->spare);
     b->launch->race->spare = r->shared;
+    free(r->known);
+    free(r->remote);
     free(r->grid);
     free(r);
     b->race = NULL;
+}
+
+/* The first clock of an mbarrier. */
+static unsigned mbarrier_clocks(const emu_block *b)
+{
+    return b->warp_count * (b->launch->program->plans->copies_arrive ? 2 : 1);
 }
 
 static void block_begin(emu_block *b)
@@ -152,7 +206,15 @@ static void block_begin(emu_block *b)
     emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks = b->warp_count * (l->program->plans->copies_arrive ? 2 : 1);
+    r->clocks = mbarrier_clocks(b) + (l->program->has_bulk ? RACE_MBARRIERS : 0);
+    r->span = r->clocks * b->cluster->count;
+    r->own = r->clocks * b->rank;
+    r->known = emu_alloc((b->warp_count + EMU_BARRIERS + 2) * r->span * sizeof *r->known);
+    r->arrived = known_of(r, b->warp_count);
+    r->arriving = r->arrived + EMU_BARRIERS * r->span;
+    r->ended = r->arriving + r->span;
+    if (b->cluster->count > 1)
+        r->remote = emu_alloc(r->span * sizeof *r->remote);
     r->shared = l->race->spare;
     l->race->spare = NULL;
     if (!r->shared)
@@ -171,59 +233,107 @@ static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
     }
 }
 
+static void raise_all(uint32_t *to, const uint32_t *from, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        raise_to(&to[k], from[k]);
+}
+
 static size_t grid_index(const emu_block *b, uint64_t block, unsigned clock)
 {
     return (size_t)block * b->race->clocks + clock;
 }
 
-static void acquire(emu_warp *w, const sync_object *p, bool wide)
+static size_t grid_size(const emu_block *b)
+{
+    return (size_t)b->launch->block_count * b->race->clocks;
+}
+
+static void learn_grid(emu_block *b, const uint32_t *grid)
+{
+    emu_race *r = b->race;
+    if (!r->grid)
+        r->grid = emu_alloc(grid_size(b) * sizeof *r->grid);
+    raise_all(r->grid, grid, grid_size(b));
+}
+
+/* In favour of the program: what they know now, and not at the time of a release. */
+static void learn_from_cluster(emu_block *b)
+{
+    for (unsigned rank = 0; rank < b->cluster->count; rank++) {
+        const emu_block *other = &b->cluster->blocks[rank];
+        if (other != b && other->race->grid)
+            learn_grid(b, other->race->grid);
+    }
+}
+
+static void acquire(emu_warp *w, const sync_object *p, emu_sync_scope scope)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
-    size_t count = (size_t)b->launch->block_count * r->clocks;
-    uint32_t *own = r->known[w->id], before = own[w->id];
-    for (unsigned v = 0; v < r->clocks; v++) {
-        if (p->block == b->index)
-            raise_to(&own[v], p->narrow[v]);
-        if (p->wide)
-            raise_to(&own[v], p->wide[grid_index(b, b->index, v)]);
+    uint32_t *known = known_of(r, w->id), before = known[r->own + w->id];
+    if (p->block == b->index)
+        raise_all(known, p->narrow, r->span);
+    if (scope >= EMU_SYNC_CLUSTER && p->near && p->cluster == b->cluster->index) {
+        raise_all(known, p->near, r->span);
+        learn_from_cluster(b);
     }
-    if (own[w->id] != before)
-        know_own_warp(r, w->id, own[w->id]);
-    if (!wide || !p->wide)
-        return;
-    if (!r->grid)
-        r->grid = emu_alloc(count * sizeof *r->grid);
-    for (size_t k = 0; k < count; k++)
-        raise_to(&r->grid[k], p->wide[k]);
+    for (unsigned rank = 0; p->wide && rank < b->cluster->count; rank++)
+        if (scope == EMU_SYNC_GRID || rank == b->rank)
+            raise_all(known + rank * r->clocks, p->wide + grid_index(b, b->cluster->blocks[rank].index, 0),
+                      r->clocks);
+    if (known[r->own + w->id] != before)
+        know_own_warp(r, w->id, known[r->own + w->id]);
+    if (scope == EMU_SYNC_GRID && p->wide)
+        learn_grid(b, p->wide);
 }
 
-static void acquire_reads(emu_warp *w, bool wide)
+static void acquire_reads(emu_warp *w, emu_sync_scope scope)
 {
     emu_race *r = w->block->race;
     for (unsigned n = 0; n < RACE_READS && n < r->of[w->id].read_count; n++)
-        acquire(w, r->of[w->id].read[n], wide);
+        acquire(w, r->of[w->id].read[n], scope);
     r->of[w->id].read_count = 0;
 }
 
-static void release(emu_warp *w, sync_object *p, uint32_t time, bool wide)
+/* What a warp knows, except that it knows of itself up to this time. */
+static void raise_known(const emu_warp *w, uint32_t *to, uint32_t time)
+{
+    const emu_race *r = w->block->race;
+    uint32_t *known = known_of(r, w->id), own = known[r->own + w->id];
+    known[r->own + w->id] = time;
+    raise_all(to, known, r->span);
+    known[r->own + w->id] = own;
+}
+
+static void release(emu_warp *w, sync_object *p, uint32_t time, emu_sync_scope scope)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
-    size_t count = (size_t)b->launch->block_count * r->clocks;
-    if (p->block != b->index)
-        memset(p->narrow, 0, sizeof p->narrow);
-    p->block = b->index;
-    if (wide && !p->wide)
-        p->wide = emu_arena_alloc(&b->launch->race->arena, count * sizeof *p->wide);
-    for (unsigned v = 0; v < r->clocks; v++) {
-        uint32_t known = v == w->id ? time : r->known[w->id][v];
-        raise_to(&p->narrow[v], known);
-        if (wide)
-            raise_to(&p->wide[grid_index(b, b->index, v)], known);
+    if (!p->holder || p->holder == b) {
+        if (p->block != b->index)
+            memset(p->narrow, 0, r->span * sizeof *p->narrow);
+        p->block = b->index;
+        raise_known(w, p->narrow, time);
     }
-    for (size_t k = 0; wide && r->grid && k < count; k++)
-        raise_to(&p->wide[k], r->grid[k]);
+    if (scope >= EMU_SYNC_CLUSTER && p->near) {
+        if (p->cluster != b->cluster->index)
+            memset(p->near, 0, r->span * sizeof *p->near);
+        p->cluster = b->cluster->index;
+        raise_known(w, p->near, time);
+    }
+    if (scope < EMU_SYNC_GRID)
+        return;
+    if (!p->wide)
+        p->wide = emu_arena_alloc(&b->launch->race->arena, grid_size(b) * sizeof *p->wide);
+    if (r->grid)
+        raise_all(p->wide, r->grid, grid_size(b));
+    uint32_t *known = known_of(r, w->id), own = known[r->own + w->id];
+    known[r->own + w->id] = time;
+    for (unsigned rank = 0; rank < b->cluster->count; rank++)
+        raise_all(p->wide + grid_index(b, b->cluster->blocks[rank].index, 0), known + rank * r->clocks,
+                  r->clocks);
+    known[r->own + w->id] = own;
 }
 
 static void remember_read(emu_warp *w, sync_object *p)
@@ -232,36 +342,73 @@ static void remember_read(emu_warp *w, sync_object *p)
     r->of[w->id].read[r->of[w->id].read_count++ % RACE_READS] = p;
 }
 
-static void release_fenced(emu_warp *w, sync_object *p, uint32_t lane, bool wide)
+static void release_fenced(emu_warp *w, sync_object *p, uint32_t lane, emu_sync_scope scope)
 {
     emu_race *r = w->block->race;
+    emu_sync_scope fenced = (emu_sync_scope)r->of[w->id].fence_scope[lane];
     if (r->of[w->id].fenced[lane])
-        release(w, p, r->of[w->id].fenced[lane], wide && r->of[w->id].fence_scope[lane] == 2);
+        release(w, p, r->of[w->id].fenced[lane], fenced < scope ? fenced : scope);
 }
 
 static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
 {
     emu_race *r = w->block->race;
-    uint32_t *clock = r->arrived[arriving->barrier];
-    for (unsigned v = 0; v < r->clocks; v++)
-        raise_to(&clock[v], v == w->id ? r->time : r->known[w->id][v]);
+    raise_known(w, r->arrived + arriving->barrier * r->span, r->time);
     r->time++;
 }
 
 static void barrier_complete(emu_block *b, unsigned number)
 {
     emu_race *r = b->race;
-    uint32_t *clock = r->arrived[number];
+    uint32_t *arrived = r->arrived + number * r->span;
     for (unsigned n = 0; n < b->warp_count; n++) {
         if (!(b->barriers[number].waiting >> n & 1))
             continue;
-        for (unsigned v = 0; v < r->clocks; v++)
-            raise_to(&r->known[n][v], clock[v]);
+        raise_all(known_of(r, n), arrived, r->span);
         know_own_warp(r, n, r->time);
-        acquire_reads(&b->warps[n], true);
+        acquire_reads(&b->warps[n], EMU_SYNC_GRID);
         r->time++;
     }
-    memset(clock, 0, sizeof r->arrived[number]);
+    memset(arrived, 0, r->span * sizeof *arrived);
+}
+
+/* With .relaxed: the last fence of a lane that reaches as far as the cluster; 0: there is none. */
+static uint32_t fenced_time(const emu_warp *w)
+{
+    const emu_race *r = w->block->race;
+    uint32_t time = 0;
+    for (unsigned i = 0; i < EMU_LANES; i++)
+        if ((w->alive >> i & 1) && r->of[w->id].fence_scope[i] >= EMU_SYNC_CLUSTER)
+            raise_to(&time, r->of[w->id].fenced[i]);
+    return time;
+}
+
+static void cluster_arrive(emu_warp *w)
+{
+    emu_race *r = w->block->race;
+    bool is_relaxed = w->fragments[0].pc->mods.flags & EMU_RELAXED;
+    uint32_t time = is_relaxed ? fenced_time(w) : r->time;
+    if (time)
+        raise_known(w, first_of(w->block)->arriving, time);
+    r->time++;
+}
+
+static void cluster_complete(emu_cluster *c)
+{
+    emu_race *r = c->blocks[0].race;
+    memcpy(r->ended, r->arriving, r->span * sizeof *r->ended);
+    memset(r->arriving, 0, r->span * sizeof *r->arriving);
+}
+
+static void cluster_wait(emu_warp *w)
+{
+    emu_race *r = w->block->race;
+    const uint32_t *ended = first_of(w->block)->ended;
+    raise_all(known_of(r, w->id), ended, r->span);
+    know_own_warp(r, w->id, ended[r->own + w->id]);
+    learn_from_cluster(w->block);
+    acquire_reads(w, EMU_SYNC_GRID);
+    r->time++;
 }
 
 static void warp_sync(emu_warp *w, uint32_t lanes)
@@ -283,10 +430,13 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
     r->time++;
 }
 
-static void note_proxy_fence(emu_race *r, unsigned warp)
+static void note_proxy_fence(emu_block *b, unsigned warp)
 {
+    emu_race *r = b->race;
+    if (b->launch->race->proxied)
+        b->launch->race->proxied[b->index * b->warp_count + warp] = r->time;
     memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
-    r->proxied[warp][0].step = r->step;
+    r->proxied[warp][0].step = first_of(b)->step;
     r->proxied[warp][0].time = r->time;
 }
 
@@ -294,29 +444,29 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_race *r = w->block->race;
     const emu_plan *plan = emu_plan_of(w, op);
-    unsigned scope = plan->scope;
+    emu_sync_scope scope = (emu_sync_scope)plan->scope;
     if (plan->joins_proxies)
-        note_proxy_fence(r, w->id);
+        note_proxy_fence(w->block, w->id);
     if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
         return;
-    acquire_reads(w, scope == 2);
+    acquire_reads(w, scope);
     for (unsigned i = 0; i < EMU_LANES; i++)
         if (mask >> i & 1) {
             r->of[w->id].fenced[i] = r->time;
-            if (r->of[w->id].fence_scope[i] < scope)
+            if (r->of[w->id].fence_scope[i] < (unsigned)scope)
                 r->of[w->id].fence_scope[i] = (uint8_t)scope;
         }
     r->time++;
 }
 
-static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint64_t *run)
+/* holder: the block whose shared memory it is; NULL: it is global. */
+static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint64_t *run, emu_block **holder)
 {
     emu_block *b = w->block;
-    emu_race *r = b->race;
-    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared;
-    if (shared < b->shared_bytes) {
-        *run = r->run;
-        return &r->shared[shared / 4];
+    *holder = emu_block_holding(b, at);
+    if (*holder) {
+        *run = (*holder)->race->run;
+        return &(*holder)->race->shared[(at - (uint64_t)(uintptr_t)(*holder)->shared) / 4];
     }
     emu_allocation *a = emu_allocation_at(b, op, at);
     if (!a || a->kind == EMU_ALLOCATION_CONST)
@@ -333,15 +483,23 @@ static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint
     return a->race_cells + (at - a->base) / 4;
 }
 
-static sync_object *sync_object_at(emu_launch *l, uint64_t at, uint64_t run)
+static sync_object *sync_object_at(const emu_block *b, uint64_t at, uint64_t run, const emu_block *holder)
 {
-    emu_race_grid *g = l->race;
+    emu_race_grid *g = b->launch->race;
+    size_t bytes = b->race->span * sizeof(uint32_t);
     sync_object **bucket = &g->sync_objects[(at >> 2 ^ at >> 14 ^ run) % 4096];
     for (sync_object *p = *bucket; p; p = p->next)
         if (p->address == at && p->run == run)
             return p;
     sync_object *p = emu_arena_alloc(&g->arena, sizeof *p);
-    *p = (sync_object){.next = *bucket, .address = at, .run = run, .block = UINT64_MAX};
+    *p = (sync_object){.next = *bucket,
+                       .address = at,
+                       .run = run,
+                       .holder = holder,
+                       .block = holder ? holder->index : UINT64_MAX,
+                       .cluster = UINT64_MAX,
+                       .narrow = emu_arena_alloc(&g->arena, bytes),
+                       .near = b->cluster->count > 1 ? emu_arena_alloc(&g->arena, bytes) : NULL};
     *bucket = p;
     return p;
 }
@@ -354,23 +512,29 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
 }
 
 /* An mbarrier's two sync objects, at addresses next to its own, which is a multiple of 8. */
-static sync_object *arrivals_at(emu_block *b, uint64_t at)
+static sync_object *arrivals_at(const emu_block *holder, uint64_t at)
 {
-    return sync_object_at(b->launch, at + 1, b->race->run);
+    return sync_object_at(holder, at + 1, holder->race->run, holder);
 }
 
-static sync_object *ended_phase_at(emu_block *b, uint64_t at)
+static sync_object *ended_phase_at(const emu_block *holder, uint64_t at)
 {
-    return sync_object_at(b->launch, at + 2, b->race->run);
+    return sync_object_at(holder, at + 2, holder->race->run, holder);
 }
 
-static void use_mbarrier(emu_warp *w, const emu_plan *plan, uint32_t lane, uint64_t at)
+static emu_sync_scope scope_at_mbarrier(const emu_op *op)
+{
+    return (op->mods.flags & EMU_SCOPE) == EMU_SCOPE_CTA ? EMU_SYNC_BLOCK : EMU_SYNC_CLUSTER;
+}
+
+static void use_mbarrier(emu_warp *w, const emu_op *op, const emu_plan *plan, uint32_t lane, uint64_t at,
+                         const emu_block *holder)
 {
     emu_race *r = w->block->race;
     if (plan->order & EMU_RELEASE)
-        release(w, arrivals_at(w->block, at), r->time++, false);
+        release(w, arrivals_at(holder, at), r->time++, scope_at_mbarrier(op));
     else if (plan->order & EMU_RELAXED)
-        release_fenced(w, arrivals_at(w->block, at), lane, false);
+        release_fenced(w, arrivals_at(holder, at), lane, scope_at_mbarrier(op));
 }
 
 static void phase_ended(emu_block *b, uint32_t mbarrier)
@@ -378,16 +542,18 @@ static void phase_ended(emu_block *b, uint32_t mbarrier)
     const emu_race *r = b->race;
     const sync_object *from = arrivals_at(b, host_of(b, mbarrier));
     sync_object *to = ended_phase_at(b, host_of(b, mbarrier));
-    to->block = b->index;
-    for (unsigned v = 0; v < r->clocks && from->block == b->index; v++)
-        raise_to(&to->narrow[v], from->narrow[v]);
+    raise_all(to->narrow, from->narrow, r->span);
+    if (from->near) {
+        to->cluster = b->cluster->index;
+        raise_all(to->near, from->near, r->span);
+    }
 }
 
 static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
 {
     emu_block *b = w->block;
     if (emu_plan_of(w, op)->order & EMU_ACQUIRE)
-        acquire(w, ended_phase_at(b, at), false);
+        acquire(w, ended_phase_at(b, at), scope_at_mbarrier(op));
     else
         remember_read(w, ended_phase_at(b, at));
 }
@@ -396,11 +562,17 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
 static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
-    if (lanes && r->clocks > b->warp_count)
-        raise_to(&r->known[warp][b->warp_count + warp], r->time);
+    if (lanes && b->launch->program->plans->copies_arrive)
+        raise_to(&known_of(r, warp)[r->own + b->warp_count + warp], r->time);
 }
 
-static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool by_mbarrier)
+static uint8_t clock_of(const emu_block *b, uint32_t thread, bool by_mbarrier)
+{
+    return (uint8_t)((by_mbarrier ? b->warp_count : 0) + thread / EMU_LANES);
+}
+
+/* From now on the access is one of this clock. */
+static void complete_access(emu_block *b, race_record *o, uint32_t thread, uint8_t clock)
 {
     uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
     if (o->block != b->index || o->clock != warp || !(o->pending & bit))
@@ -409,7 +581,7 @@ static void complete_access(emu_block *b, race_record *o, uint32_t thread, bool 
     if (o->pending)
         return;
     o->time = b->race->time;
-    o->clock = (uint8_t)(by_mbarrier ? b->warp_count + warp : warp);
+    o->clock = clock;
 }
 
 static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
@@ -420,7 +592,7 @@ static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
     for (uint64_t word = c->from & ~UINT64_C(3); word < c->from + c->read; word += 4) {
         emu_race_cell *cell = a->race_cells + (word - a->base) / 4;
         for (int k = 0; k < 2 && cell->run == b->launch->race->run; k++)
-            complete_access(b, &cell->reads[k], c->thread, by_mbarrier);
+            complete_access(b, &cell->reads[k], c->thread, clock_of(b, c->thread, by_mbarrier));
     }
 }
 
@@ -428,15 +600,12 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     emu_race *r = b->race;
     if (!c->bytes) { /* the arrival: all copies of the thread before it are complete */
-        unsigned clock = b->warp_count + c->thread / EMU_LANES;
-        sync_object *p = arrivals_at(b, host_of(b, c->to));
-        if (p->block != b->index)
-            *p = (sync_object){.next = p->next, .address = p->address, .run = p->run, .block = b->index};
-        raise_to(&p->narrow[clock], r->time++);
+        unsigned clock = r->own + b->warp_count + c->thread / EMU_LANES;
+        raise_to(&arrivals_at(b, host_of(b, c->to))->narrow[clock], r->time++);
         return;
     }
     for (unsigned k = 0; k < c->bytes; k += 4)
-        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, by_mbarrier);
+        complete_access(b, &r->shared[(c->to + k) / 4].write, c->thread, clock_of(b, c->thread, by_mbarrier));
     complete_source(b, c, by_mbarrier);
 }
 
@@ -451,11 +620,131 @@ static void product_done(emu_warp *w, const emu_product *p, unsigned count, cons
         emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
         for (unsigned k = 0; k < 4; k++, cell++)
             for (int r = 0; r < 2 && cell->run == b->race->run; r++)
-                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, false);
+                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, (uint8_t)w->id);
     }
 }
 
+/* ---- bulk copies --------------------------------------------------------------------------------------------------- */
+
+/* The clock, of the block that issues them, of the copies that complete at the mbarrier. */
+static uint8_t clock_of_mbarrier(const emu_bulk *bulk)
+{
+    const emu_block *b = bulk->from;
+    emu_race *r = b->race;
+    uint32_t n = 0, mbarrier = bulk->holder->rank << EMU_RANK_SHIFT | bulk->mbarrier;
+    while (n < r->mbarrier_count && r->mbarriers[n] != mbarrier)
+        n++;
+    if (n == r->mbarrier_count && n < RACE_MBARRIERS)
+        r->mbarriers[r->mbarrier_count++] = mbarrier;
+    return (uint8_t)(mbarrier_clocks(b) + (n < RACE_MBARRIERS ? n : mbarrier / 8 % RACE_MBARRIERS));
+}
+
+static void complete_cell(emu_block *b, emu_race_cell *cell, uint64_t run, const emu_bulk *bulk, bool wrote,
+                          uint8_t clock)
+{
+    if (cell->run != run)
+        return;
+    if (wrote)
+        complete_access(b, &cell->write, bulk->thread, clock);
+    for (int k = 0; k < 2 && !wrote; k++)
+        complete_access(b, &cell->reads[k], bulk->thread, clock);
+}
+
+/* What the copy accessed in shared or in global memory. */
+static void complete_pieces(const emu_bulk *bulk, bool in_shared, uint8_t clock)
+{
+    emu_block *b = bulk->from;
+    bool wrote = in_shared == (bulk->kind == EMU_BULK_LOAD);
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        if (in_shared) {
+            for (uint32_t k = p->shared / 4; k * 4 < p->shared + p->bytes; k++)
+                complete_cell(b, &bulk->holder->race->shared[k], bulk->holder->race->run, bulk, wrote, clock);
+            continue;
+        }
+        const emu_block *source = p->global ? emu_block_holding(b, p->global) : NULL;
+        uint64_t offset = source ? p->global - host_of(source, 0) : 0;
+        for (uint64_t k = offset / 4; source && k * 4 < offset + p->bytes; k++)
+            complete_cell(b, &source->race->shared[k], source->race->run, bulk, wrote, clock);
+        const emu_allocation *a = p->global ? emu_memory_holding(p->global, p->bytes) : NULL;
+        for (uint64_t at = p->global & ~UINT64_C(3); a && a->race_cells && at < p->global + p->bytes; at += 4)
+            complete_cell(b, a->race_cells + (at - a->base) / 4, b->launch->race->run, bulk, wrote, clock);
+    }
+}
+
+static void bulk_read(emu_block *b, const emu_bulk *bulk)
+{
+    (void)b;
+    complete_pieces(bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
+}
+
+/* Who sees the end of the mbarrier's phase knows of the load, and of nothing else that its thread did. */
+static void bulk_done(emu_block *b, const emu_bulk *bulk)
+{
+    emu_race *r = bulk->from->race;
+    if (bulk->kind != EMU_BULK_LOAD) {
+        complete_pieces(bulk, false, (uint8_t)(bulk->thread / EMU_LANES));
+        return;
+    }
+    uint8_t clock = clock_of_mbarrier(bulk);
+    sync_object *p = arrivals_at(b, host_of(b, bulk->mbarrier));
+    complete_pieces(bulk, true, clock);
+    complete_pieces(bulk, false, clock);
+    raise_to(&p->narrow[r->own + clock], r->time);
+    if (p->near)
+        raise_to(&p->near[r->own + clock], r->time);
+    r->time++;
+}
+
+static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])
+{
+    emu_race *r = w->block->race;
+    uint64_t last = 0;
+    (void)op;
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(mask >> i & 1) || at[i] == last)
+            continue;
+        unsigned n = r->map_fence_count++ % RACE_MAPS;
+        r->map_fences[n].map = last = at[i];
+        r->map_fences[n].warp = w->id;
+        r->map_fences[n].step = first_of(w->block)->step;
+        r->map_fences[n].time = r->time;
+    }
+}
+
+/* A fence of the tensormap proxy for this map after the write, by this warp or by one that it has heard of since. */
+static bool is_map_fenced(const emu_warp *w, const race_record *o, uint64_t map)
+{
+    const emu_race *r = w->block->race;
+    for (unsigned n = 0; n < RACE_MAPS && n < r->map_fence_count; n++) {
+        uint32_t warp = r->map_fences[n].warp;
+        bool is_later = o->block != w->block->index || r->map_fences[n].step >= o->step;
+        if (r->map_fences[n].map == map && is_later &&
+            (warp == w->id || known_of(r, w->id)[r->own + warp] >= r->map_fences[n].time))
+            return true;
+    }
+    return false;
+}
+
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
+
+/* The block of the cluster with this index; NULL: it is of another cluster. */
+static const emu_block *peer_of(const emu_block *b, uint64_t index)
+{
+    for (unsigned rank = 0; b->cluster->count > 1 && rank < b->cluster->count; rank++)
+        if (b->cluster->blocks[rank].index == index)
+            return &b->cluster->blocks[rank];
+    return NULL;
+}
+
+static bool knows_of_other_block(const emu_warp *w, const race_record *o)
+{
+    const emu_block *b = w->block, *peer = peer_of(b, o->block);
+    const emu_race *r = b->race;
+    if (peer)
+        return known_of(r, w->id)[peer->race->own + o->clock] >= o->time;
+    return r->grid && r->grid[grid_index(b, o->block, o->clock)] >= o->time;
+}
 
 static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
 {
@@ -464,9 +753,9 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
     if (o->pending)
         return false;
     if (o->block != b->index)
-        return r->grid && r->grid[grid_index(b, o->block, o->clock)] >= o->time;
+        return knows_of_other_block(w, o);
     if (o->clock != w->id)
-        return r->known[w->id][o->clock] >= o->time;
+        return known_of(r, w->id)[r->own + o->clock] >= o->time;
     if (r->of[w->id].all[lane] >= o->time || o->flags & RACE_OF_WARP)
         return true;
     for (uint32_t others = o->lanes & ~(1u << lane); others; others &= others - 1)
@@ -478,7 +767,9 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
 static bool are_strong(const emu_warp *w, const race_record *a, const race_record *b)
 {
     uint8_t both = a->flags & b->flags;
-    return (both & RACE_STRONG) && (a->block == w->block->index || (both & RACE_WIDE));
+    if (!(both & RACE_STRONG) || a->block == w->block->index || (both & RACE_WIDE))
+        return both & RACE_STRONG;
+    return (both & RACE_CLUSTER) && peer_of(w->block, a->block);
 }
 
 /* One access of one warp, as the words of its lanes are looked at. */
@@ -497,7 +788,8 @@ typedef struct race_access {
     bool other_wrote;
     bool is_same; /* value that both write */
     uint64_t racing_at;
-    /* lanes of a product that read what was written in the other proxy */
+    uint64_t map; /* the tensor map that is read; 0: none */
+    /* lanes that access what was written in another proxy */
     uint32_t unproxied;
     race_record unproxied_write;
     uint64_t unproxied_at;
@@ -521,6 +813,15 @@ static bool is_same_value(const race_access *a, const race_record *o)
     return true;
 }
 
+/* What an access in flight belongs to. */
+static const char *name_of(const emu_instruction *i)
+{
+    return emu_text_is(i->opcode, "wgmma") ? "product"
+           : emu_text_is(i->opcode, "st")  ? "store"
+           : emu_text_is(i->opcode, "red") ? "reduction"
+                                           : "copy";
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -532,8 +833,7 @@ static void report(race_access *a)
     bool same_warp = o->block == w->block->index && o->clock == w->id;
     uint32_t first = (uint32_t)__builtin_ctz(a->racing), lanes = o->pending ? o->pending : o->lanes;
     uint32_t others = same_warp && !o->pending ? lanes & ~(1u << first) : lanes;
-    uint32_t t =
-        o->clock % w->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
+    uint32_t t = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(others ? others : lanes);
     emu_describe_thread(w, o->block, t, thread, sizeof thread);
     const char *verb = a->writes ? "writes" : "reads", *other_verb = a->other_wrote ? "writes" : "reads";
     unsigned line = l->program->instructions[o->at]->line;
@@ -543,12 +843,14 @@ static void report(race_access *a)
         emu_note(
             w, a->op, a->racing, o->at,
             "races: %s %u bytes at %s, which a %s of %s, in line %u%s, still %s: nothing has waited for it",
-            verb, a->bytes, place, l->program->instructions[o->at]->opcode.at[0] == 'w' ? "product" : "copy",
-            thread, line, source, other_verb);
+            verb, a->bytes, place, name_of(l->program->instructions[o->at]), thread, line, source,
+            other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
-                 a->bytes, place, thread, other_verb, line, source, a->is_same ? ", the same value" : "");
+                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with nothing to order the two%s", verb,
+                 a->bytes, place,
+                 emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
+                 other_verb, line, source, a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
@@ -580,12 +882,12 @@ static void note_readers(uint32_t readers[4], const race_record *now)
 static void join_read(emu_race_cell *c, int k, const race_record *now)
 {
     race_record *o = &c->reads[k];
-    if (!o->is_mixed && o->bytes != now->bytes) {
+    if (!(o->flags & RACE_MIXED) && o->bytes != now->bytes) {
         memset(c->readers[k], 0, sizeof c->readers[k]);
         note_readers(c->readers[k], o);
-        o->is_mixed = true;
+        o->flags |= RACE_MIXED;
     }
-    if (o->is_mixed)
+    if (o->flags & RACE_MIXED)
         note_readers(c->readers[k], now);
     o->lanes |= now->lanes;
     o->pending |= now->pending;
@@ -600,7 +902,7 @@ static void note_read(emu_race_cell *c, const race_record *now)
         bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
         if (same_warp && o->pending && !now->pending)
             continue;
-        if (same_warp && o->time == now->time && o->flags == now->flags) {
+        if (same_warp && o->time == now->time && (o->flags & ~RACE_MIXED) == now->flags) {
             join_read(c, k, now);
             return;
         }
@@ -616,8 +918,9 @@ static void note_read(emu_race_cell *c, const race_record *now)
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     race_record o = c->reads[k];
-    uint32_t lanes = !o.is_mixed && (o.bytes & bytes) ? o.lanes : 0;
-    for (unsigned n = 0; n < 4 && o.is_mixed; n++)
+    bool is_mixed = o.flags & RACE_MIXED;
+    uint32_t lanes = !is_mixed && (o.bytes & bytes) ? o.lanes : 0;
+    for (unsigned n = 0; n < 4 && is_mixed; n++)
         lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
     o.lanes &= lanes;
     o.pending &= lanes;
@@ -629,23 +932,34 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 /* A fence after the write, by the writer's warp, by this one, or by one that this one has heard of since. */
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
-    const emu_race *r = w->block->race;
-    unsigned count = w->block->warp_count;
-    if (r->proxied[o->clock % count][0].step >= o->step || r->proxied[w->id][0].step >= o->step)
+    const emu_block *b = w->block, *writer = o->block == b->index ? b : peer_of(b, o->block);
+    const uint32_t *grid = b->launch->race->proxied;
+    unsigned count = b->warp_count;
+    if (!writer) /* of another cluster: any fence of this warp counts */
+        return b->race->proxied[w->id][0].time || (grid && grid[o->block * count + o->warp] >= o->time);
+    if (writer->race->proxied[o->warp][0].step >= o->step || b->race->proxied[w->id][0].step >= o->step)
         return true;
-    for (unsigned n = 0; n < count; n++)
-        for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
-            if (r->known[w->id][n] >= r->proxied[n][k].time)
-                return true;
+    for (unsigned rank = 0; rank < b->cluster->count; rank++) {
+        const emu_race *r = b->cluster->blocks[rank].race;
+        const uint32_t *known = known_of(b->race, w->id) + r->own;
+        for (unsigned n = 0; n < count; n++)
+            for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
+                if (known[n] >= r->proxied[n][k].time)
+                    return true;
+    }
     return false;
 }
 
-/* A product reads in the async proxy; what cp.async writes is not asked about. */
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. What a copy has written is not asked about:
+   a bulk copy writes in the async proxy itself, and cp.async is left out. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     const emu_program *p = a->warp->block->launch->program;
-    return a->plan->flow == EMU_FLOW_PRODUCT && o->time && !o->pending && (o->bytes & a->now.bytes) &&
-           !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    if (!o->time || o->pending || !(o->bytes & a->now.bytes))
+        return false;
+    if (a->map)
+        return !is_map_fenced(a->warp, o, a->map);
+    return !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
 }
 
 static void report_proxy(const race_access *a)
@@ -655,12 +969,16 @@ static void report_proxy(const race_access *a)
     const emu_program *p = a->warp->block->launch->program;
     if (!a->unproxied)
         return;
-    uint32_t writer = o->clock % a->warp->block->warp_count * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
-    emu_note(a->warp, a->op, a->unproxied, o->at,
-             "reads %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
-             a->bytes, emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-             emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread),
-             p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+    uint32_t writer = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    emu_note(
+        a->warp, a->op, a->unproxied, o->at,
+        a->map ? "%s %u bytes of a tensor map at %s, which %s writes in line %u%s, with no "
+                 "fence.proxy.tensormap that acquires the map between the two"
+               : "%s %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+        a->writes ? "writes" : "reads", a->bytes,
+        emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+        emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread), p->instructions[o->at]->line,
+        emu_source_of(p, o->at, source));
 }
 
 static void check_word(race_access *a, emu_race_cell *c)
@@ -669,7 +987,7 @@ static void check_word(race_access *a, emu_race_cell *c)
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
         if (!is_same || a->warp->block->launch->races_of_same)
             race_with(a, &c->write, true, is_same);
-    } else if (is_in_other_proxy(a, &c->write)) {
+    } else if (a->plan->flow >= EMU_FLOW_BULK && is_in_other_proxy(a, &c->write)) {
         if (!a->unproxied) {
             a->unproxied_write = c->write;
             a->unproxied_at = a->at;
@@ -694,18 +1012,18 @@ static void check_word(race_access *a, emu_race_cell *c)
             c->reads[k].time = 0;
 }
 
-static void synchronise(race_access *a, uint64_t run, bool wide)
+static void synchronise(race_access *a, uint64_t run, const emu_block *holder, emu_sync_scope scope)
 {
     emu_race *r = a->warp->block->race;
-    sync_object *p = sync_object_at(a->warp->block->launch, a->at, run);
+    sync_object *p = sync_object_at(a->warp->block, a->at, run, holder);
     if (a->reads && (a->plan->order & EMU_ACQUIRE))
-        acquire(a->warp, p, wide);
+        acquire(a->warp, p, scope);
     else if (a->reads)
         remember_read(a->warp, p);
     if (a->writes && (a->plan->order & EMU_RELEASE))
-        release(a->warp, p, r->time++, wide);
+        release(a->warp, p, r->time++, scope);
     else if (a->writes)
-        release_fenced(a->warp, p, a->lane, wide);
+        release_fenced(a->warp, p, a->lane, scope);
 }
 
 /* What is left of another run. */
@@ -718,29 +1036,57 @@ static void reset_cell(emu_race_cell *c, uint64_t run)
 
 static bool is_asynchronous(const emu_plan *p)
 {
-    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT;
+    return p->flow == EMU_FLOW_COPY || p->flow == EMU_FLOW_PRODUCT || p->flow == EMU_FLOW_BULK ||
+           p->flow == EMU_FLOW_REMOTE;
 }
 
-static void check_lane(race_access *a, bool strong, bool wide)
+/* A thread accesses shared memory of another block of its cluster: false after a report that it may not exist yet. */
+static bool exists(race_access *a, emu_block *holder)
+{
+    emu_warp *w = a->warp;
+    const emu_race *r = w->block->race;
+    char place[160];
+    const uint32_t *known = known_of(r, w->id) + holder->race->own;
+    if (!is_asynchronous(a->plan)) /* else the block has to wait at its mbarrier: see bulk.c */
+        holder->race->remote[r->own + w->id] =
+            (remote_access){.time = r->time, .at = a->op->at, .thread = w->id * EMU_LANES + a->lane};
+    for (unsigned v = 0; v < r->clocks; v++)
+        if (known[v])
+            return true;
+    emu_note(
+        w, a->op, 1u << a->lane, EMU_NOBODY,
+        "%s %u bytes at %s, which may not have started: no barrier.cluster or other synchronisation with that block "
+        "comes before",
+        a->writes ? "writes" : "reads", a->bytes, emu_describe_place(w, a->at, place, sizeof place));
+    return false;
+}
+
+static void check_lane(race_access *a, bool strong, emu_sync_scope scope)
 {
     emu_warp *w = a->warp;
     emu_race *r = w->block->race;
     uint64_t run = 0;
+    emu_block *holder;
     uint32_t bit = 1u << a->lane;
-    if (a->plan->flow == EMU_FLOW_MBARRIER)
-        use_mbarrier(w, a->plan, a->lane, a->at);
-    else if (strong && find_cell(w, a->op, a->at, &run))
-        synchronise(a, run, wide);
+    emu_race_cell *c = find_cell(w, a->op, a->at, &run, &holder);
+    if (holder && holder != w->block && !exists(a, holder))
+        return;
+    if (a->plan->flow == EMU_FLOW_MBARRIER && holder)
+        use_mbarrier(w, a->op, a->plan, a->lane, a->at, holder);
+    else if (strong && c && !is_asynchronous(a->plan))
+        synchronise(a, run, holder, scope);
     a->now = (race_record){.block = (uint32_t)w->block->index,
                            .time = r->time,
-                           .step = r->step,
+                           .step = first_of(w->block)->step,
                            .lanes = bit,
                            .pending = is_asynchronous(a->plan) ? bit : 0,
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
-                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0) |
+                           .warp = (uint8_t)w->id,
+                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) |
+                                              (scope >= EMU_SYNC_CLUSTER ? RACE_CLUSTER : 0) |
+                                              (scope == EMU_SYNC_GRID ? RACE_WIDE : 0) |
                                               (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0))};
-    emu_race_cell *c = find_cell(w, a->op, a->at, &run);
     const uint64_t end = a->at + a->bytes;
     for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {
         if (c->run != run)
@@ -756,21 +1102,64 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
 {
     const emu_plan *plan = emu_plan_of(w, op);
     bool is_atomic = plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER;
-    unsigned scope = op->mods.flags & EMU_SCOPE;
-    bool wide = scope == 0 || scope >= EMU_SCOPE_GPU, strong = is_atomic || (op->mods.flags & EMU_STRONG);
+    unsigned written = op->mods.flags & EMU_SCOPE;
+    bool strong = is_atomic || (op->mods.flags & EMU_STRONG);
+    emu_sync_scope scope = written == EMU_SCOPE_CTA       ? EMU_SYNC_BLOCK
+                           : written == EMU_SCOPE_CLUSTER ? EMU_SYNC_CLUSTER
+                                                          : EMU_SYNC_GRID;
+    if (plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
+        strong = writes && plan->order; /* a reduction */
     race_access a = {
         .warp = w, .op = op, .plan = plan, .bytes = bytes, .reads = is_atomic || !writes, .writes = writes};
-    w->block->race->step++;
+    first_of(w->block)->step++;
     if (plan->reads_only || op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM ||
         op->mods.space == EMU_LOCAL)
         return;
     for (a.lane = 0; a.lane < EMU_LANES; a.lane++)
         if (mask >> a.lane & 1) {
             a.at = at[a.lane];
-            check_lane(&a, strong, wide);
+            check_lane(&a, strong, plan->flow == EMU_FLOW_MBARRIER ? EMU_SYNC_GRID : scope);
         }
     report(&a);
     report_proxy(&a);
+}
+
+static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
+{
+    static const emu_plan plan = {.flow = EMU_FLOW_MAP};
+    race_access a = {.warp = w, .op = op, .plan = &plan, .bytes = EMU_MAP_BYTES, .reads = true, .lane = lane};
+    a.at = a.map = map;
+    first_of(w->block)->step++;
+    check_lane(&a, false, EMU_SYNC_BLOCK);
+    report(&a);
+    report_proxy(&a);
+}
+
+/* ---- the end of a block -------------------------------------------------------------------------------------------- */
+
+/* A block that ends must know that no other one still accesses its shared memory. */
+static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    emu_block *b = w->block;
+    const emu_race *r = b->race;
+    if (!r->remote || b->live_warps > 1 || (w->alive & ~lanes))
+        return;
+    for (unsigned k = 0; k < r->span; k++) {
+        const remote_access *a = &r->remote[k];
+        bool is_known = a->time == 0;
+        for (unsigned n = 0; n < b->warp_count && !is_known; n++)
+            is_known = known_of(r, n)[k] >= a->time;
+        if (is_known)
+            continue;
+        char thread[96], source[EMU_SOURCE_BYTES];
+        const emu_program *p = b->launch->program;
+        emu_note(
+            w, op, lanes, a->at,
+            "ends its block while %s may still access the block's shared memory, in line %u%s: nothing orders the two",
+            emu_describe_thread(w, b->cluster->blocks[k / r->clocks].index, a->thread, thread, sizeof thread),
+            p->instructions[a->at]->line, emu_source_of(p, a->at, source));
+        return;
+    }
 }
 
 const emu_observer emu_race_check = {
@@ -783,10 +1172,18 @@ const emu_observer emu_race_check = {
     .warp_sync = warp_sync,
     .barrier_arrive = barrier_arrive,
     .barrier_complete = barrier_complete,
+    .cluster_arrive = cluster_arrive,
+    .cluster_complete = cluster_complete,
+    .cluster_wait = cluster_wait,
+    .exit = exit_,
     .copied = copied,
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .bulk_read = bulk_read,
+    .bulk_done = bulk_done,
+    .map_read = map_read,
+    .map_fence = map_fence,
     .product_done = product_done,
 };
 

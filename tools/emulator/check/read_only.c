@@ -104,7 +104,8 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     emu_block *b = w->block;
     emu_space space = (emu_space)op->mods.space;
     meeting m = {0};
-    if (space == EMU_CONST || space == EMU_PARAM || space == EMU_LOCAL || space == EMU_SHARED)
+    if (space == EMU_CONST || space == EMU_PARAM || space == EMU_LOCAL || space == EMU_SHARED ||
+        space == EMU_SHARED_CLUSTER)
         return;
     if (!writes && !emu_plan_of(w, op)->reads_only)
         return;

@@ -38,6 +38,22 @@ static void misuse(emu_warp *w, const emu_op *op, uint32_t lanes, emu_misuse wha
                   "executes this for its whole warp, of which the lanes 0x%08x do not exist or have exited",
                   ~lanes);
         break;
+    case EMU_INIT_OF_VALID:
+        emu_note(w, op, lanes, EMU_NOBODY,
+                 "initialises an mbarrier object that is one already: mbarrier.inval comes first");
+        break;
+    case EMU_STALE_PHASE:
+        emu_note(
+            w, op, lanes, EMU_NOBODY,
+            "tests for a phase of an mbarrier object that is neither the current one nor the one before");
+        break;
+    case EMU_INC_LOWERS:
+    case EMU_DEC_RAISES:
+        emu_fault(w, op, lanes, failed,
+                  "asks for %u registers per thread, and has %u: setmaxnreg.%s only %s them",
+                  (unsigned)op->imm, w->registers, what == EMU_INC_LOWERS ? "inc" : "dec",
+                  what == EMU_INC_LOWERS ? "raises" : "lowers");
+        break;
     case EMU_PARTED_UNIFORM:
         emu_fault(w, op, lanes, failed, "takes a .uni branch that other active lanes (0x%08x) do not take",
                   w->active & ~lanes);
@@ -100,6 +116,15 @@ static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
         report_exited(w, &w->fragments[0], false);
 }
 
+/* With .aligned all threads of a warp execute the same barrier.cluster instruction. */
+static void at_cluster(emu_warp *w)
+{
+    if (w->fragments[0].is_aligned && w->parked > 1)
+        report_divergence(w);
+    else if (w->fragments[0].is_aligned)
+        report_exited(w, &w->fragments[0], false);
+}
+
 /* With a thread count the warps have been asked as they came. */
 static void barrier_complete(emu_block *b, unsigned number)
 {
@@ -122,4 +147,6 @@ const emu_observer emu_sync_check = {
     .misuse = misuse,
     .barrier_arrive = barrier_arrive,
     .barrier_complete = barrier_complete,
+    .cluster_arrive = at_cluster,
+    .cluster_wait = at_cluster,
 };

@@ -1,4 +1,4 @@
-/* The rules of wgmma (ISA 9.7.15). Registers: from the issue of a product to the wait_group that covers it nothing else may
+/* The rules of wgmma (ISA 9.7.15) and setmaxnreg (9.7.19.5). Registers: from the issue of a product to the wait_group that covers it nothing else may
    read or write its accumulators and its A, except products of the same shape on the same accumulators; a wgmma.fence
    is required before a warp's first product, and between any other access of a register and a product that uses it. A mov of
    an accumulator in flight does not count: compilers rename registers with it, and ptxas removes it. The four
@@ -29,6 +29,7 @@ typedef struct warp_state {
     uint32_t done, issued; /* numbers of products */
     uint32_t fences;
     size_t events;
+    bool has_set_registers; /* by setmaxnreg, and has passed no barrier since */
 } warp_state;
 
 /* What the first warp to come there has executed. */
@@ -289,10 +290,47 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
         g->has_parted = false;
 }
 
+/* setmaxnreg, which a warpgroup executes as it does wgmma. */
+static bool is_of_registers(const emu_warp *w, const emu_op *op)
+{
+    return emu_text_is(w->block->launch->program->instructions[op->at]->opcode, "setmaxnreg");
+}
+
+static void set_registers(emu_warp *w, const emu_op *op)
+{
+    warp_state *s = &w->block->wgmma->warps[w->id];
+    if (s->has_set_registers)
+        emu_note(
+            w, op, EMU_ALL, EMU_NOBODY,
+            "executes setmaxnreg again with no barrier between the two: the warps of a warpgroup synchronise there");
+    s->has_set_registers = true;
+}
+
+static void barrier_complete(emu_block *b, unsigned number)
+{
+    for (unsigned n = 0; n < b->warp_count; n++)
+        if (b->barriers[number].waiting >> n & 1)
+            b->wgmma->warps[n].has_set_registers = false;
+}
+
+static void cluster_wait(emu_warp *w)
+{
+    w->block->wgmma->warps[w->id].has_set_registers = false;
+}
+
+static void phase_passed(emu_warp *w, const emu_op *op, uint64_t mbarrier)
+{
+    (void)op;
+    (void)mbarrier;
+    w->block->wgmma->warps[w->id].has_set_registers = false;
+}
+
 static void warpgroup(emu_warp *w, const emu_op *op, const emu_product *p)
 {
     check_group(w, op, p ? (event){op, p->a, p->b, p->adds} : (event){.op = op});
-    if (op->mods.mode == EMU_WGMMA_FENCE)
+    if (is_of_registers(w, op))
+        set_registers(w, op);
+    else if (op->mods.mode == EMU_WGMMA_FENCE)
         w->block->wgmma->warps[w->id].fences++;
     if (p)
         issue_product(w, op, p->number);
@@ -321,6 +359,9 @@ const emu_observer emu_wgmma_check = {
     .block_free = block_free,
     .issue = issue,
     .exit = exit_,
+    .barrier_complete = barrier_complete,
+    .cluster_wait = cluster_wait,
+    .phase_passed = phase_passed,
     .warpgroup = warpgroup,
     .product_done = product_done,
 };

@@ -140,6 +140,15 @@ emu_mbarrier emu_mbarrier_unpack(uint64_t bits)
     return m;
 }
 
+bool emu_mbarrier_count(emu_mbarrier *m, int64_t transactions)
+{
+    const int64_t most = 0xfffff, sum = m->transactions + transactions;
+    if (sum > most || sum < -most)
+        return false;
+    m->transactions = (int32_t)sum;
+    return true;
+}
+
 void emu_mbarrier_advance(emu_block *b, uint32_t mbarrier, emu_mbarrier *m)
 {
     if (m->pending || m->transactions)

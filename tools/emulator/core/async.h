@@ -36,6 +36,8 @@ typedef struct emu_mbarrier {
 } emu_mbarrier;
 
 emu_mbarrier emu_mbarrier_unpack(uint64_t bits);
+/* Adds to the count of transactions; false, and nothing is added, where it would leave its range (ISA 9.7.13.15.2). */
+bool emu_mbarrier_count(emu_mbarrier *m, int64_t transactions);
 /* Starts the next phase when nothing is left to wait for. */
 void emu_mbarrier_advance(emu_block *block, uint32_t mbarrier, emu_mbarrier *m);
 void emu_mbarrier_store(emu_block *block, uint32_t mbarrier, emu_mbarrier m);

@@ -1,13 +1,11 @@
 /* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
 #include "async.h"
+#include "bulk.h"
 #include "launch.h"
 #include "wgmma.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Turns of all warps before the runner may look at other blocks. */
-#define ROUNDS_PER_SLICE 16
 
 /* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
 #define POLLING UINT64_C(16)
@@ -26,19 +24,22 @@ static void *with_room(void *old, size_t *room, size_t bytes)
     return p;
 }
 
-void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
+void emu_block_start(emu_block *b, emu_cluster *c, uint64_t index)
 {
+    emu_launch *l = c->launch;
     const emu_program *p = l->program;
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     b->launch = l;
     b->index = index;
-    b->id[0] = (uint32_t)(index % l->grid[0]);
-    b->id[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
-    b->id[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
+    b->cluster = c;
+    b->shared_base = b->rank << EMU_RANK_SHIFT;
     b->warp_count = b->live_warps = (l->threads + EMU_LANES - 1) / EMU_LANES;
     b->shared_bytes = l->dynamic_shared_bytes ? p->dynamic_shared_start + l->dynamic_shared_bytes
                                               : p->reserved_shared_bytes + p->static_shared_bytes;
+    b->shared_low = b->shared_base + p->reserved_shared_bytes;
+    b->shared_high = b->shared_base + b->shared_bytes;
     size_t register_bytes = (size_t)b->warp_count * p->register_bytes;
     size_t local_bytes = (size_t)b->warp_count * EMU_LANES * p->local_bytes;
     b->warps = with_room(b->warps, &b->warp_room, b->warp_count * sizeof *b->warps);
@@ -50,7 +51,8 @@ void emu_block_start(emu_block *b, emu_launch *l, uint64_t index)
     memset(b->local, l->garbage, local_bytes);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->recent, 0, sizeof b->recent);
-    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = b->findings = 0;
+    b->free_registers = 0;
+    b->stores = b->seen_stores = b->seen_progress = b->idle_jumps = b->jumps = 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         uint32_t left = l->threads - n * EMU_LANES;
         emu_warp_start(&b->warps[n], b, n, left >= EMU_LANES ? EMU_ALL : (1u << left) - 1);
@@ -66,16 +68,24 @@ void emu_block_free(emu_block *b)
     free(b->shared);
     free(b->local);
     emu_async_free(b);
+    emu_bulk_free(b);
     emu_products_free(b);
     *b = (emu_block){0};
 }
 
-static void finish_warp(emu_block *b)
+static void finish_warp(emu_warp *w)
 {
+    emu_block *b = w->block;
     b->live_warps--;
     b->stores++;
     if (b->live_warps)
         emu_barrier_warp_exited(b);
+    emu_cluster_warp_exited(w);
+}
+
+static bool try_barriers(emu_warp *w)
+{
+    return emu_barrier_try(w) || (w->state == EMU_WARP_BLOCKED && emu_cluster_try(w));
 }
 
 /* A barrier that is complete when a warp arrives there takes no turn from it. */
@@ -84,13 +94,20 @@ static void run_turn(emu_warp *w)
     emu_warp_begin_turn(w);
     do
         emu_warp_run(w);
-    while (w->state == EMU_WARP_BLOCKED && emu_barrier_try(w));
+    while (w->state == EMU_WARP_BLOCKED && try_barriers(w));
 }
 
-/* One turn for every warp that can run: how many could. */
-static unsigned run_round(emu_block *b)
+static void end_block(emu_block *b)
+{
+    EMU_TELL(&b->launch->audience, block_end, b);
+    emu_bulk_end(b);
+}
+
+unsigned emu_block_turn(emu_block *b)
 {
     unsigned ran = 0;
+    if (b->live_warps == 0)
+        return 0;
     for (unsigned n = 0; n < b->warp_count; n++) {
         emu_warp *w = &b->warps[n];
         if (w->state != EMU_WARP_READY)
@@ -98,14 +115,19 @@ static unsigned run_round(emu_block *b)
         ran++;
         run_turn(w);
         if (w->state == EMU_WARP_DONE)
-            finish_warp(b);
+            finish_warp(w);
         if (w->state == EMU_WARP_FAULTED)
             return ran;
     }
+    if (b->bulks)
+        emu_bulk_tick(b);
+    if (b->live_warps == 0 &&
+        __atomic_load_n(&b->launch->fault_cluster, __ATOMIC_RELAXED) > b->cluster->index)
+        end_block(b);
     return ran;
 }
 
-static bool is_idle(emu_block *b)
+bool emu_block_is_idle(emu_block *b)
 {
     emu_launch *l = b->launch;
     uint64_t jumps = 0, idle = 0, waiting = 0;
@@ -125,21 +147,4 @@ static bool is_idle(emu_block *b)
     b->seen_progress = progress;
     b->jumps += jumps;
     return (waiting && b->idle_jumps / waiting > l->most_idle_jumps) || b->jumps > l->most_jumps;
-}
-
-emu_progress emu_block_run(emu_block *b)
-{
-    emu_launch *l = b->launch;
-    for (int round = 0; round < ROUNDS_PER_SLICE; round++) {
-        unsigned ran = run_round(b);
-        if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) <= b->index)
-            return EMU_BLOCK_FAILED;
-        if (b->live_warps == 0)
-            return EMU_BLOCK_DONE;
-        if (ran == 0 || is_idle(b)) {
-            emu_fault_deadlock(b);
-            return EMU_BLOCK_FAILED;
-        }
-    }
-    return EMU_BLOCK_UNFINISHED;
 }

@@ -68,7 +68,7 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
     switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
     case 0:
-        *found = (window){EMU_SHARED, l->program->reserved_shared_bytes, b->shared_bytes, b->shared};
+        *found = (window){.space = EMU_SHARED}; /* of some block */
         return true;
     case 1:
         *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
@@ -154,6 +154,16 @@ bool emu_bounds_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
     if (!bad)
         return check_alignment(w, op, mask, bytes, writes, at);
     uint64_t address = at[__builtin_ctz(bad)];
+    if (space == EMU_SHARED && w->block->cluster->count > 1 &&
+        address >> EMU_RANK_SHIFT != low >> EMU_RANK_SHIFT) {
+        emu_fault(
+            w, op, bad, CUDA_ERROR_ILLEGAL_ADDRESS,
+            "%s %u bytes at 0x%llx of .shared memory, an address of the block of rank %u and not of its own, "
+            "whose rank is %u: this needs .shared::cluster",
+            verb(writes), bytes, (unsigned long long)address, (unsigned)(address >> EMU_RANK_SHIFT),
+            w->block->rank);
+        return false;
+    }
     if (address < low)
         emu_fault(w, op, bad, CUDA_ERROR_ILLEGAL_ADDRESS,
                   "%s %u bytes at 0x%llx of .%s memory, below its start at 0x%llx", verb(writes), bytes,
@@ -163,6 +173,54 @@ bool emu_bounds_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
                   "%s %u bytes at 0x%llx of .%s memory, which ends at 0x%llx", verb(writes), bytes,
                   (unsigned long long)address, emu_space_names[space], (unsigned long long)high);
     return false;
+}
+
+/* One lane's: from an address of .shared::cluster to a host address. */
+static bool find_in_cluster(emu_warp *w, const emu_op *op, uint32_t lane, unsigned bytes, bool writes,
+                            uint64_t *at)
+{
+    const emu_cluster *c = w->block->cluster;
+    uint64_t rank = *at >> EMU_RANK_SHIFT, lanes[EMU_LANES] = {0};
+    const emu_block *b = rank < c->count ? &c->blocks[rank] : NULL;
+    if (!b) {
+        emu_fault(
+            w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+            "%s %u bytes at 0x%llx of .shared::cluster memory, an address of the block of rank %llu: the cluster "
+            "has %u block%s",
+            verb(writes), bytes, (unsigned long long)*at, (unsigned long long)rank, c->count,
+            c->count > 1 ? "s" : "");
+        return false;
+    }
+    if (b->live_warps == 0) {
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                  "%s %u bytes at 0x%llx of .shared::cluster memory, of block (%u,%u,%u), which has ended",
+                  verb(writes), bytes, (unsigned long long)*at, b->id[0], b->id[1], b->id[2]);
+        return false;
+    }
+    lanes[lane] = *at;
+    if (!emu_bounds_window(w, op, 1u << lane, bytes, writes, lanes,
+                           b == w->block ? EMU_SHARED : EMU_SHARED_CLUSTER, b->shared_low, b->shared_high))
+        return false;
+    *at = (uint64_t)(uintptr_t)b->shared + (*at - b->shared_base);
+    return true;
+}
+
+/* Idle lanes repeat an active one. */
+static void repeat_active(uint32_t mask, uint64_t at[EMU_LANES])
+{
+    uint64_t some = at[__builtin_ctz(mask)];
+    for (uint32_t i = 0; i < EMU_LANES; i++)
+        at[i] = mask >> i & 1 ? at[i] : some;
+}
+
+bool emu_bounds_cluster(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                        uint64_t at[EMU_LANES])
+{
+    for (uint32_t i = 0; i < EMU_LANES; i++)
+        if ((mask >> i & 1) && !find_in_cluster(w, op, i, bytes, writes, &at[i]))
+            return false;
+    repeat_active(mask, at);
+    return true;
 }
 
 /* Lanes may point to different spaces, each is judged by itself. */
@@ -180,6 +238,10 @@ static bool check_generic_lane(emu_warp *w, const emu_op *op, uint32_t lane, uns
         return false;
     }
     lanes[lane] = offset;
+    if (in.space == EMU_SHARED) {
+        *at = offset;
+        return find_in_cluster(w, op, lane, bytes, writes, at);
+    }
     if (!emu_bounds_window(w, op, mask, bytes, writes, lanes, in.space, in.low, in.high))
         return false;
     *at = (uint64_t)(uintptr_t)in.host + offset;
@@ -192,8 +254,6 @@ bool emu_bounds_generic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned b
     for (uint32_t i = 0; i < EMU_LANES; i++)
         if ((mask >> i & 1) && !check_generic_lane(w, op, i, bytes, writes, &at[i]))
             return false;
-    uint64_t some = at[__builtin_ctz(mask)];
-    for (uint32_t i = 0; i < EMU_LANES; i++)
-        at[i] = mask >> i & 1 ? at[i] : some;
+    repeat_active(mask, at);
     return true;
 }

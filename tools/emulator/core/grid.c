@@ -1,5 +1,5 @@
-/* Blocks over host threads. A worker runs one block at a time to its end; only a block that goes on for long without
-   ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
+/* Clusters of blocks over host threads. A worker runs one cluster at a time to its end; only one that goes on for long
+   without ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
 #include "launch.h"
 
 #include <fenv.h>
@@ -32,7 +32,7 @@ static uint64_t common_factor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* A shuffled order goes on by 0.618 of all blocks each time, so that neighbours are far apart and every run has the same
+/* A shuffled order goes on by 0.618 of all clusters each time, so that neighbours are far apart and every run has the same
    order; without a factor in common with their number the step meets each of them once. */
 static uint64_t step_of(uint64_t count)
 {
@@ -42,65 +42,83 @@ static uint64_t step_of(uint64_t count)
     return step;
 }
 
-static void choose_blocks(emu_launch *l, const emu_limits *limits)
+/* Among clusters of several blocks the ones that run are chosen when they would begin. */
+static void choose_clusters(emu_launch *l, const emu_limits *limits)
 {
     uint64_t last = limits->last_block, first = limits->first_block;
     l->block_count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     l->end_block = last < l->block_count ? last + 1 : l->block_count;
     l->first_block = first < l->end_block ? first : l->end_block;
+    l->cluster_blocks = l->cluster[0] * l->cluster[1] * l->cluster[2];
+    l->first_cluster = l->cluster_blocks == 1 ? l->first_block : 0;
+    l->end_cluster = l->cluster_blocks == 1 ? l->end_block : l->block_count / l->cluster_blocks;
     l->order = limits->order;
-    l->step = l->order == EMU_SHUFFLE ? step_of(l->end_block - l->first_block) : 1;
+    l->step = l->order == EMU_SHUFFLE ? step_of(l->end_cluster - l->first_cluster) : 1;
 }
 
-/* At least one, though it may find no block to run. */
+/* At least one, though it may find no cluster to run. */
 static unsigned threads_for(const emu_launch *l, uint64_t most)
 {
-    uint64_t blocks = l->end_block - l->first_block;
-    return (unsigned)(blocks == 0 ? 1 : blocks < most ? blocks : most);
+    uint64_t clusters = l->end_cluster - l->first_cluster;
+    return (unsigned)(clusters == 0 ? 1 : clusters < most ? clusters : most);
 }
 
 typedef struct worker {
     emu_launch *launch;
-    emu_block **blocks; /* live ones first; the others' memory serves the next ones */
+    emu_cluster **clusters; /* live ones first; the others' memory serves the next ones */
     unsigned live, room, most;
 } worker;
 
-static emu_block *spare_block(worker *k)
+static emu_cluster *spare_cluster(worker *k)
 {
     if (k->live == k->room) {
         unsigned room = 2 * k->room + 1;
-        emu_block **grown = emu_alloc(room * sizeof *grown);
+        emu_cluster **grown = emu_alloc(room * sizeof *grown);
         if (k->room)
-            memcpy(grown, k->blocks, k->room * sizeof *grown);
-        free(k->blocks);
-        k->blocks = grown;
+            memcpy(grown, k->clusters, k->room * sizeof *grown);
+        free(k->clusters);
+        k->clusters = grown;
         k->room = room;
     }
-    if (!k->blocks[k->live])
-        k->blocks[k->live] = emu_alloc(sizeof(emu_block));
-    return k->blocks[k->live++];
+    if (!k->clusters[k->live])
+        k->clusters[k->live] = emu_alloc(sizeof(emu_cluster));
+    return k->clusters[k->live++];
 }
 
-static uint64_t numbered_block(const emu_launch *l, uint64_t number)
+static uint64_t numbered_cluster(const emu_launch *l, uint64_t number)
 {
-    uint64_t count = l->end_block - l->first_block;
+    uint64_t count = l->end_cluster - l->first_cluster;
     if (l->order == EMU_FORWARD)
-        return l->first_block + number;
+        return l->first_cluster + number;
     if (l->order == EMU_REVERSE)
-        return l->end_block - 1 - number;
-    return l->first_block + (uint64_t)((u128)(number + 1) * l->step % count);
+        return l->end_cluster - 1 - number;
+    return l->first_cluster + (uint64_t)((u128)(number + 1) * l->step % count);
 }
 
-static bool start_block(worker *k)
+/* Whether one of its blocks is to run. */
+static bool is_chosen(const emu_launch *l, uint64_t index)
+{
+    uint32_t id[3];
+    for (uint32_t rank = 0; rank < l->cluster_blocks; rank++) {
+        uint64_t block = emu_block_of_cluster(l, index, rank, id);
+        if (block >= l->first_block && block < l->end_block)
+            return true;
+    }
+    return false;
+}
+
+static bool start_cluster(worker *k)
 {
     emu_launch *l = k->launch;
     for (;;) {
         uint64_t number = __atomic_fetch_add(&l->next_number, 1, __ATOMIC_RELAXED);
-        if (number >= l->end_block - l->first_block)
+        if (number >= l->end_cluster - l->first_cluster)
             return false;
-        uint64_t index = numbered_block(l, number);
-        if (__atomic_load_n(&l->fault_block, __ATOMIC_RELAXED) >= index) {
-            emu_block_start(spare_block(k), l, index);
+        uint64_t index = numbered_cluster(l, number);
+        if (!is_chosen(l, index))
+            continue;
+        if (__atomic_load_n(&l->fault_cluster, __ATOMIC_RELAXED) >= index) {
+            emu_cluster_start(spare_cluster(k), l, index);
             return true;
         }
         if (l->order == EMU_FORWARD)
@@ -108,41 +126,41 @@ static bool start_block(worker *k)
     }
 }
 
-static void end_block(worker *k, unsigned i)
+static void end_cluster(worker *k, unsigned i)
 {
-    emu_block *ended = k->blocks[i];
-    k->blocks[i] = k->blocks[--k->live];
-    k->blocks[k->live] = ended;
+    emu_cluster *ended = k->clusters[i];
+    k->clusters[i] = k->clusters[--k->live];
+    k->clusters[k->live] = ended;
 }
 
 /* The device ignores the host thread's rounding mode and flushing of subnormals, which fesetround and -ffast-math change. */
-static void run_blocks(emu_launch *l, unsigned threads)
+static void run_clusters(emu_launch *l, unsigned threads)
 {
     fenv_t host;
     fegetenv(&host);
     fesetenv(FE_DFL_ENV);
-    unsigned resident = l->multiprocessors * l->max_resident_blocks;
+    unsigned resident = l->multiprocessors * l->max_resident_blocks / l->cluster_blocks;
     worker k = {.launch = l, .most = (resident + threads - 1) / threads};
-    while (k.live || start_block(&k)) {
+    while (k.live || start_cluster(&k)) {
         bool all_unfinished = true;
         for (unsigned i = 0; i < k.live;) {
-            if (emu_block_run(k.blocks[i]) == EMU_BLOCK_UNFINISHED) {
+            if (emu_cluster_run(k.clusters[i]) == EMU_CLUSTER_UNFINISHED) {
                 i++;
                 continue;
             }
-            end_block(&k, i);
+            end_cluster(&k, i);
             all_unfinished = false;
         }
         if (all_unfinished && k.live < k.most)
-            start_block(&k);
+            start_cluster(&k);
         if (all_unfinished && threads > 1)
-            sched_yield(); /* they may be waiting for a block of another host thread */
+            sched_yield(); /* they may be waiting for a cluster of another host thread */
     }
-    for (unsigned i = 0; i < k.room && k.blocks[i]; i++) {
-        emu_block_free(k.blocks[i]);
-        free(k.blocks[i]);
+    for (unsigned i = 0; i < k.room && k.clusters[i]; i++) {
+        emu_cluster_free(k.clusters[i]);
+        free(k.clusters[i]);
     }
-    free(k.blocks);
+    free(k.clusters);
     fesetenv(&host);
 }
 
@@ -157,7 +175,7 @@ static void *help_launches(void *unused)
         emu_launch *l = p->launch;
         unsigned threads = p->threads;
         pthread_mutex_unlock(&p->lock);
-        run_blocks(l, threads);
+        run_clusters(l, threads);
         pthread_mutex_lock(&p->lock);
         if (--l->workers_left == 0)
             pthread_cond_broadcast(&p->done);
@@ -197,8 +215,8 @@ CUresult emu_run_launch(emu_launch *l)
     emu_limits limits;
     if (!emu_read_limits(&limits))
         return l->report.result = CUDA_ERROR_INVALID_VALUE;
-    choose_blocks(l, &limits);
-    l->fault_block = UINT64_MAX;
+    choose_clusters(l, &limits);
+    l->fault_cluster = UINT64_MAX;
     l->most_jumps = limits.jumps;
     l->most_idle_jumps = limits.idle_jumps;
     EMU_TELL(&l->audience, launch_begin, l);
@@ -207,7 +225,7 @@ CUresult emu_run_launch(emu_launch *l)
     pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
-    run_blocks(l, threads);
+    run_clusters(l, threads);
     if (threads > 1)
         await_helpers(l);
     pthread_mutex_unlock(&launch_lock);

@@ -11,18 +11,21 @@
 
 #include <pthread.h>
 
-#define EMU_BARRIERS 16
+#define EMU_BARRIERS            16
+#define EMU_MOST_CLUSTER_BLOCKS 16
 
 typedef struct emu_launch {
     emu_program *program;
-    uint32_t grid[3], block[3];
-    uint32_t threads; /* per block */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t threads;         /* per block */
+    bool is_explicit_cluster; /* the launch or the kernel gives the cluster's size, be it 1 */
     uint32_t dynamic_shared_bytes;
     char *parameters;
     uint32_t parameter_bytes;
     char *const_bank; /* of the module */
     uint64_t const_bytes;
     unsigned multiprocessors, device_number, max_resident_blocks;
+    uint32_t registers;    /* per thread, at entry; 0: not known, and setmaxnreg is ignored */
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
     bool is_exact;      /* bounds are those of allocations, to the byte, and not of pages */
@@ -45,10 +48,12 @@ typedef struct emu_launch {
     /* the runner's */
     uint64_t block_count;
     uint64_t first_block, end_block; /* those that run: from the first to before the end */
-    uint64_t next_number;            /* how many of them have begun */
+    uint32_t cluster_blocks;
+    uint64_t first_cluster, end_cluster; /* those that may have such a block */
+    uint64_t next_number;                /* how many of them have begun */
     emu_order order;
     uint64_t step;            /* of a shuffled order */
-    uint64_t fault_block;     /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
+    uint64_t fault_cluster;   /* lowest one with a fault, UINT64_MAX: none; later ones need not go on */
     uint64_t most_jumps;      /* back, of one block; UINT64_MAX: no limit */
     uint64_t most_idle_jumps; /* backward jumps of each warp without progress of the launch */
     uint64_t progress;        /* slices in which something was stored, released or finished */
@@ -77,17 +82,23 @@ typedef struct emu_block {
     emu_launch *launch;
     uint64_t index; /* linear */
     uint32_t id[3];
+    struct emu_cluster *cluster;
+    uint32_t rank; /* in the cluster */
+    uint32_t
+        shared_base; /* added to offsets in shared memory: addresses have the block's rank from bit 24 on */
+    uint32_t shared_low, shared_high; /* addresses: after what the system reserves, and the end */
     emu_warp *warps;
     unsigned warp_count, live_warps;
     char *registers, *shared, *local;
     uint32_t shared_bytes; /* from address 0 to the end of the dynamic part */
     emu_barrier barriers[EMU_BARRIERS];
+    uint32_t free_registers; /* in the pool of setmaxnreg */
     emu_recent recent[EMU_RECENT];
     uint64_t stores, seen_stores; /* and everything else that is progress */
     uint64_t seen_progress, idle_jumps, jumps;
-    unsigned findings; /* so far */
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async;       /* async.h; NULL until the block copies asynchronously */
+    struct emu_bulks *bulks;       /* bulk.h; NULL until the block issues a bulk copy or commits one */
     struct emu_products *products; /* wgmma.h, by warp; NULL until the block has issued one */
     struct emu_init *init;         /* the rest is kept by observers */
     struct emu_race *race;
@@ -95,7 +106,40 @@ typedef struct emu_block {
     struct emu_tally *tally;
     struct emu_dependent *dependent;
     struct emu_wgmma_state *wgmma;
+    struct emu_bulk_state *bulk;
 } emu_block;
+
+/* Blocks that run together on one host thread, and can access each other's shared memory. A launch without clusters has
+   clusters of one block. */
+typedef struct emu_cluster {
+    emu_launch *launch;
+    uint64_t index;    /* linear, among the clusters of the launch */
+    emu_block *blocks; /* by rank */
+    unsigned count;
+    unsigned findings; /* so far */
+    unsigned live_warps;
+    /* barrier.cluster: a warp's arrivals and waits are counted, and so are the phases */
+    uint32_t phases;                                       /* completed */
+    uint32_t observed;                                     /* of them, those that a wait has seen */
+    unsigned arrived;                                      /* live warps, in the current phase */
+    uint64_t waiting_turns, waiting_stores, waiting_state; /* stuck.c */
+} emu_cluster;
+
+/* The rank from an address in shared memory; the rest is the offset. */
+#define EMU_RANK_SHIFT 24
+
+/* The block of the cluster whose shared memory holds the host address; NULL: none. */
+static inline emu_block *emu_block_holding(const emu_block *b, uint64_t at)
+{
+    if (at - (uint64_t)(uintptr_t)b->shared < b->shared_bytes)
+        return (emu_block *)(uintptr_t)b;
+    for (unsigned rank = 0; b->cluster->count > 1 && rank < b->cluster->count; rank++) {
+        emu_block *other = &b->cluster->blocks[rank];
+        if (at - (uint64_t)(uintptr_t)other->shared < other->shared_bytes)
+            return other;
+    }
+    return NULL;
+}
 
 /* The live allocation at the address, which the operation is about to access; NULL: none. */
 static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op *op, uint64_t at)
@@ -113,11 +157,31 @@ CUresult emu_run_launch(emu_launch *launch);
 /* Held by strong accesses of 16 bytes, which no host atomic has. */
 extern pthread_mutex_t emu_wide_lock;
 
-/* block.c */
-void emu_block_start(emu_block *block, emu_launch *launch, uint64_t index);
+/* cluster.c */
+/* The linear index of a cluster's block and, in `id`, its index in each dimension. */
+uint64_t emu_block_of_cluster(const emu_launch *launch, uint64_t cluster, uint32_t rank, uint32_t id[3]);
+void emu_cluster_start(emu_cluster *cluster, emu_launch *launch, uint64_t index);
+void emu_cluster_free(emu_cluster *cluster);
+typedef enum emu_progress { EMU_CLUSTER_DONE, EMU_CLUSTER_UNFINISHED, EMU_CLUSTER_FAILED } emu_progress;
+emu_progress emu_cluster_run(emu_cluster *cluster);
+
+/* cluster_barrier.c */
+/* A warp whose lanes all wait at barrier.cluster arrives, or has waited; false: it has to keep waiting. */
+bool emu_cluster_try(emu_warp *warp);
+void emu_cluster_warp_exited(emu_warp *warp);
+
+/* block.c: `id` and `rank` are set. */
+void emu_block_start(emu_block *block, emu_cluster *cluster, uint64_t index);
 void emu_block_free(emu_block *block);
-typedef enum emu_progress { EMU_BLOCK_DONE, EMU_BLOCK_UNFINISHED, EMU_BLOCK_FAILED } emu_progress;
-emu_progress emu_block_run(emu_block *block);
+/* A turn for every warp that can run, and for what is in flight: how many could. */
+unsigned emu_block_turn(emu_block *block);
+/* After a turn: its warps only jump back, for too long. */
+bool emu_block_is_idle(emu_block *block);
+/* stuck.c: after a turn of all blocks, is it certain that the cluster makes no progress any more? */
+bool emu_cluster_is_stuck(emu_cluster *cluster);
+
+/* registers.c: the warp goes on with op->imm registers per thread, or waits for them. */
+void emu_set_registers(emu_warp *warp, const emu_op *op, uint32_t lanes, bool raises);
 
 /* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
 bool emu_barrier_try(emu_warp *warp);

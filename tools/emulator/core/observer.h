@@ -9,12 +9,18 @@
 struct emu_launch;
 struct emu_copy;
 struct emu_product;
+struct emu_bulk;
+struct emu_cluster;
 
 /* What a program does against the rules on participation, and what a device would silently accept. */
 typedef enum emu_misuse {
     EMU_NOT_A_MEMBER,    /* lanes that are not in the member mask that they name */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
     EMU_PART_OF_WARP,   /* lanes that execute for a whole warp, of which others do not exist or have exited */
+    EMU_INIT_OF_VALID,  /* lanes that initialise an mbarrier object that is one already */
+    EMU_STALE_PHASE,    /* lanes that test for a phase before the last two */
+    EMU_INC_LOWERS,     /* lanes that execute setmaxnreg.inc with fewer registers than they have */
+    EMU_DEC_RAISES,     /* setmaxnreg.dec with more */
     EMU_PARTED_UNIFORM, /* lanes that take a .uni branch that other active lanes do not take */
 } emu_misuse;
 
@@ -23,6 +29,7 @@ typedef enum emu_misuse {
    launch_begin      the launch is complete except for what observers add to it
    launch_end        its result is certain
    block_begin       a block is ready to run, in memory that served others before it
+   block_end         all its threads have ended
    block_free        that memory goes, and what observers keep with it
    issue             the active lanes come to an operation, which those of `mask` are about to execute: it may be empty
    wait              lanes leave the operation that has just been issued, to wait at it
@@ -38,6 +45,9 @@ typedef enum emu_misuse {
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
    barrier_complete  all have arrived, and those that wait are about to go on
+   cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions
+   cluster_complete  all warps of the cluster have arrived
+   cluster_wait      a warp has waited for that, and is about to go on
    copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
    copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
    copies_awaited    the lanes of a warp have waited for copies of theirs
@@ -46,7 +56,14 @@ typedef enum emu_misuse {
    exit              they are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address
-   warpgroup         a warp executes an instruction of wgmma; `product` is NULL, or the one that it issues
+   warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
+   mbarrier_init     a lane has initialised the mbarrier at this host address
+   bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told
+   bulk_read         the lane has waited until the source of its store or reduction was read
+   bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
+                     reduction
+   map_read          a lane is about to use the tensor map at this host address
+   map_fence         the lanes fence the proxy of the tensor maps at these host addresses: fence.proxy.tensormap, acquire
    product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
                      addresses, in the order in which `access` told of them */
 /* clang-format off */
@@ -54,6 +71,7 @@ typedef enum emu_misuse {
     X(launch_begin, (struct emu_launch *launch)) \
     X(launch_end, (struct emu_launch *launch)) \
     X(block_begin, (struct emu_block *block)) \
+    X(block_end, (struct emu_block *block)) \
     X(block_free, (struct emu_block *block)) \
     X(issue, (emu_warp *warp, const emu_op *op, uint32_t mask)) \
     X(wait, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
@@ -70,6 +88,9 @@ typedef enum emu_misuse {
     X(warp_sync, (emu_warp *warp, uint32_t lanes)) \
     X(barrier_arrive, (emu_warp *warp, const emu_fragment *arriving)) \
     X(barrier_complete, (struct emu_block *block, unsigned number)) \
+    X(cluster_arrive, (emu_warp *warp)) \
+    X(cluster_complete, (struct emu_cluster *cluster)) \
+    X(cluster_wait, (emu_warp *warp)) \
     X(copy_read, (emu_warp *warp, const emu_op *op, struct emu_copy *copy, uint64_t at, unsigned done, unsigned bytes)) \
     X(copied, (struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier)) \
     X(copies_awaited, (struct emu_block *block, uint32_t warp, uint32_t lanes)) \
@@ -78,6 +99,12 @@ typedef enum emu_misuse {
     X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
     X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
+    X(mbarrier_init, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
+    X(bulk_issue, (emu_warp *warp, const emu_op *op, const struct emu_bulk *bulk)) \
+    X(bulk_read, (struct emu_block *block, const struct emu_bulk *bulk)) \
+    X(bulk_done, (struct emu_block *block, const struct emu_bulk *bulk)) \
+    X(map_read, (emu_warp *warp, const emu_op *op, uint32_t lane, uint64_t map)) \
+    X(map_fence, (emu_warp *warp, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])) \
     X(warpgroup, (emu_warp *warp, const emu_op *op, const struct emu_product *product)) \
     X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
 /* clang-format on */

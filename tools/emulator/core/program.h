@@ -116,6 +116,9 @@ typedef struct emu_program {
     uint32_t dynamic_shared_start; /* after what is reserved and what is static */
     const emu_op *entry;
     bool has_products;       /* wgmma.mma_async */
+    bool sets_registers;     /* setmaxnreg */
+    bool has_bulk;           /* bulk copies */
+    bool has_maps;           /* bulk copies by tensor maps */
     struct emu_plans *plans; /* kept by the checks, in the arena; NULL until a launch needs them */
 } emu_program;
 

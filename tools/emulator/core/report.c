@@ -1,6 +1,7 @@
 /* From what went wrong to what is printed: see report.h. */
 #include "report.h"
 
+#include "async.h"
 #include "launch.h"
 
 #include <limits.h>
@@ -42,12 +43,19 @@ const char *emu_source_of(const emu_program *p, uint32_t at, char text[EMU_SOURC
 
 const char *emu_describe_place(const emu_warp *w, uint64_t at, char *text, size_t room)
 {
-    const emu_block *b = w->block;
-    uint64_t shared = at - (uint64_t)(uintptr_t)b->shared, local = at - (uint64_t)(uintptr_t)b->local;
+    const emu_block *b = w->block, *holder = emu_block_holding(b, at);
+    uint64_t local = at - (uint64_t)(uintptr_t)b->local;
     const emu_allocation *a = emu_memory_contains(at) ? emu_memory_find(at) : NULL;
-    if (shared < b->shared_bytes)
-        snprintf(text, room, "0x%llx of .shared memory", (unsigned long long)shared);
-    else if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
+    int n = 0;
+    if (holder)
+        n = snprintf(text, room, "0x%llx of .shared memory",
+                     (unsigned long long)(at - (uint64_t)(uintptr_t)holder->shared));
+    if (holder && holder != b)
+        snprintf(text + n, room - (size_t)n, " of block (%u,%u,%u)", holder->id[0], holder->id[1],
+                 holder->id[2]);
+    if (holder)
+        return text;
+    if (local < (uint64_t)b->warp_count * EMU_LANES * b->launch->program->local_bytes)
         snprintf(text, room, "0x%llx of .local memory",
                  (unsigned long long)(local % b->launch->program->local_bytes));
     else if (a)
@@ -87,15 +95,15 @@ static void append_thread(emu_log *log, const emu_block *b, uint32_t thread)
 
 static pthread_mutex_t keep_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The launch keeps the report of its lowest block, so that it is the same one for any number of host threads. */
+/* The launch keeps the report of its lowest cluster, so that it is the same one for any number of host threads. */
 static void keep_report(emu_block *b, CUresult result, emu_log *log)
 {
     emu_launch *l = b->launch;
     pthread_mutex_lock(&keep_lock);
-    if (b->index < l->fault_block) {
+    if (b->cluster->index < l->fault_cluster) {
         free(l->report.text);
-        l->report = (emu_report){result, b->index, log->text};
-        __atomic_store_n(&l->fault_block, b->index, __ATOMIC_RELAXED);
+        l->report = (emu_report){result, log->text};
+        __atomic_store_n(&l->fault_cluster, b->cluster->index, __ATOMIC_RELAXED);
         log->text = NULL;
     }
     pthread_mutex_unlock(&keep_lock);
@@ -141,25 +149,25 @@ static emu_finding *find_place(emu_findings *f, uint32_t at, uint32_t other, con
         if (!f->all)
             abort();
     }
-    f->all[f->count] = (emu_finding){.at = at, .other = other, .what = what, .block = UINT64_MAX};
+    f->all[f->count] = (emu_finding){.at = at, .other = other, .what = what, .cluster = UINT64_MAX};
     return &f->all[f->count++];
 }
 
 void emu_note(emu_warp *w, const emu_op *op, uint32_t lanes, uint32_t other, const char *what, ...)
 {
-    emu_block *b = w->block;
+    emu_cluster *c = w->block->cluster;
     pthread_mutex_lock(&keep_lock);
-    emu_finding *f = find_place(&b->launch->findings, op->at, other, what);
+    emu_finding *f = find_place(&c->launch->findings, op->at, other, what);
     f->times += (unsigned)__builtin_popcount(lanes);
-    if (b->index < f->block) {
+    if (c->index < f->cluster) {
         emu_log log = {0};
         va_list args;
         va_start(args, what);
         append_sentence(&log, w, op, lanes, CUDA_ERROR_LAUNCH_FAILED, what, args);
         va_end(args);
         free(f->text);
-        f->block = b->index;
-        f->order = b->findings++;
+        f->cluster = c->index;
+        f->order = c->findings++;
         f->text = log.text;
     }
     pthread_mutex_unlock(&keep_lock);
@@ -171,6 +179,9 @@ static const char *const waits[] = {
     [EMU_WAIT_WARP] = "waits for other lanes of its warp",
     [EMU_WAIT_BARRIER] = "waits at barrier",
     [EMU_WAIT_ARRIVE] = "waits for its warp to arrive at barrier",
+    [EMU_WAIT_CLUSTER_ARRIVE] = "waits for its warp to arrive at the cluster's barrier",
+    [EMU_WAIT_CLUSTER] = "waits at the cluster's barrier",
+    [EMU_WAIT_REGISTERS] = "waits for registers of the block's pool",
 };
 
 static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
@@ -190,20 +201,61 @@ static bool is_over_limit(const emu_block *b)
     return b->jumps > b->launch->most_jumps;
 }
 
+/* What the first of the lanes waits for, if it has failed the test of an mbarrier. */
+static bool append_tested(emu_log *log, const emu_warp *w, uint32_t lane)
+{
+    uint64_t bits;
+    if (!w->tested[lane])
+        return false;
+    memcpy(&bits, w->block->shared + w->tested[lane] - 1, sizeof bits);
+    emu_mbarrier m = emu_mbarrier_unpack(bits);
+    emu_log_append(
+        log,
+        "waits for the mbarrier object at 0x%x of .shared memory to end its phase of parity %u: %u of %u "
+        "arrivals are missing",
+        w->tested[lane] - 1, m.phase & 1, m.pending, m.expected);
+    if (m.transactions > 0)
+        emu_log_append(log, ", and %d bytes", m.transactions);
+    else if (m.transactions < 0)
+        emu_log_append(log, ", and %d bytes more have come than were expected", -m.transactions);
+    return true;
+}
+
 static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment *f)
 {
     uint32_t first = (uint32_t)__builtin_ctz(f->mask);
     emu_log_append(log, "  ");
     append_thread(log, w->block, w->id * EMU_LANES + first);
-    emu_log_append(log, " (lanes 0x%08x of warp %u) %s", f->mask, w->id,
-                   f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
+    emu_log_append(log, " (lanes 0x%08x of warp %u) ", f->mask, w->id);
+    if (f->wait != EMU_WAIT_NONE || is_over_limit(w->block) || !append_tested(log, w, first))
+        emu_log_append(log, "%s",
+                       f->wait == EMU_WAIT_NONE && is_over_limit(w->block) ? "still runs" : waits[f->wait]);
     if (f->wait == EMU_WAIT_LANES || f->wait == EMU_WAIT_WARP)
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
-    else if (f->wait != EMU_WAIT_NONE)
+    else if (f->wait == EMU_WAIT_REGISTERS)
+        emu_log_append(log, ": it has %u per thread and wants %u, and %u for a thread of a warp are free",
+                       w->registers, (unsigned)f->pc->imm, w->block->free_registers / EMU_LANES);
+    else if (f->wait == EMU_WAIT_CLUSTER)
+        emu_log_append(log, ": %u of %u warps have arrived", w->block->cluster->arrived,
+                       w->block->cluster->live_warps);
+    else if (f->wait == EMU_WAIT_BARRIER || f->wait == EMU_WAIT_ARRIVE)
         append_barrier(log, w->block, f->barrier);
     emu_log_append(log, "\n  ");
     append_place(log, w->block->launch, f->pc);
+}
+
+static void append_block(emu_log *log, const emu_block *b, unsigned *shown)
+{
+    for (unsigned n = 0; n < b->warp_count; n++) {
+        const emu_warp *w = &b->warps[n];
+        emu_fragment running = {.pc = w->pc, .mask = w->active};
+        if (w->active && (*shown)++ < 12)
+            append_fragment(log, w, &running);
+        for (unsigned i = 0; i < w->parked; i++)
+            if ((*shown)++ < 12)
+                append_fragment(log, w, &w->fragments[i]);
+    }
 }
 
 void emu_fault_deadlock(emu_block *b)
@@ -218,18 +270,13 @@ void emu_fault_deadlock(emu_block *b)
                        (unsigned long long)b->launch->most_jumps);
     else
         emu_log_append(&log, "the launch makes no progress%s\n",
-                       b->idle_jumps > b->launch->most_idle_jumps
+                       b->cluster->waiting_turns == UINT64_MAX
+                           ? ": what its warps wait for cannot come, and nothing is in flight"
+                       : b->idle_jumps > b->launch->most_idle_jumps
                            ? ": its warps only jump back (KILN_EMU_JUMPS=0 lifts this limit)"
                            : "");
-    for (unsigned n = 0; n < b->warp_count; n++) {
-        const emu_warp *w = &b->warps[n];
-        emu_fragment running = {.pc = w->pc, .mask = w->active};
-        if (w->active && shown++ < 12)
-            append_fragment(&log, w, &running);
-        for (unsigned i = 0; i < w->parked; i++)
-            if (shown++ < 12)
-                append_fragment(&log, w, &w->fragments[i]);
-    }
+    for (unsigned rank = 0; rank < b->cluster->count; rank++)
+        append_block(&log, &b->cluster->blocks[rank], &shown);
     if (shown > 12)
         emu_log_append(&log, "  and %u more groups of lanes\n", shown - 12);
     keep_report(b, CUDA_ERROR_LAUNCH_TIMEOUT, &log);
@@ -275,21 +322,21 @@ void emu_print_report(const char *text, uint64_t times)
     pthread_mutex_unlock(&reports.lock);
 }
 
-static int by_block(const void *a, const void *b)
+static int by_cluster(const void *a, const void *b)
 {
     const emu_finding *x = a, *y = b;
-    return x->block != y->block ? (x->block > y->block) - (x->block < y->block)
-                                : (x->order > y->order) - (x->order < y->order);
+    return x->cluster != y->cluster ? (x->cluster > y->cluster) - (x->cluster < y->cluster)
+                                    : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Blocks above the one with the fault were stopped by chance somewhere, so they do not count; all others have ended. */
+/* Clusters above the one with the fault were stopped by chance somewhere, so they do not count; all others have ended. */
 void emu_print_reports(emu_launch *l)
 {
     emu_findings *f = &l->findings;
     if (f->count)
-        qsort(f->all, f->count, sizeof *f->all, by_block);
+        qsort(f->all, f->count, sizeof *f->all, by_cluster);
     for (size_t n = 0; n < f->count; n++) {
-        if (f->all[n].block <= l->fault_block)
+        if (f->all[n].cluster <= l->fault_cluster)
             emu_print_report(f->all[n].text, l->report.result ? 0 : f->all[n].times);
         free(f->all[n].text);
     }

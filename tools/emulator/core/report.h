@@ -7,20 +7,19 @@
 
 struct emu_launch;
 
-/* What ended a launch; the fault of the lowest block decides its result. */
+/* What ended a launch; the fault of the lowest cluster decides its result. */
 typedef struct emu_report {
     CUresult result; /* CUDA_SUCCESS while all is well */
-    uint64_t block;
     char *text;
 } emu_report;
 
 /* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
-   which is the instruction, the other party's instruction, and the message: that of the lowest block. */
+   which is the instruction, the other party's instruction, and the message: the first of the lowest cluster. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;
-    uint64_t block, times;
-    unsigned order; /* in the block */
+    uint64_t cluster, times;
+    unsigned order; /* in the cluster */
     char *text;
 } emu_finding;
 
@@ -51,7 +50,7 @@ const char *emu_describe_thread(const emu_warp *warp, uint64_t block, uint32_t t
 
 /* To stderr: the first 10 reports of the process, and a count at exit; KILN_EMU_VERBOSE=0: none, 2: all. */
 void emu_print_report(const char *text, uint64_t times);
-/* The launch's findings in the order of blocks, then its fault. Frees them. */
+/* The launch's findings in the order of clusters, then its fault. Frees them. */
 void emu_print_reports(struct emu_launch *launch);
 /* The result of a launch that has ended. */
 CUresult emu_result_of(const struct emu_launch *launch);

@@ -16,6 +16,7 @@ void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
     *w = (emu_warp){.block = block,
                     .id = id,
                     .audience = &block->launch->audience,
+                    .registers = block->launch->registers,
                     .active = lanes,
                     .alive = lanes,
                     .pc = p->entry};
@@ -165,7 +166,7 @@ static void run_observed(emu_warp *w)
 void emu_warp_begin_turn(emu_warp *w)
 {
     w->yields = false;
-    w->jumps_back = w->polls = 0;
+    w->jumps_back = w->polls = w->tests = 0;
 }
 
 void emu_warp_run(emu_warp *w)

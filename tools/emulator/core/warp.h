@@ -12,10 +12,13 @@ struct emu_block;
 
 typedef enum emu_wait {
     EMU_WAIT_NONE,
-    EMU_WAIT_LANES,   /* for the other lanes of `members`, at this operation */
-    EMU_WAIT_WARP,    /* bar.warp.sync: for the other lanes of `members`, wherever they do the same */
-    EMU_WAIT_BARRIER, /* for the block: sync and red */
-    EMU_WAIT_ARRIVE,  /* for the rest of the warp, to arrive at a barrier without waiting there */
+    EMU_WAIT_LANES,          /* for the other lanes of `members`, at this operation */
+    EMU_WAIT_WARP,           /* bar.warp.sync: for the other lanes of `members`, wherever they do the same */
+    EMU_WAIT_BARRIER,        /* for the block: sync and red */
+    EMU_WAIT_ARRIVE,         /* for the rest of the warp, to arrive at a barrier without waiting there */
+    EMU_WAIT_CLUSTER_ARRIVE, /* the same, at the cluster's barrier */
+    EMU_WAIT_CLUSTER,        /* for the cluster */
+    EMU_WAIT_REGISTERS,      /* for registers in the block's pool */
 } emu_wait;
 
 typedef struct emu_fragment {
@@ -53,9 +56,14 @@ struct emu_warp {
     uint32_t jumps_back; /* of this turn */
     uint32_t
         polls; /* strong reads, failed compare-and-swaps and tests of this turn: what loops that wait consist of */
+    uint32_t tests; /* those of the polls that were tests of mbarriers */
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;
+    uint32_t cluster_arrivals, cluster_waits; /* at the cluster's barrier; waits that are over */
+    uint32_t registers;                       /* per thread */
+    uint32_t
+        tested[EMU_LANES]; /* 1 + the offset of the mbarrier whose test a lane has failed last; 0: none */
 };
 
 void emu_warp_start(emu_warp *warp, struct emu_block *block, uint32_t id, uint32_t lanes);

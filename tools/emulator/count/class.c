@@ -105,6 +105,16 @@ bool emu_is_atomic(const emu_instruction *i)
     return is_among(" atom red mbarrier ", i->opcode) || (emu_text_is(i->opcode, "cp") && has(i, "mbarrier"));
 }
 
+bool emu_is_test(const emu_instruction *i)
+{
+    return emu_text_is(i->opcode, "mbarrier") && (has(i, "test_wait") || has(i, "try_wait"));
+}
+
+bool emu_is_group_wait(const emu_instruction *i)
+{
+    return emu_text_is(i->opcode, "cp") && has(i, "bulk") && has(i, "wait_group");
+}
+
 static uint64_t number(const char **at, const char *end, char letter)
 {
     uint64_t n = 0;

@@ -98,6 +98,12 @@ static void block_free(emu_block *b)
         for (size_t i = 0; i < t->row_room && i < c->row_count; i++)
             emu_add_access(&c->rows[i]->total[kind], &t->rows[i][kind]);
     }
+    for (int kind = 0; kind < EMU_BULK_KINDS; kind++) {
+        c->total.bulk[kind].copies += t->bulk[kind].copies;
+        c->total.bulk[kind].global_bytes += t->bulk[kind].global_bytes;
+        c->total.bulk[kind].shared_bytes += t->bulk[kind].shared_bytes;
+    }
+    c->total.passed += t->passed;
     pthread_mutex_unlock(&c->lock);
     close_tally(t);
     free(t);
@@ -389,16 +395,72 @@ static void request(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned byte
     size_t index = (size_t)(op - l->program->ops);
     emu_access_kind kind = t->counts->is_atomic[index] ? EMU_ATOMIC : writes ? EMU_WRITE : EMU_READ;
     uint64_t local_bytes = (uint64_t)b->warp_count * EMU_LANES * l->program->local_bytes;
-    uint32_t shared = lanes_in(lanes, at, b->shared, b->shared_bytes);
-    uint32_t local = lanes_in(lanes & ~shared, at, b->local, local_bytes);
-    if (shared)
-        count_shared(t, index, kind, shared, bytes, at, (uint64_t)(uintptr_t)b->shared);
+    for (unsigned rank = 0; rank < b->cluster->count; rank++) {
+        const emu_block *holder = &b->cluster->blocks[rank];
+        uint32_t shared = lanes_in(lanes, at, holder->shared, holder->shared_bytes);
+        if (shared)
+            count_shared(t, index, kind, shared, bytes, at, (uint64_t)(uintptr_t)holder->shared);
+        lanes &= ~shared;
+    }
+    uint32_t local = lanes_in(lanes, at, b->local, local_bytes);
     if (local)
         count_local(t, index, kind, local, bytes);
-    lanes &= ~(shared | local);
+    lanes &= ~local;
     lanes &= ~lanes_in(lanes, at, l->parameters, l->parameter_bytes);
     while (lanes)
         lanes = count_allocation(t, index, kind, lanes, bytes, at, to);
+}
+
+/* ---- bulk copies and waits ----------------------------------------------------------------------------------------- */
+
+static void count_run(emu_tally *t, size_t op, emu_access_kind kind, uint64_t from, uint64_t bytes)
+{
+    uint64_t at[EMU_LANES];
+    if (!bytes)
+        return;
+    for (int i = 0; i < EMU_LANES; i++)
+        at[i] = from;
+    count_allocation(t, op, kind, 1, bytes, at, NULL);
+}
+
+static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
+{
+    static const emu_access_kind in_global[] = {EMU_READ, EMU_WRITE, EMU_ATOMIC},
+                                 in_shared[] = {EMU_WRITE, EMU_READ, EMU_READ};
+    enum { WAVEFRONT = BANKS * BANK_BYTES };
+    emu_tally *t = w->block->tally;
+    emu_count_bulk *b = &t->bulk[bulk->kind];
+    size_t index = (size_t)(op - w->block->launch->program->ops);
+    uint64_t from = 0, run = 0, bytes = 0;
+    if (bulk->data) /* a store's, which is counted as one */
+        return;
+    b->copies++;
+    for (uint32_t n = 0; n < bulk->piece_count; n++) {
+        const emu_bulk_piece *p = &bulk->pieces[n];
+        bytes += p->bytes;
+        if (!p->global)
+            continue;
+        b->global_bytes += p->bytes;
+        if (p->global != from + run) {
+            count_run(t, index, in_global[bulk->kind], from, run);
+            from = p->global;
+            run = 0;
+        }
+        run += p->bytes;
+    }
+    count_run(t, index, in_global[bulk->kind], from, run);
+    b->shared_bytes += bytes;
+    uint64_t fronts = (bytes + WAVEFRONT - 1) / WAVEFRONT;
+    emu_count_access a = {.requests = 1, .bytes = bytes, .wavefronts = fronts, .ideal_wavefronts = fronts};
+    emu_add_access(&t->shared[in_shared[bulk->kind]], &a);
+    emu_add_access(&t->accesses[index][EMU_AT_SHARED], &a);
+}
+
+static void phase_passed(emu_warp *w, const emu_op *op, uint64_t mbarrier)
+{
+    (void)op;
+    (void)mbarrier;
+    w->block->tally->passed++;
 }
 
 /* ---- the launch ---------------------------------------------------------------------------------------------------- */
@@ -413,6 +475,8 @@ static const emu_observer counter = {
     .wait = wait,
     .release = release,
     .request = request,
+    .bulk_issue = bulk_issue,
+    .phase_passed = phase_passed,
 };
 
 void emu_count_launch(emu_launch *l)

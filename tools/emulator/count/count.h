@@ -22,6 +22,11 @@
                         one request to the L2 cache only if they go to the same 32 bytes, in either order.
                         Measured on an H100 with Nsight Compute. The cost of smaller copies is unknown; they
                         count like loads
+   bulk copy            what one thread issues: by kind its bytes in global memory, and in shared memory, where a load also fills
+                        what lies outside of its tensor. The bytes that lie together in global memory are a request, such as a row of a
+                        box; in shared memory a copy is a request and takes a wavefront per 128 bytes. A reduction is atomic in global
+                        memory and a read of shared memory. Counted when it is issued; its mbarrier is not
+   wait                 a lane that tests an mbarrier; passed: it has seen the end of the phase. A lane that waits for bulk groups
    bytes                lanes times their access sizes; bytes used: distinct bytes of each request, added over requests
    distinct sectors     sectors of an allocation that some request of the launch touched
    read, write, atomic  atom, red and what changes or asks an mbarrier object are atomic, neither read nor written; a store
@@ -35,7 +40,7 @@
 #ifndef EMU_COUNT_H
 #define EMU_COUNT_H
 
-#include "../core/launch.h"
+#include "../core/bulk.h"
 
 #define EMU_SECTOR_BYTES 32u
 
@@ -65,6 +70,9 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
+/* A test of an mbarrier; cp.async.bulk.wait_group. */
+bool emu_is_test(const emu_instruction *instruction);
+bool emu_is_group_wait(const emu_instruction *instruction);
 /* Multiply-adds of a matrix product, a quarter of them for wgmma; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
@@ -82,6 +90,11 @@ typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
 
+/* What the bulk copies of a kind moved. */
+typedef struct emu_count_bulk {
+    uint64_t copies, global_bytes, shared_bytes;
+} emu_count_bulk;
+
 typedef struct emu_count_row { /* an allocation that the launch touched or was given */
     const emu_allocation *allocation;
     uint64_t *seen[EMU_ACCESS_KINDS]; /* a bit per sector */
@@ -96,6 +109,8 @@ typedef struct emu_tally {
     emu_count_op *ops;
     emu_count_access (*accesses)[EMU_PLACES]; /* by operation */
     emu_count_access shared[EMU_ACCESS_KINDS], local[EMU_ACCESS_KINDS];
+    emu_count_bulk bulk[EMU_BULK_KINDS];
+    uint64_t passed; /* tests of mbarriers that saw the end of the phase */
     emu_count_access (*rows)[EMU_ACCESS_KINDS];
     size_t row_room;
     uint32_t *recent; /* by operation: 1 + the row that it accessed last */

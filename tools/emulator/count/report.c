@@ -38,6 +38,7 @@ static void write_triple(FILE *f, const char *name, const uint32_t v[3])
 typedef struct sums {
     uint64_t warps, slots, lanes;
     uint64_t class_warps[EMU_WORK_CLASSES], class_lanes[EMU_WORK_CLASSES];
+    uint64_t tests, group_waits; /* lanes */
     uint64_t branches, divergent, barrier_warps, barrier_lanes, tensor_warps, multiply_adds;
 } sums;
 
@@ -64,6 +65,8 @@ static sums add_up(const emu_counts *c)
             s.barrier_warps += o->warps;
             s.barrier_lanes += o->lanes;
         }
+        s.tests += emu_is_test(i) ? o->lanes : 0;
+        s.group_waits += emu_is_group_wait(i) ? o->lanes : 0;
         uint64_t multiply_adds = emu_multiply_adds(i);
         s.tensor_warps += multiply_adds ? o->warps : 0;
         s.multiply_adds += multiply_adds * o->warps;
@@ -85,6 +88,19 @@ static void write_sums(FILE *f, const sums *s)
             "},\"barriers\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 "},\"tensor\":{\"products\":%" PRIu64
             ",\"multiply_adds\":%" PRIu64 "}",
             s->branches, s->divergent, s->barrier_lanes, s->barrier_warps, s->tensor_warps, s->multiply_adds);
+}
+
+static void write_bulk(FILE *f, const emu_counts *c, const sums *s)
+{
+    static const char *const names[EMU_BULK_KINDS] = {"load", "store", "reduction"};
+    fputs(",\"bulk\":{", f);
+    for (int k = 0; k < EMU_BULK_KINDS; k++)
+        fprintf(f,
+                "%s\"%s\":{\"copies\":%" PRIu64 ",\"global_bytes\":%" PRIu64 ",\"shared_bytes\":%" PRIu64 "}",
+                k ? "," : "", names[k], c->total.bulk[k].copies, c->total.bulk[k].global_bytes,
+                c->total.bulk[k].shared_bytes);
+    fprintf(f, "},\"waits\":{\"tests\":%" PRIu64 ",\"passed\":%" PRIu64 ",\"groups\":%" PRIu64 "}", s->tests,
+            c->total.passed, s->group_waits);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
@@ -284,6 +300,8 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
     if (emu_result_of(l) == 0) {
         sums s = add_up(c);
         write_sums(f, &s);
+        if (l->program->has_bulk)
+            write_bulk(f, c, &s);
         write_shared(f, c->total.shared);
         write_local(f, c->total.local);
         write_rows(f, c, l);

@@ -23,11 +23,12 @@ static void decode_guard(emu_decoder *d, const emu_instruction *i)
 }
 
 static bool (*const forms[EMU_FORMS])(emu_decoder *d, const emu_instruction *i, emu_op *op) = {
-    [EMU_FORM_MOV] = emu_decode_mov,     [EMU_FORM_BRA] = emu_decode_bra,
-    [EMU_FORM_BRX] = emu_decode_brx,     [EMU_FORM_CALL] = emu_decode_call,
-    [EMU_FORM_RET] = emu_decode_ret,     [EMU_FORM_MMA] = emu_decode_mma,
-    [EMU_FORM_COPY] = emu_decode_copy,   [EMU_FORM_MATRIX] = emu_decode_matrix,
-    [EMU_FORM_WGMMA] = emu_decode_wgmma,
+    [EMU_FORM_MOV] = emu_decode_mov,       [EMU_FORM_BRA] = emu_decode_bra,
+    [EMU_FORM_BRX] = emu_decode_brx,       [EMU_FORM_CALL] = emu_decode_call,
+    [EMU_FORM_RET] = emu_decode_ret,       [EMU_FORM_MMA] = emu_decode_mma,
+    [EMU_FORM_COPY] = emu_decode_copy,     [EMU_FORM_MATRIX] = emu_decode_matrix,
+    [EMU_FORM_WGMMA] = emu_decode_wgmma,   [EMU_FORM_BULK] = emu_decode_bulk,
+    [EMU_FORM_REMOTE] = emu_decode_remote, [EMU_FORM_MAP_COPY] = emu_decode_map_copy,
 };
 
 static void decode_instruction(emu_decoder *d, const emu_instruction *i)
@@ -123,6 +124,8 @@ static void finish_instructions(emu_decoder *d)
     p->instructions = d->instructions.items;
     p->instruction_count = d->instructions.count;
     p->functions = emu_arena_alloc(&p->arena, p->instruction_count * sizeof *p->functions);
+    for (size_t i = 0; i < p->instruction_count; i++)
+        p->sets_registers |= emu_text_is(p->instructions[i]->opcode, "setmaxnreg");
     for (size_t i = 0; i < p->instruction_count; i++)
         p->functions[i] = emu_arena_format(&p->arena, "%.*s", EMU_TEXT(code[i]->function->name));
 }

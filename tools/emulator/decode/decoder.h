@@ -114,6 +114,9 @@ bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_remote(emu_decoder *d, const emu_instruction *i, emu_op *op);
+bool emu_decode_map_copy(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_wgmma(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op);
 

@@ -144,11 +144,24 @@ static const char *const element_names[EMU_ELEMENTS] = {
 bool emu_element_named(emu_text name, uint8_t *element)
 {
     for (unsigned e = 0; e < EMU_ELEMENTS; e++)
-        if (emu_text_is(name, element_names[e])) {
+        if (element_names[e] && emu_text_is(name, element_names[e])) {
             *element = (uint8_t)e;
             return true;
         }
     return false;
+}
+
+/* Chunks of k with a scale each; without .scale_vec the kind decides. */
+static unsigned chunks_of(const emu_instruction *i)
+{
+    static const char vector[] = "scale_vec::";
+    if (!emu_has_modifier(i, "block_scale"))
+        return 0;
+    for (size_t n = 0; n < i->modifier_count; n++)
+        if (i->modifiers[n].size > sizeof vector &&
+            memcmp(i->modifiers[n].at, vector, sizeof vector - 1) == 0)
+            return (unsigned)(i->modifiers[n].at[sizeof vector - 1] - '0');
+    return emu_has_modifier(i, "kind::mxf4") ? 2 : 1;
 }
 
 /* sync.aligned.SHAPE.LAYOUT.LAYOUT{.more}.D.A.B.C{.more}; the row has checked the words. */
@@ -168,6 +181,11 @@ static emu_mma form_of(const emu_instruction *i)
     f.c = (uint8_t)emu_type_named(i->modifiers[n + 3]);
     if (n + 4u < i->modifier_count && emu_text_is(i->modifiers[n + 4], "and"))
         f.flags |= EMU_MMA_AND;
+    if (n + 4u < i->modifier_count && emu_text_is(i->modifiers[n + 4], "ue4m3"))
+        f.flags |= EMU_MMA_UE4M3;
+    f.chunks = chunks_of(i) & 7;
+    if (f.chunks && f.k == 64)
+        f.a = f.b = EMU_EL_E2M1_PACKED;
     return f;
 }
 
@@ -201,11 +219,32 @@ static emu_type register_type(unsigned type)
     return type == EMU_F16 ? EMU_B32 : (emu_type)type;
 }
 
+/* Scales of A or B, {byte-id, thread-id}. ptxas takes registers as selectors, and a vector of one as the scales. */
+static void decode_scales(emu_decoder *d, const emu_operand o[2], const emu_mma *f, unsigned threads,
+                          uint32_t args[3])
+{
+    const emu_operand *data = o[0].kind == EMU_OPERAND_VECTOR && o[0].count == 1 ? &o[0].items[0] : &o[0];
+    emu_operand selector[2];
+    if (data->kind != EMU_OPERAND_NAME)
+        emu_decode_error(d, "scales are a register of 32 bits");
+    args[0] = emu_decode_source(d, data, EMU_B32, 0);
+    if (!emu_decode_elements(d, &o[1], 2, selector))
+        return;
+    const char *bytes = f->chunks == 1 ? "0 to 3" : f->chunks == 2 ? "0 or 2" : "0";
+    uint64_t byte = selector[0].value, thread = selector[1].value;
+    if (selector[0].kind == EMU_OPERAND_INT && (byte > 4u - f->chunks || byte % f->chunks != 0))
+        emu_decode_error(d, "the first byte of the scales is %s here", bytes);
+    if (selector[1].kind == EMU_OPERAND_INT && thread >= threads)
+        emu_decode_error(d, "the threads with the scales are 0 to %u here", threads - 1);
+    args[1] = emu_decode_source(d, &selector[0], EMU_U16, 0);
+    args[2] = emu_decode_source(d, &selector[1], EMU_U16, 0);
+}
+
 bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     emu_mma f = form_of(i);
     unsigned errors = d->in->log->errors;
-    if (!emu_has_operands(d, i, 4))
+    if (!emu_has_operands(d, i, f.chunks ? 8 : 4))
         return false;
     if (f.d != f.c && !(emu_mma_is_quad(&f) && f.d == EMU_F32)) {
         emu_decode_error(d, "the types of D and C must be the same here");
@@ -227,11 +266,16 @@ bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
     emu_push_vector(d, &i->operands[1], emu_mma_a_registers(&f), factor, false);
     emu_push_vector(d, &i->operands[2], emu_mma_b_registers(&f), factor, false);
     emu_push_vector(d, &i->operands[3], emu_mma_c_registers(&f, f.c), register_type(f.c), false);
+    if (f.chunks) {
+        decode_scales(d, &i->operands[4], &f, 2, &op->arg[0]);
+        decode_scales(d, &i->operands[6], &f, 4, &op->arg[3]);
+    }
     if (d->in->log->errors != errors)
         return false;
     memcpy(&op->imm, &f, sizeof f);
     emu_emit(d, op,
-             (emu_uses){.list_size = (uint16_t)(emu_list_begin(d) - begin),
+             (emu_uses){.args = f.chunks ? 6 : 0,
+                        .list_size = (uint16_t)(emu_list_begin(d) - begin),
                         .list_writes = true,
                         .list_results = (uint16_t)results});
     return true;

@@ -84,7 +84,7 @@ static const word_value spaces[] = {
     {"param", EMU_PARAM},
     {"param::entry", EMU_PARAM},
     {"param::func", EMU_PARAM_CALL},
-    {"shared::cluster", EMU_SHARED},
+    {"shared::cluster", EMU_SHARED_CLUSTER},
 };
 
 /* Comparison words in the order of the EMU_COMPARE_ values of exec/compare.c. */
@@ -211,8 +211,9 @@ static const struct {
     {"|wgmma|", "|mma_async|fence|commit_group|wait_group|"},
     {"|createpolicy|", "|fractional|"},
     {"|fence|membar|", "|proxy|"},
-    {"|bar|barrier|", "|cta|warp|arrive|red|"},
-    {"|cp|", "|async|commit_group|wait_group|wait_all|mbarrier|arrive|"},
+    {"|bar|barrier|", "|cta|cluster|warp|arrive|wait|red|"},
+    {"|cp|", "|reduce|async|bulk|prefetch|tensor|commit_group|wait_group|read|wait_all|mbarrier|arrive|"},
+    {"|tensormap|", "|replace|cp_fenceproxy|"},
     {"|mbarrier|",
      "|init|inval|expect_tx|complete_tx|pending_count|arrive|arrive_drop|test_wait|try_wait|parity|"},
 };
@@ -240,7 +241,7 @@ typedef enum word_kind {
 static word_kind kind_of(emu_text opcode, emu_text word)
 {
     static const char *const lists[WORD_KINDS] = {
-        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|s4|u4|s2|u2|b1|",
+        [IS_TYPE] = "|e4m3|e5m2|e3m2|e2m3|e2m1|ue8m0|ue4m3|s4|u4|s2|u2|b1|",
         [IS_LAYOUT] = "|row|col|",
         [IS_SPACE] = "|global|shared|shared::cta|shared::cluster|",
         [IS_PRIORITY] = "|L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged|",

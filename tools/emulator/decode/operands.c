@@ -157,7 +157,7 @@ static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type ty
     }
     emu_type own = emu_special_type(special);
     if (!emu_type_fits(own, type) && !(own == EMU_U32 && emu_types[type].bytes == 2)) {
-        log_mismatch(d, o, own == EMU_U64 ? ".u64" : ".u32", type);
+        log_mismatch(d, o, own == EMU_U64 ? ".u64" : own == EMU_PRED ? ".pred" : ".u32", type);
         return EMU_SINK;
     }
     emu_op op = {.run = emu_micro_handlers()->special, .imm = special, .arg = {emu_temporary(d)}};
@@ -178,6 +178,16 @@ static void check_address_type(emu_decoder *d, const emu_symbol *v, emu_type typ
         emu_decode_error(d, "the address of the call parameter '%.*s' cannot be taken", EMU_TEXT(v->name));
 }
 
+/* An address in shared memory has the rank of the block in its cluster, which only the launch knows. */
+static uint32_t shared_address(emu_decoder *d, emu_type type, uint64_t offset)
+{
+    emu_op op = {.run = emu_micro_handlers()->shared_address,
+                 .arg = {emu_temporary(d), emu_decode_constant(d, emu_types[type].bytes, offset)}};
+    op.mods.type = (uint8_t)type;
+    emu_emit(d, &op, (emu_uses){.writes = 1, .args = 2});
+    return op.arg[0];
+}
+
 static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow)
 {
     uint32_t slot;
@@ -195,6 +205,8 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
     const emu_symbol *v = emu_find_variable(d, o);
     if (v && (allow & EMU_ADDRESS_OF) && emu_variable_address(d, v, &address)) {
         check_address_type(d, v, type);
+        if (v->space == EMU_SHARED)
+            return shared_address(d, type, address + byte_offset(d, o, v));
         return emu_decode_constant(d, emu_types[type].bytes, address + byte_offset(d, o, v));
     }
     if (v) {
@@ -327,9 +339,9 @@ static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu
                                  emu_op *op)
 {
     unsigned bytes = emu_types[s->type].bytes, class = emu_types[s->type].class;
-    bool windowed = op->mods.space == EMU_SHARED || op->mods.space == EMU_LOCAL ||
-                    op->mods.space == EMU_CONST || op->mods.space == EMU_PARAM ||
-                    op->mods.space == EMU_PARAM_CALL;
+    bool windowed = op->mods.space == EMU_SHARED || op->mods.space == EMU_SHARED_CLUSTER ||
+                    op->mods.space == EMU_LOCAL || op->mods.space == EMU_CONST ||
+                    op->mods.space == EMU_PARAM || op->mods.space == EMU_PARAM_CALL;
     if (class == EMU_FLOAT || class == EMU_PACKED || class == EMU_PREDICATE || (bytes != 8 && !windowed) ||
         bytes < 2) {
         emu_decode_error(d, "'%.*s' cannot hold this address: expected %s", EMU_TEXT(o->name),
@@ -352,7 +364,7 @@ static bool spaces_agree(emu_op *op, emu_space variable)
     if ((op->mods.space == EMU_GENERIC && has_generic) ||
         (op->mods.space == EMU_PARAM && variable == EMU_PARAM_CALL))
         op->mods.space = (uint8_t)variable;
-    return op->mods.space == variable;
+    return op->mods.space == variable || (op->mods.space == EMU_SHARED_CLUSTER && variable == EMU_SHARED);
 }
 
 uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)

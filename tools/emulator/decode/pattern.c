@@ -177,7 +177,8 @@ static void check_space(pattern_state *s, const emu_operand *o)
 {
     const emu_symbol *v = o->kind == EMU_OPERAND_NAME ? emu_find_variable(s->d, o) : NULL;
     unsigned space = s->op->mods.space;
-    bool agrees = !v || v->space == space || (space == EMU_PARAM && v->space == EMU_PARAM_CALL);
+    bool agrees = !v || v->space == space || (space == EMU_PARAM && v->space == EMU_PARAM_CALL) ||
+                  (space == EMU_SHARED_CLUSTER && v->space == EMU_SHARED);
     if (!agrees && emu_text_is(s->d->instruction->opcode, "cvta"))
         emu_decode_error(s->d, "'%.*s' is in .%s, the instruction takes it for .%s", EMU_TEXT(o->name),
                          emu_space_names[v->space], emu_space_names[space]);

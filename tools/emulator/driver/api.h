@@ -75,7 +75,10 @@ struct CUfunc_st {
     const char *refusal;
     char *name;
     int max_dynamic_shared_bytes, preferred_carveout, cache_config;
-    uint64_t serial; /* distinguishes it from a later function at the same address */
+    int cluster[3]; /* required, in blocks; 0: not given */
+    bool allows_large_clusters;
+    int cluster_scheduling; /* CUclusterSchedulingPolicy, which changes nothing */
+    uint64_t serial;        /* distinguishes it from a later function at the same address */
 };
 
 struct CUmod_st {
@@ -125,7 +128,8 @@ typedef struct emu_work {
     struct {
         CUfunction function;
         uint64_t serial; /* of the function */
-        uint32_t grid[3], block[3], shared_bytes;
+        uint32_t grid[3], block[3], cluster[3], shared_bytes;
+        bool is_explicit_cluster;
         char *parameters; /* owned */
         uint32_t parameter_bytes;
         bool is_dependent; /* see emu_launch */
@@ -220,7 +224,18 @@ void emu_capture_forget_event(CUevent event);
 
 void emu_unload_module(CUmodule module);
 
+/* cluster.c: attributes of functions; false: it is another attribute. */
+bool emu_get_cluster_attribute(CUfunction function, int attribute, int *value);
+bool emu_set_cluster_attribute(CUfunction function, int attribute, int value, CUresult *result);
+/* The cluster's extents that a launch is given, NULL: none, or that its function requires, or 1; and whether they are valid. */
+CUresult emu_choose_cluster(CUfunction function, const uint32_t *given, uint32_t cluster[3],
+                            bool *is_explicit);
+CUresult emu_check_cluster(CUfunction function, const uint32_t grid[3], const uint32_t cluster[3]);
+unsigned emu_most_cluster_blocks(CUfunction function);
+
 unsigned emu_max_threads(CUfunction function);
+/* Per thread, as ptxas knows them for setmaxnreg; 0: it does not. */
+unsigned emu_entry_registers(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
 
 #endif

@@ -53,6 +53,10 @@ typedef struct CUlaunchConfig {
     unsigned numAttrs;
 } CUlaunchConfig;
 
+typedef struct CUtensorMap {
+    _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
+
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
@@ -152,6 +156,9 @@ EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *block
                                                                       int threads,
                                                                       size_t dynamic_shared_bytes,
                                                                       unsigned flags);
+EMU_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function,
+                                                    const CUlaunchConfig *config);
+EMU_API CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function, const CUlaunchConfig *config);
 EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state);
 EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
                                   unsigned count, int *options, void **values);
@@ -212,6 +219,18 @@ EMU_API CUresult cuEventSynchronize(CUevent event);
 EMU_API CUresult cuEventQuery(CUevent event);
 EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
 EMU_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
+
+/* Tensor maps; the enumerations are ints */
+EMU_API CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, unsigned rank, void *address,
+                                        const uint64_t *sizes, const uint64_t *strides, const unsigned *box,
+                                        const unsigned *element_strides, int interleave, int swizzle,
+                                        int promotion, int fill);
+EMU_API CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int type, unsigned rank, void *address,
+                                         const uint64_t *sizes, const uint64_t *strides, const int *lower,
+                                         const int *upper, unsigned channels, unsigned pixels,
+                                         const unsigned *element_strides, int interleave, int swizzle,
+                                         int promotion, int fill);
+EMU_API CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address);
 
 /* Launches and graphs */
 EMU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -378,6 +378,8 @@ static int attribute_value(const emu_device *d, int attribute)
                                : 0; /* RESERVED_SHARED_MEMORY_PER_BLOCK */
     case 115:
         return 1; /* MEMORY_POOLS_SUPPORTED */
+    case 120:
+        return m->number >= 90; /* CLUSTER_LAUNCH */
     default:
         return 0;
     }

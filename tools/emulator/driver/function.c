@@ -15,6 +15,20 @@ unsigned emu_max_threads(CUfunction f)
     return 1024;
 }
 
+/* .maxnreg, or what the block's limit leaves for each thread, in steps of 8. */
+unsigned emu_entry_registers(CUfunction f)
+{
+    const emu_function *k = f->function;
+    unsigned blocks = k->min_blocks ? k->min_blocks : 1;
+    if (k->max_registers)
+        return k->max_registers / 8 * 8;
+    if (!k->has_max_threads && !k->has_required_threads)
+        return 0;
+    unsigned warps = (emu_max_threads(f) + EMU_LANES - 1) / EMU_LANES;
+    unsigned registers = EMU_REGISTERS_PER_BLOCK / EMU_LANES / warps / blocks / 8 * 8;
+    return registers > 256 ? 256 : registers;
+}
+
 /* Registers are virtual here; the number is what a kernel of moderate size has, or less when .maxnreg says so. */
 static unsigned register_count(CUfunction f)
 {
@@ -73,6 +87,8 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction f)
         *value = f->preferred_carveout;
         break;
     default:
+        if (emu_get_cluster_attribute(f, attribute, value))
+            break;
         if (attribute < 0 || attribute >= MOST_ATTRIBUTES)
             return CUDA_ERROR_INVALID_VALUE;
         *value = 0;
@@ -85,11 +101,14 @@ CUresult cuFuncSetAttribute(CUfunction f, int attribute, int value)
     EMU_ENTER(context);
     if (!emu_is(f, EMU_FUNCTION))
         return CUDA_ERROR_INVALID_HANDLE;
+    CUresult r;
     int room = (int)context->device->model->shared_per_block_optin - (int)f->program->static_shared_bytes;
     if (attribute == MAX_DYNAMIC_SHARED && value >= 0 && value <= room)
         f->max_dynamic_shared_bytes = value;
     else if (attribute == CARVEOUT && value >= -1 && value <= 100)
         f->preferred_carveout = value;
+    else if (emu_set_cluster_attribute(f, attribute, value, &r))
+        return r;
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -157,4 +176,53 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, 
                                                      size_t dynamic_shared_bytes)
 {
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, dynamic_shared_bytes, 0);
+}
+
+/* ---- clusters ------------------------------------------------------------------------------------------------------ */
+
+/* Thread blocks of the configuration on one multiprocessor. */
+static CUresult occupancy_of(CUfunction f, const CUlaunchConfig *c, unsigned *blocks)
+{
+    if (!emu_is(f, EMU_FUNCTION))
+        return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    if (threads == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool fits = threads <= emu_max_threads(f) && (int64_t)c->sharedMemBytes <= f->max_dynamic_shared_bytes;
+    *blocks = fits ? (unsigned)emu_occupancy(f, (unsigned)threads, c->sharedMemBytes) : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction f, const CUlaunchConfig *c)
+{
+    EMU_ENTER(context);
+    unsigned blocks;
+    if (!size || !c)
+        return CUDA_ERROR_INVALID_VALUE;
+    EMU_CHECK(occupancy_of(f, c, &blocks));
+    unsigned most = context->device->model->number < 90 ? 1 : emu_most_cluster_blocks(f);
+    if (f->cluster[0])
+        most = (unsigned)(f->cluster[0] * f->cluster[1] * f->cluster[2]);
+    *size = blocks ? (int)most : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction f, const CUlaunchConfig *c)
+{
+    EMU_ENTER(context);
+    unsigned blocks;
+    uint32_t cluster[3];
+    const uint32_t *given = NULL;
+    bool is_explicit;
+    if (!count || !c || (c->numAttrs && !c->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
+    EMU_CHECK(occupancy_of(f, c, &blocks));
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == CU_LAUNCH_CLUSTER_DIMENSION)
+            given = &c->attrs[i].value.cluster.x;
+    EMU_CHECK(emu_choose_cluster(f, given, cluster, &is_explicit));
+    if (!is_explicit || product(cluster) > emu_most_cluster_blocks(f))
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    *count = (int)(context->device->model->multiprocessors * blocks / product(cluster));
+    return CUDA_SUCCESS;
 }

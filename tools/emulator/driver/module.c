@@ -177,6 +177,8 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     function->program = program;
     function->name = emu_arena_format(&m->parsed->arena, "%.*s", EMU_TEXT(f->name));
     function->preferred_carveout = -1;
+    for (int i = 0; i < 3; i++)
+        function->cluster[i] = (int)f->cluster[i];
     function->next = m->functions;
     m->functions = function;
     emu_register(function, EMU_FUNCTION, m->context);
@@ -209,6 +211,12 @@ static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
             add_function(m, f, program, own.text, log);
         if (f->is_entry && !program)
             emu_log_append(notes, "%s", m->functions->refusal);
+        if (f->is_entry && program && program->sets_registers && emu_entry_registers(m->functions) == 0)
+            emu_log_append(
+                notes,
+                "note: setmaxnreg has no effect in kernel '%s', which gives neither .maxnreg nor .maxntid nor "
+                ".reqntid\n",
+                m->functions->name);
         emu_log_free(&own);
     }
 }

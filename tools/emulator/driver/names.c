@@ -122,6 +122,8 @@ static const struct {
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000,
      (entry_point *)cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
+    {"cuOccupancyMaxActiveClusters", 11070, (entry_point *)cuOccupancyMaxActiveClusters},
+    {"cuOccupancyMaxPotentialClusterSize", 11070, (entry_point *)cuOccupancyMaxPotentialClusterSize},
     {"cuPointerGetAttribute", 4000, (entry_point *)cuPointerGetAttribute},
     {"cuStreamAddCallback", 5000, (entry_point *)cuStreamAddCallback},
     {"cuStreamBeginCapture", 10010, (entry_point *)cuStreamBeginCapture_v2},
@@ -137,6 +139,9 @@ static const struct {
     {"cuStreamQuery", 2000, (entry_point *)cuStreamQuery},
     {"cuStreamSynchronize", 2000, (entry_point *)cuStreamSynchronize},
     {"cuStreamWaitEvent", 3020, (entry_point *)cuStreamWaitEvent},
+    {"cuTensorMapEncodeIm2col", 12000, (entry_point *)cuTensorMapEncodeIm2col},
+    {"cuTensorMapEncodeTiled", 12000, (entry_point *)cuTensorMapEncodeTiled},
+    {"cuTensorMapReplaceAddress", 12000, (entry_point *)cuTensorMapReplaceAddress},
     {"cuThreadExchangeStreamCaptureMode", 10010, (entry_point *)cuThreadExchangeStreamCaptureMode},
 };
 

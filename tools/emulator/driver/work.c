@@ -67,11 +67,14 @@ static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *w
                          .multiprocessors = model->multiprocessors,
                          .device_number = model->number,
                          .shared_limit = model->shared_per_block_optin,
+                         .registers = emu_entry_registers(f),
                          .is_dependent = work->launch.is_dependent,
                          .overlap_from = first_overlap(before),
                          .serial = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED)};
     memcpy(launch.grid, work->launch.grid, sizeof launch.grid);
     memcpy(launch.block, work->launch.block, sizeof launch.block);
+    memcpy(launch.cluster, work->launch.cluster, sizeof launch.cluster);
+    launch.is_explicit_cluster = work->launch.is_explicit_cluster;
     launch.threads = launch.block[0] * launch.block[1] * launch.block[2];
     launch.max_resident_blocks = (unsigned)emu_occupancy(f, launch.threads, launch.dynamic_shared_bytes);
     if (f->module->const_bank) {
@@ -220,8 +223,9 @@ static CUresult read_parameters(const emu_function *k, void **parameters, void *
     return CUDA_SUCCESS;
 }
 
-static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, bool is_dependent, CUfunction f,
-                              void **parameters, void **extra)
+/* cluster: its extents as the launch gives them; NULL: it does not. */
+static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, const uint32_t *cluster,
+                              bool is_dependent, CUfunction f, void **parameters, void **extra)
 {
     emu_work work = {.kind = EMU_WORK_LAUNCH};
     CUstream stream = c->hStream;
@@ -230,6 +234,10 @@ static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, bool i
     CUresult r = check_launch(context, f, grid, block, c->sharedMemBytes);
     if (r == CUDA_SUCCESS)
         r = emu_check_stream(context, &stream);
+    if (r == CUDA_SUCCESS)
+        r = emu_choose_cluster(f, cluster, work.launch.cluster, &work.launch.is_explicit_cluster);
+    if (r == CUDA_SUCCESS)
+        r = emu_check_cluster(f, grid, work.launch.cluster);
     if (r != CUDA_SUCCESS)
         return r;
     work.launch.function = f;
@@ -254,7 +262,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
 {
     EMU_ENTER(context);
     CUlaunchConfig c = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, NULL, 0};
-    return launch_kernel(context, &c, false, f, parameters, extra);
+    return launch_kernel(context, &c, NULL, false, f, parameters, extra);
 }
 
 static CUresult not_supported(const char *what)
@@ -282,8 +290,9 @@ static CUresult check_attribute(CUcontext context, const CUlaunchAttribute *a)
     case CU_LAUNCH_CLUSTER_DIMENSION:
         if (a->value.cluster.x == 0 || a->value.cluster.y == 0 || a->value.cluster.z == 0)
             return CUDA_ERROR_INVALID_VALUE;
-        return a->value.cluster.x > 1 || a->value.cluster.y > 1 || a->value.cluster.z > 1
-                   ? not_supported("a cluster of several thread blocks")
+        return context->device->model->number < 90 &&
+                       (a->value.cluster.x > 1 || a->value.cluster.y > 1 || a->value.cluster.z > 1)
+                   ? not_supported("a cluster of several thread blocks, which is for sm_90 and newer")
                    : CUDA_SUCCESS;
     case CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION:
         return a->value.programmatic && context->device->model->number < 90
@@ -305,6 +314,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **paramete
 {
     EMU_ENTER(context);
     bool is_dependent = false;
+    const uint32_t *cluster = NULL;
     if (!c || (c->numAttrs && !c->attrs))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < c->numAttrs; i++) {
@@ -314,8 +324,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **paramete
             return r;
         if (a->id == CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
             is_dependent = a->value.programmatic != 0;
+        if (a->id == CU_LAUNCH_CLUSTER_DIMENSION)
+            cluster = &a->value.cluster.x;
     }
-    return launch_kernel(context, c, is_dependent, f, parameters, extra);
+    return launch_kernel(context, c, cluster, is_dependent, f, parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -7,11 +7,21 @@
 #include "../core/windows.h"
 #include "exec.h"
 
+/* The name of a shared variable as an address is an offset in the own block's memory. */
+static inline uint64_t constant_base(const emu_warp *w, const emu_op *op, uint32_t arg)
+{
+    if (__builtin_expect(!(arg & 1), 1))
+        return 0;
+    bool is_shared = op->mods.space == EMU_SHARED || op->mods.space == EMU_SHARED_CLUSTER;
+    return is_shared ? w->block->shared_base : 0;
+}
+
 static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
                                     uint64_t at[EMU_LANES])
 {
     const uint64_t *a = emu_lanes(w, arg);
-    uint64_t offset = (uint64_t)op->imm, wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
+    uint64_t offset = (uint64_t)op->imm + constant_base(w, op, arg),
+             wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
     EACH_LANE at[i] = (a[i] + offset) & wrap;
     if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass every test that it passes */
         uint64_t some = at[__builtin_ctz(mask)];
@@ -58,6 +68,15 @@ static inline bool access_window(emu_warp *w, const emu_op *op, uint32_t mask, u
     return true;
 }
 
+/* The own block's shared memory. */
+static inline bool access_shared(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                                 uint64_t at[EMU_LANES])
+{
+    const emu_block *b = w->block;
+    return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, b->shared_low, b->shared_high,
+                         b->shared - b->shared_base);
+}
+
 static inline bool access_local(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                                 uint64_t at[EMU_LANES])
 {
@@ -82,14 +101,14 @@ static inline bool all_global(const uint64_t at[EMU_LANES])
 static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                                uint64_t at[EMU_LANES])
 {
-    emu_block *b = w->block;
-    emu_launch *l = b->launch;
+    emu_launch *l = w->block->launch;
     switch (op->mods.space) {
     case EMU_GLOBAL:
         return access_global(w, op, mask, bytes, writes, at);
     case EMU_SHARED:
-        return access_window(w, op, mask, bytes, writes, at, EMU_SHARED, l->program->reserved_shared_bytes,
-                             b->shared_bytes, b->shared);
+        return access_shared(w, op, mask, bytes, writes, at);
+    case EMU_SHARED_CLUSTER:
+        return emu_bounds_cluster(w, op, mask, bytes, writes, at);
     case EMU_LOCAL:
     case EMU_PARAM_CALL:
         return access_local(w, op, mask, bytes, writes, at);

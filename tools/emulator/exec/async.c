@@ -1,20 +1,10 @@
 /* cp.async and mbarrier (ISA 9.7.9.25.3, 9.7.13.15). The copies in flight are in core/async.c. */
 #include "exec.h"
 
-#include "../core/async.h"
-#include "access.h"
+#include "../core/bulk.h"
+#include "mbarrier.h"
 
 enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode/async.c */
-
-static uint32_t thread_of(const emu_warp *w, uint32_t lane)
-{
-    return w->id * EMU_LANES + lane;
-}
-
-static uint32_t offset_of(const emu_warp *w, uint64_t at)
-{
-    return (uint32_t)(at - (uint64_t)(uintptr_t)w->block->shared);
-}
 
 /* How many bytes come from the source; the rest is zero. False after a fault. */
 static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t bytes[EMU_LANES])
@@ -143,34 +133,16 @@ HANDLER(wait_all)
     emu_async_wait(w->block, w->id, mask, 0, true);
 }
 
-/* The mbarrier objects of the lanes: host addresses. */
-static bool mbarriers_of(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask, uint64_t at[EMU_LANES])
-{
-    if (!access_resolve(w, op, op->arg[arg], mask, 8, true, at))
-        return false;
-    uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
-    uint32_t outside = 0;
-    ACTIVE_LANES(mask) outside |= (uint32_t)(at[i] - shared >= w->block->shared_bytes) << i;
-    if (outside)
-        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                  "names an mbarrier object that is not in shared memory");
-    return !outside;
-}
-
-static bool load_mbarrier(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t at, uint64_t *bits,
-                          emu_mbarrier *m)
-{
-    memcpy(bits, (const void *)(uintptr_t)at, sizeof *bits);
-    *m = emu_mbarrier_unpack(*bits);
-    if (!m->is_valid)
-        emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
-                  "uses an mbarrier object that is not initialised");
-    return m->is_valid;
-}
-
 static void store_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier m)
 {
-    emu_mbarrier_store(w->block, offset_of(w, at), m);
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_store(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
+}
+
+static void advance_mbarrier(emu_warp *w, uint64_t at, emu_mbarrier *m)
+{
+    emu_block *holder = emu_block_holding(w->block, at);
+    emu_mbarrier_advance(holder, (uint32_t)(at - (uint64_t)(uintptr_t)holder->shared), m);
 }
 
 #define MOST_ARRIVALS 0xfffffu
@@ -179,16 +151,21 @@ HANDLER(mbarrier_init)
 {
     uint64_t at[EMU_LANES];
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
+        uint64_t bits;
+        memcpy(&bits, (const void *)(uintptr_t)at[i], sizeof bits);
+        if (emu_mbarrier_unpack(bits).is_valid && emu_is_misused(w, op, 1u << i, EMU_INIT_OF_VALID))
+            return;
         if (count[i] == 0 || count[i] > MOST_ARRIVALS) {
             emu_fault(w, op, 1u << i, CUDA_ERROR_LAUNCH_FAILED,
                       "initialises an mbarrier object with the count %u", count[i]);
             return;
         }
         store_mbarrier(w, at[i], (emu_mbarrier){.expected = count[i], .pending = count[i], .is_valid = true});
+        EMU_TELL(w->audience, mbarrier_init, w, op, at[i]);
     }
 }
 
@@ -196,7 +173,7 @@ HANDLER(mbarrier_inval)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -204,6 +181,17 @@ HANDLER(mbarrier_inval)
             return;
         store_mbarrier(w, at[i], (emu_mbarrier){0});
     }
+}
+
+static bool add_transactions(emu_warp *w, const emu_op *op, uint32_t lane, emu_mbarrier *m, int64_t count)
+{
+    if (emu_mbarrier_count(m, count))
+        return true;
+    emu_fault(
+        w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
+        "adds %lld to an mbarrier object's %d transactions, which then leave the range of 20 bits and a sign",
+        (long long)count, m->transactions);
+    return false;
 }
 
 enum { ARRIVE, NO_COMPLETE, EXPECT_TX }; /* mods.mode */
@@ -214,7 +202,7 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *operand = once ? NULL : LANES_OF(const uint32_t, 2);
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, op->arg[0] == EMU_SINK && op->mods.mode != NO_COMPLETE, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -228,11 +216,11 @@ static void arrive(emu_warp *w, const emu_op *op, uint32_t mask, bool drops, boo
                       count && count == m.pending ? ", and .noComplete must not be the last" : "");
             return;
         }
-        if (op->mods.mode == EXPECT_TX)
-            m.transactions += (int32_t)operand[i];
+        if (op->mods.mode == EXPECT_TX && !add_transactions(w, op, i, &m, operand[i]))
+            return;
         m.pending -= count;
         m.expected -= drops ? count : 0;
-        emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+        advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
         if (op->arg[0] != EMU_SINK)
             LANES_OF(uint64_t, 0)[i] = bits;
@@ -244,26 +232,27 @@ HANDLER_CALLS(mbarrier_arrive_once, arrive, false, true)
 HANDLER_CALLS(mbarrier_drop, arrive, true, false)
 HANDLER_CALLS(mbarrier_drop_once, arrive, true, true)
 
-static void add_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool completes)
+static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bool completes)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     const uint32_t *count = LANES_OF(const uint32_t, 1);
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, true, at))
         return;
     ACTIVE_LANES(mask)
     {
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
-        m.transactions += (int32_t)(completes ? 0 - count[i] : count[i]);
+        if (!add_transactions(w, op, i, &m, completes ? -(int64_t)count[i] : count[i]))
+            return;
         if (completes)
-            emu_mbarrier_advance(w->block, offset_of(w, at[i]), &m);
+            advance_mbarrier(w, at[i], &m);
         store_mbarrier(w, at[i], m);
     }
 }
 
-HANDLER_CALLS(mbarrier_expect, add_transactions, false)
-HANDLER_CALLS(mbarrier_complete, add_transactions, true)
+HANDLER_CALLS(mbarrier_expect, change_transactions, false)
+HANDLER_CALLS(mbarrier_complete, change_transactions, true)
 
 /* Arguments: predicate, address, state or parity, time. Waiting is left to the program's loop. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
@@ -271,22 +260,30 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
     uint32_t done = 0;
-    if (!mbarriers_of(w, op, 1, mask, at))
+    if (!mbarriers_of(w, op, 1, mask, false, at))
+        return;
+    emu_bulk_tick(w->block);
+    if (w->state == EMU_WARP_FAULTED)
         return;
     ACTIVE_LANES(mask)
     {
         emu_async_arrive_at(w->block, offset_of(w, at[i]));
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
+        if (!by_parity && ((m.phase - emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase) & 3) > 1 &&
+            emu_is_misused(w, op, 1u << i, EMU_STALE_PHASE))
+            return;
         uint32_t parity = by_parity ? LANES_OF(const uint32_t, 2)[i] & 1 : 0;
         bool complete = by_parity ? (m.phase & 1) != parity
                                   : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase;
         done |= (uint32_t)complete << i;
+        w->tested[i] = complete ? 0 : offset_of(w, at[i]) + 1;
         if (complete)
             EMU_TELL(w->audience, phase_passed, w, op, at[i]);
     }
     emu_set_predicate(w, op->arg[0], mask, done);
     w->polls += done != mask;
+    w->tests += done != mask;
     if (gives_way && done != mask)
         emu_yield(w);
 }
@@ -307,7 +304,7 @@ HANDLER(copy_arrive)
 {
     uint64_t at[EMU_LANES], bits;
     emu_mbarrier m;
-    if (!mbarriers_of(w, op, 0, mask, at))
+    if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
     ACTIVE_LANES(mask)
     {
@@ -366,8 +363,6 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing,
-     .refuse = emu_refuse_count},
 };
 
 EXPORT_ROWS(emu_rows_async);

@@ -1,4 +1,4 @@
-/* bar and barrier (ISA 9.7.13.1). The lanes wait; core/barrier.c decides when they go on. */
+/* bar and barrier (ISA 9.7.13.1, 9.7.13.3). The lanes wait; core/barrier.c and core/cluster.c decide when they go on. */
 #include "exec.h"
 
 enum { NO_REDUCTION, POPC, AND, OR };
@@ -48,6 +48,15 @@ HANDLER_CALLS(bar_red, arrive, 1, EMU_WAIT_BARRIER, true, emu_predicate(w, op->a
 HANDLER_CALLS(barrier_red, arrive, 1, EMU_WAIT_BARRIER, (op->mods.flags & EMU_ALIGNED) != 0,
               emu_predicate(w, op->arg[3]))
 
+static void at_cluster(emu_warp *w, const emu_op *op, uint32_t mask, emu_wait wait)
+{
+    bool is_aligned = op->mods.flags & EMU_ALIGNED;
+    emu_wait_at(w, op, (emu_fragment){.mask = mask, .wait = (uint8_t)wait, .is_aligned = is_aligned});
+}
+
+HANDLER_CALLS(cluster_arrive, at_cluster, EMU_WAIT_CLUSTER_ARRIVE)
+HANDLER_CALLS(cluster_wait, at_cluster, EMU_WAIT_CLUSTER)
+
 #define POPC_MODE  " m:-|popc t:u32"
 #define LOGIC_MODE " m:-|-|and|or t:pred"
 
@@ -64,6 +73,10 @@ static const emu_row rows[] = {
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier threads !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|-|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|-|and|or aligned? t:pred", "=t barrier threads !p", 60, 30, .run = barrier_red},
+    {"barrier", "cluster arrive aligned?", "", 78, 90, .run = cluster_arrive},
+    {"barrier", "cluster arrive release|relaxed aligned?", "", 80, 90, .run = cluster_arrive},
+    {"barrier", "cluster wait aligned?", "", 78, 90, .run = cluster_wait},
+    {"barrier", "cluster wait acquire aligned?", "", 80, 90, .run = cluster_wait},
 };
 
 EXPORT_ROWS(emu_rows_barrier);

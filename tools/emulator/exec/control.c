@@ -159,6 +159,11 @@ static const emu_row rows[] = {
     {"fence", "proxy alias", "", 75, 70, .run = fence},
     {"fence", "proxy async global|shared::cta|shared::cluster?", "", 80, 90, .run = fence},
     {"fence", "mbarrier_init release cluster", "", 80, 90, .run = fence},
+    {"fence", "acquire sync_restrict::shared::cluster cluster", "", 86, 90, .run = fence},
+    {"fence", "release sync_restrict::shared::cta cluster", "", 86, 90, .run = fence},
+    {"fence", "proxy async::generic acquire sync_restrict::shared::cluster cluster", "", 86, 90,
+     .run = fence},
+    {"fence", "proxy async::generic release sync_restrict::shared::cta cluster", "", 86, 90, .run = fence},
     {"griddepcontrol", "wait", "", 78, 90, .run = grid_wait},
     {"griddepcontrol", "launch_dependents", "", 78, 90, .run = grid_next},
 };

@@ -10,7 +10,7 @@
    ones, multiplies the one set onto zero and the other onto that, and adds C with an ordinary addition. 12.x has one again. */
 static inline tensor_model tensor_model_of(unsigned device, const emu_mma *f)
 {
-    bool narrow = f->a >= EMU_EL_E4M3 && f->a <= EMU_EL_E2M1;
+    bool narrow = f->a >= EMU_EL_E4M3 && f->a <= EMU_EL_E2M1_PACKED;
     if (narrow && device < 90)
         return (tensor_model){13, 16, 13, false};
     if (narrow && device < 120)
@@ -174,6 +174,71 @@ static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
             d[n] = tensor_dot(model, &a[at.row], &b[at.k], f.k, c, f.d == EMU_F16);
         }
         for (unsigned n = 0; n < f.m / 4u; n++)
+            set_d(w, &f, g.d, i, n, d[n]);
+    }
+}
+
+/* ---- block scaling (ISA 9.7.14.3) ---- */
+
+/* Which byte of which threads of a quad hold scales: the first byte, and of a pair for A or one for B. */
+typedef struct scale_selector {
+    uint32_t byte, thread;
+} scale_selector;
+
+/* False: the lanes' selectors differ, or are none that the ISA defines. */
+static bool read_selector(emu_warp *w, const emu_op *op, const emu_mma *f, char name, const uint32_t args[2],
+                          uint32_t threads, scale_selector *s)
+{
+    const uint16_t *byte = emu_lanes(w, args[0]), *thread = emu_lanes(w, args[1]);
+    *s = (scale_selector){byte[0], thread[0]};
+    uint32_t unlike = 0;
+    ACTIVE_LANES(EMU_ALL) unlike |= (uint32_t)(byte[i] != s->byte || thread[i] != s->thread) << i;
+    bool is_defined = s->byte % f->chunks == 0 && s->byte + f->chunks <= 4 && s->thread < threads;
+    if (unlike)
+        emu_fault(w, op, unlike, CUDA_ERROR_LAUNCH_FAILED,
+                  "gives other selectors of %c's scales than the warp's first lane", name);
+    else if (!is_defined)
+        emu_fault(w, op, EMU_ALL, CUDA_ERROR_LAUNCH_FAILED,
+                  "selects %c's scales by {%u, %u}, which are undefined", name, s->byte, s->thread);
+    return !unlike && is_defined;
+}
+
+static void scale_vector(const emu_mma *f, tensor_vector *v, uint32_t word, uint32_t first_byte)
+{
+    unsigned elements = f->k / f->chunks;
+    for (unsigned n = 0; n < f->chunks; n++)
+        tensor_scale(v, n * elements, (n + 1) * elements, f->flags & EMU_MMA_UE4M3,
+                     word >> 8 * (first_byte + n) & 255);
+}
+
+/* Row g + 8 of A has its scales in the lane after row g's; column g of B in one lane of quad g. */
+static void multiply_scaled(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    emu_mma f = mma_of(op);
+    fragments g = fragments_of(op, &f);
+    scale_selector of_a, of_b;
+    if (!read_selector(w, op, &f, 'A', &op->arg[1], 2, &of_a) ||
+        !read_selector(w, op, &f, 'B', &op->arg[4], 4, &of_b))
+        return;
+    tensor_model model = tensor_model_of(w->block->launch->device_number, &f);
+    tensor_vector a[MOST_ROWS], b[COLUMNS];
+    for (unsigned n = 0; n < MOST_ROWS; n++)
+        a[n].is_special = false;
+    for (unsigned n = 0; n < COLUMNS; n++)
+        b[n].is_special = false;
+    read_vectors(w, &f, &g, f.a, f.b, a, b);
+    for (unsigned n = 0; n < MOST_ROWS; n++)
+        scale_vector(&f, &a[n], word_of(w, op->arg[0], n % 8 * 4 + 2 * of_a.thread + n / 8), of_a.byte);
+    for (unsigned n = 0; n < COLUMNS; n++)
+        scale_vector(&f, &b[n], word_of(w, op->arg[3], n * 4 + of_b.thread), of_b.byte);
+    ACTIVE_LANES(mask)
+    {
+        uint32_t d[4];
+        for (unsigned n = 0; n < 4; n++) {
+            fragment_place at = place_in_c(i, n);
+            d[n] = tensor_dot(model, &a[at.row], &b[at.k], f.k, c_value(w, &f, g.c, i, n), false);
+        }
+        for (unsigned n = 0; n < 4; n++)
             set_d(w, &f, g.d, i, n, d[n]);
     }
 }
@@ -351,6 +416,7 @@ static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
             multiply(w, op, mask);                                                                           \
     }
 MMA(mma_float, multiply_float)
+MMA(mma_scaled, multiply_scaled)
 MMA(mma_quads, multiply_quads)
 MMA(mma_double, multiply_double)
 MMA(mma_integer, multiply_integer)
@@ -447,6 +513,8 @@ HANDLER(movmatrix)
     {                                                                                                        \
         "mma", "sync aligned " modifiers, "", version, target, .form = EMU_FORM_MMA, __VA_ARGS__             \
     }
+#define MMA_SCALED(modifiers, version)                                                                       \
+    MMA_ROW(modifiers, version, 120, .only = "120f 121f", .run = mma_scaled)
 #define F8     "e4m3|e5m2"
 #define F864   "e4m3|e5m2|e3m2|e2m3|e2m1"
 #define MATRIX "sync aligned m8n8 v:x1|x2|x4 m:-|trans? p:shared|shared::cta? b16"
@@ -462,6 +530,12 @@ static const emu_row rows[] = {
     MMA_ROW("m16n8k16 row col f16|f32 " F8 " " F8 " f16|f32", 87, 89, .run = mma_float),
     MMA_ROW("m16n8k32 row col kind::f8f6f4 f16|f32 " F864 " " F864 " f16|f32", 87, 120, .only = "120f 121f",
             .run = mma_float),
+    MMA_SCALED("m16n8k32 row col kind::mxf8f6f4 block_scale scale_vec::1X? f32 " F864 " " F864 " f32 ue8m0",
+               87),
+    MMA_SCALED("m16n8k64 row col kind::mxf4 block_scale scale_vec::2X? f32 e2m1 e2m1 f32 ue8m0", 87),
+    MMA_SCALED("m16n8k64 row col kind::mxf4nvf4 block_scale scale_vec::2X f32 e2m1 e2m1 f32 ue8m0", 87),
+    MMA_SCALED("m16n8k64 row col kind::mxf4nvf4 block_scale scale_vec::4X f32 e2m1 e2m1 f32 ue4m3", 87),
+    MMA_SCALED("m16n8k64 row col kind::mxf4nvf4 block_scale scale_vec::4X f32 e2m1 e2m1 f32 ue8m0", 91),
     MMA_ROW("m8n8k4 row col @rnd? f64 f64 f64 f64", 70, 80, .run = mma_double),
     MMA_ROW("m16n8k4|m16n8k8|m16n8k16 row col @rnd? f64 f64 f64 f64", 78, 90, .run = mma_double),
     MMA_ROW("m8n8k16 row col satfinite? s32 s8|u8 s8|u8 s32", 65, 75, .run = mma_integer),

@@ -1,5 +1,6 @@
 /* mma.sync as the decoder leaves it in op->imm for the handlers. op->list holds the registers of
-   D, A, B and C, in this order. Fragment layouts: ISA 9.7.14.5.1 to 9.7.14.5.13. */
+   D, A, B and C, in this order. Fragment layouts: ISA 9.7.14.5.1 to 9.7.14.5.13. With block scaling op->arg has scale-a-data,
+   byte-id-a, thread-id-a, and the same for b. */
 #ifndef EMU_MMA_H
 #define EMU_MMA_H
 
@@ -14,6 +15,7 @@ typedef enum emu_element {
     EMU_EL_E3M2, /* this and the two below: in containers of 8 bits */
     EMU_EL_E2M3,
     EMU_EL_E2M1,
+    EMU_EL_E2M1_PACKED, /* two in 8 bits */
     EMU_EL_F64,
     EMU_EL_S8,
     EMU_EL_U8,
@@ -23,14 +25,15 @@ typedef enum emu_element {
     EMU_ELEMENTS
 } emu_element;
 
-enum { EMU_MMA_A_COL = 1, EMU_MMA_B_ROW = 2, EMU_MMA_AND = 4 };
+enum { EMU_MMA_A_COL = 1, EMU_MMA_B_ROW = 2, EMU_MMA_AND = 4, EMU_MMA_UE4M3 = 8 /* else .ue8m0 */ };
 
 typedef struct emu_mma {
     uint16_t k;
     uint8_t m;    /* 8 or 16; n is 8 */
     uint8_t a, b; /* emu_element */
     uint8_t d, c; /* emu_type: F16, F32, F64, S32 */
-    uint8_t flags;
+    uint8_t flags : 4;
+    uint8_t chunks : 4; /* of a row of A or a column of B, each with a scale: 1, 2, 4; 0: no block scaling */
 } emu_mma;
 
 /* m8n8k4 with f16 is four products at once, in a layout of its own. */
@@ -41,12 +44,12 @@ static inline bool emu_mma_is_quad(const emu_mma *f)
 
 static inline unsigned emu_element_bits(unsigned element)
 {
-    return element == EMU_EL_F64                          ? 64
-           : element == EMU_EL_TF32                       ? 32
-           : element <= EMU_EL_BF16                       ? 16
-           : element == EMU_EL_B1                         ? 1
-           : element == EMU_EL_S4 || element == EMU_EL_U4 ? 4
-                                                          : 8;
+    return element == EMU_EL_F64                                                           ? 64
+           : element == EMU_EL_TF32                                                        ? 32
+           : element <= EMU_EL_BF16                                                        ? 16
+           : element == EMU_EL_B1                                                          ? 1
+           : element == EMU_EL_S4 || element == EMU_EL_U4 || element == EMU_EL_E2M1_PACKED ? 4
+                                                                                           : 8;
 }
 
 /* Registers per lane. */

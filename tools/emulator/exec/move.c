@@ -147,6 +147,7 @@ static uint64_t window_start(const emu_warp *w, unsigned space)
 {
     switch (space) {
     case EMU_SHARED:
+    case EMU_SHARED_CLUSTER:
         return EMU_SHARED_WINDOW;
     case EMU_LOCAL:
         return EMU_LOCAL_WINDOW;
@@ -181,9 +182,57 @@ HANDLER(isspacep)
         if (op->mods.space == EMU_GLOBAL) /* kernel parameters count as global (ISA 9.7.9.19) */
             is = (emu_memory_contains(a[i]) && a[i] - bank >= l->const_bytes) ||
                  a[i] - EMU_PARAM_WINDOW < EMU_WINDOW_BYTES;
+        else if (op->mods.space == EMU_SHARED)
+            is = (a[i] - start) >> EMU_RANK_SHIFT == w->block->rank;
+        else if (op->mods.space == EMU_SHARED_CLUSTER)
+            is = (a[i] - start) >> EMU_RANK_SHIFT < l->cluster_blocks;
         inside |= (uint32_t)is << i;
     }
     emu_set_predicate(w, op->arg[0], mask, inside);
+}
+
+/* Shared memory in a cluster (ISA 9.7.9.23, 9.7.9.24): an address has the rank of its block above the offset. What the
+   addresses mean shows when they are used. */
+#define OFFSET_MASK ((1u << EMU_RANK_SHIFT) - 1)
+
+HANDLER(mapa)
+{
+    const uint32_t *rank = LANES_OF(const uint32_t, 2);
+    if (op->mods.type == EMU_U32) {
+        const uint32_t *a = LANES_OF(const uint32_t, 1);
+        SET_LANES(uint32_t, LANES_OF(uint32_t, 0), (a[i] & OFFSET_MASK) | rank[i] << EMU_RANK_SHIFT);
+    } else {
+        const uint64_t *a = LANES_OF(const uint64_t, 1);
+        SET_LANES(uint64_t, LANES_OF(uint64_t, 0),
+                  (a[i] & ~(uint64_t)UINT32_MAX) | (a[i] & OFFSET_MASK) | rank[i] << EMU_RANK_SHIFT);
+    }
+}
+
+HANDLER(getctarank)
+{
+    uint32_t *d = LANES_OF(uint32_t, 0);
+    if (op->mods.type == EMU_U32) {
+        const uint32_t *a = LANES_OF(const uint32_t, 1);
+        SET_LANES(uint32_t, d, a[i] >> EMU_RANK_SHIFT);
+    } else {
+        const uint64_t *a = LANES_OF(const uint64_t, 1);
+        SET_LANES(uint32_t, d, (uint32_t)a[i] >> EMU_RANK_SHIFT);
+    }
+}
+
+HANDLER(shared_address)
+{
+    uint32_t base = w->block->shared_base;
+    if (emu_types[op->mods.type].bytes == 8) {
+        const uint64_t *a = LANES_OF(const uint64_t, 1);
+        SET_LANES(uint64_t, LANES_OF(uint64_t, 0), a[i] + base);
+    } else if (emu_types[op->mods.type].bytes == 4) {
+        const uint32_t *a = LANES_OF(const uint32_t, 1);
+        SET_LANES(uint32_t, LANES_OF(uint32_t, 0), a[i] + base);
+    } else { /* the lower half: ptxas takes it for a register of 16 bits */
+        const uint16_t *a = LANES_OF(const uint16_t, 1);
+        SET_LANES(uint16_t, LANES_OF(uint16_t, 0), a[i]);
+    }
 }
 
 const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
@@ -214,12 +263,13 @@ const emu_micro EMU_LEVEL_NAME(emu_micro_move) = {
     .copy = {copy_8, copy_16, copy_32, copy_64, copy_128},
     .copy_predicate = copy_predicate,
     .special = emu_read_special,
+    .shared_address = shared_address,
 };
 
 #define MOV_TYPES    "t:pred|b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64"
 #define MOV_TYPES_32 "t:b16|b32|u16|u32|s16|s32|f32"
 #define MOV          .run = mov_vector, .form = EMU_FORM_MOV, .refuse = emu_refuse_vector
-#define SPACES       "p:global|shared|shared::cta|local|const|param|param::entry"
+#define SPACES       "p:global|shared|shared::cta|shared::cluster|local|const|param|param::entry"
 
 static const emu_row rows[] = {
     {"mov", MOV_TYPES, "", MOV},
@@ -228,6 +278,8 @@ static const emu_row rows[] = {
     {"cvta", SPACES " t:u64", "=t &t", .run = cvta},
     {"cvta", "to " SPACES " t:u64", "=t t", .run = cvta},
     {"isspacep", SPACES, "=p u64", .run = isspacep},
+    {"mapa", "p:shared::cluster? t:u32|u64", "=t &t u32", 78, 90, .run = mapa},
+    {"getctarank", "p:shared::cluster? t:u32|u64", "=u32 &t", 78, 90, .run = getctarank},
 };
 
 EXPORT_ROWS(emu_rows_move);

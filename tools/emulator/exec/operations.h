@@ -28,6 +28,9 @@ typedef enum emu_form {
     EMU_FORM_MATRIX,
     EMU_FORM_COPY,
     EMU_FORM_WGMMA,
+    EMU_FORM_BULK,
+    EMU_FORM_REMOTE,
+    EMU_FORM_MAP_COPY,
     EMU_FORMS
 } emu_form;
 
@@ -49,6 +52,7 @@ const char *emu_refuse_hint(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_vector(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_token(const emu_instruction *i, const emu_mods *mods);
 const char *emu_refuse_count(const emu_instruction *i, const emu_mods *mods);
+const char *emu_refuse_map_field(const emu_instruction *i, const emu_mods *mods);
 
 /* Whether a modifier begins like this. */
 bool emu_has_modifier(const emu_instruction *i, const char *prefix);
@@ -65,7 +69,8 @@ typedef struct emu_micro {
     emu_handler *add[4];               /* 2^i bytes; from 2 bytes on */
     emu_handler *copy[5];              /* 2^i bytes */
     emu_handler *copy_predicate;
-    emu_handler *special; /* imm: which special register */
+    emu_handler *special;        /* imm: which special register */
+    emu_handler *shared_address; /* from an offset in shared memory, 4 or 8 bytes */
 } emu_micro;
 
 /* Handlers of control flow: control.c. Targets are in op->imm. */

@@ -1,4 +1,5 @@
 /* What rows of the table of instructions refuse beyond their patterns. */
+#include "../core/tensor_map.h"
 #include "operations.h"
 
 #include <string.h>
@@ -55,4 +56,22 @@ const char *emu_refuse_count(const emu_instruction *i, const emu_mods *mods)
     (void)mods;
     const uint64_t n = i->operand_count ? i->operands[0].value : 0;
     return n < 24 || n > 256 || n % 8 ? "the number of registers is a multiple of 8 from 24 to 256" : NULL;
+}
+
+/* What is written as a number: the ordinal of a dimension, and the value of a field of codes. */
+const char *emu_refuse_map_field(const emu_instruction *i, const emu_mods *mods)
+{
+    const bool is_code = mods->mode >= EMU_MAP_TYPE;
+    const bool has_ordinal = mods->mode >= EMU_MAP_BOX && mods->mode <= EMU_MAP_STEP;
+    if (i->operand_count < 2 || (!is_code && !has_ordinal))
+        return NULL;
+    if (i->operands[1].kind != EMU_OPERAND_INT)
+        return is_code ? "the new value of this field is a number" : "the ordinal is a number";
+    const uint64_t most = has_ordinal                        ? (mods->mode == EMU_MAP_STRIDE ? 3 : 4)
+                          : mods->mode == EMU_MAP_TYPE       ? 15
+                          : mods->mode == EMU_MAP_INTERLEAVE ? 2
+                          : mods->mode == EMU_MAP_SWIZZLE    ? 4
+                          : mods->mode == EMU_MAP_ATOMICITY  ? 3
+                                                             : 1;
+    return i->operands[1].value > most ? "this number is not one of the field's" : NULL;
 }

@@ -41,8 +41,13 @@ static const struct {
     {"%reserved_smem_offset_end", EMU_RESERVED_END, false},
     {"%reserved_smem_offset_cap", EMU_RESERVED_CAP, false},
     {"%current_graph_exec", EMU_ZERO64, false},
-    {"%cluster_ctarank", EMU_ZERO32, false},
-    {"%cluster_nctarank", EMU_ONE32, false},
+    {"%clusterid", EMU_CLUSTERID_X, true},
+    {"%nclusterid", EMU_NCLUSTERID_X, true},
+    {"%cluster_ctaid", EMU_CLUSTER_CTAID_X, true},
+    {"%cluster_nctaid", EMU_CLUSTER_NCTAID_X, true},
+    {"%cluster_ctarank", EMU_CLUSTER_CTARANK, false},
+    {"%cluster_nctarank", EMU_CLUSTER_NCTARANK, false},
+    {"%is_explicit_cluster", EMU_IS_EXPLICIT_CLUSTER, false},
 };
 
 static bool is_zero_register(emu_text name)
@@ -66,10 +71,7 @@ bool emu_special_named(emu_text name, char element, emu_special *special)
 
 bool emu_special_is_refused(emu_text name)
 {
-    static const char *const names[] = {
-        "%is_explicit_cluster",   "%clusterid",      "%nclusterid",
-        "%cluster_ctaid",         "%cluster_nctaid", "%reserved_smem_offset_0",
-        "%reserved_smem_offset_1"};
+    static const char *const names[] = {"%reserved_smem_offset_0", "%reserved_smem_offset_1"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (emu_text_is(name, names[i]))
             return true;
@@ -84,6 +86,8 @@ emu_type emu_special_type(emu_special special)
     case EMU_GRIDID:
     case EMU_ZERO64:
         return EMU_U64;
+    case EMU_IS_EXPLICIT_CLUSTER:
+        return EMU_PRED;
     default:
         return EMU_U32;
     }
@@ -145,8 +149,28 @@ static uint64_t uniform_special(emu_warp *w, emu_special special)
         return reserved;
     case EMU_RESERVED_CAP:
         return l->shared_limit;
-    case EMU_ONE32:
-        return 1;
+    case EMU_CLUSTERID_X:
+    case EMU_CLUSTERID_Y:
+    case EMU_CLUSTERID_Z:
+        return w->block->id[special - EMU_CLUSTERID_X] / l->cluster[special - EMU_CLUSTERID_X];
+    case EMU_NCLUSTERID_X:
+    case EMU_NCLUSTERID_Y:
+    case EMU_NCLUSTERID_Z:
+        return l->grid[special - EMU_NCLUSTERID_X] / l->cluster[special - EMU_NCLUSTERID_X];
+    case EMU_CLUSTER_CTAID_X:
+    case EMU_CLUSTER_CTAID_Y:
+    case EMU_CLUSTER_CTAID_Z:
+        return w->block->id[special - EMU_CLUSTER_CTAID_X] % l->cluster[special - EMU_CLUSTER_CTAID_X];
+    case EMU_CLUSTER_NCTAID_X:
+    case EMU_CLUSTER_NCTAID_Y:
+    case EMU_CLUSTER_NCTAID_Z:
+        return l->cluster[special - EMU_CLUSTER_NCTAID_X];
+    case EMU_CLUSTER_CTARANK:
+        return w->block->rank;
+    case EMU_CLUSTER_NCTARANK:
+        return l->cluster_blocks;
+    case EMU_IS_EXPLICIT_CLUSTER:
+        return l->is_explicit_cluster;
     default:
         return 0;
     }
@@ -191,6 +215,10 @@ void emu_read_special(emu_warp *w, const emu_op *op, uint32_t mask)
     bool varies = differs_by_lane(which);
     uint64_t uniform = varies ? 0 : uniform_special(w, which);
     char *d = LANES_OF(char, 0);
+    if (op->mods.type == EMU_PRED) {
+        emu_set_predicate(w, op->arg[0], mask, uniform ? EMU_ALL : 0);
+        return;
+    }
     ACTIVE_LANES(mask)
     {
         uint64_t value = varies ? lane_special(w, which, i) : uniform;

@@ -40,8 +40,22 @@ typedef enum emu_special {
     EMU_RESERVED_BEGIN,
     EMU_RESERVED_END,
     EMU_RESERVED_CAP,
-    EMU_ZERO32, /* %envreg, %pm, cluster coordinates: no clusters yet */
-    EMU_ONE32,  /* cluster sizes */
+    EMU_CLUSTERID_X,
+    EMU_CLUSTERID_Y,
+    EMU_CLUSTERID_Z,
+    EMU_NCLUSTERID_X,
+    EMU_NCLUSTERID_Y,
+    EMU_NCLUSTERID_Z,
+    EMU_CLUSTER_CTAID_X,
+    EMU_CLUSTER_CTAID_Y,
+    EMU_CLUSTER_CTAID_Z,
+    EMU_CLUSTER_NCTAID_X,
+    EMU_CLUSTER_NCTAID_Y,
+    EMU_CLUSTER_NCTAID_Z,
+    EMU_CLUSTER_CTARANK,
+    EMU_CLUSTER_NCTARANK,
+    EMU_IS_EXPLICIT_CLUSTER, /* a predicate */
+    EMU_ZERO32,              /* %envreg, %pm */
     EMU_ZERO64,
 } emu_special;
 

@@ -15,6 +15,9 @@
     X(control)                                                                                               \
     X(barrier)                                                                                               \
     X(async)                                                                                                 \
+    X(bulk)                                                                                                  \
+    X(remote)                                                                                                \
+    X(tensormap)                                                                                             \
     X(mma)                                                                                                   \
     X(wgmma)                                                                                                 \
     X(convert)                                                                                               \

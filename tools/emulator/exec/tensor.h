@@ -24,8 +24,9 @@
      9.0 on       25                all                                       cut to 23 fractional bits
      9.0 wgmma, fp8 13             all                                       cut to 13 fractional bits
 
-   A sum of zero is +0. Subnormals take part. */
-enum { TENSOR_MOST_TERMS = 32, TENSOR_EXPONENT_OF_ZERO = -1000 };
+   A sum of zero is +0. Subnormals take part. Block-scaled products, of which nothing is published, are assumed to be added in
+   the same way after the scales have multiplied the elements. */
+enum { TENSOR_MOST_TERMS = 64, TENSOR_EXPONENT_OF_ZERO = -1000 };
 
 typedef struct tensor_model {
     uint8_t fraction_bits;
@@ -53,7 +54,7 @@ static const tensor_format tensor_formats[] = {
     [EMU_EL_TF32] = {8, 10, 13, true, true}, /* the 13 low bits are not looked at */
     [EMU_EL_E4M3] = {4, 3, 0, false, true},  [EMU_EL_E5M2] = {5, 2, 0, true, true},
     [EMU_EL_E3M2] = {3, 2, 0, false, false}, [EMU_EL_E2M3] = {2, 3, 0, false, false},
-    [EMU_EL_E2M1] = {2, 1, 2, false, false},
+    [EMU_EL_E2M1] = {2, 1, 2, false, false}, [EMU_EL_E2M1_PACKED] = {2, 1, 0, false, false},
 };
 
 static inline double tensor_power(int exponent)
@@ -78,6 +79,21 @@ static inline void tensor_set(tensor_vector *v, unsigned n, unsigned element, ui
         v->is_special = true;
     }
     v->value[n] = bits >> (f.exponent_bits + f.fraction_bits) & 1 ? -value : value;
+}
+
+/* Multiplies elements `from` to `to` by a scale: its exponent, biased by 127 (.ue8m0), or a number of four exponent and three
+   fraction bits (.ue4m3), which has a sign bit of 0. An element that such a number multiplies has one more bit before the point. */
+static inline void tensor_scale(tensor_vector *v, unsigned from, unsigned to, bool is_ue4m3, uint32_t bits)
+{
+    int e = is_ue4m3 ? (int)(bits >> 3) : (int)bits, fraction = is_ue4m3 ? (int)(bits & 7) : 0;
+    int exponent = is_ue4m3 ? (e ? e : 1) - 7 : e - 127;
+    bool is_nan = is_ue4m3 ? bits >= 0x7f : bits == 0xff;
+    double scale = is_ue4m3 ? ((e ? 8 : 0) + fraction) * tensor_power(exponent - 3) : tensor_power(exponent);
+    v->is_special |= is_nan;
+    for (unsigned n = from; n < to; n++) {
+        v->value[n] = is_nan ? (double)NAN : v->value[n] * scale;
+        v->exponent[n] = v->value[n] != 0 ? v->exponent[n] + exponent + is_ue4m3 : TENSOR_EXPONENT_OF_ZERO;
+    }
 }
 
 /* sum / 2^25 * 2^exponent to f32, cut. The sum has fewer than 53 bits. */

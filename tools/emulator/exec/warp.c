@@ -213,6 +213,25 @@ static void warp_barrier_group(emu_warp *w, const emu_op *op, uint32_t group)
 
 HANDLER_CALLS(warp_barrier, for_each_group, LANES_OF(const uint32_t, 0), EMU_WAIT_WARP, warp_barrier_group)
 
+/* Told of as an instruction of a warpgroup, all of whose warps execute it. */
+static void set_registers(emu_warp *w, const emu_op *op, uint32_t mask, bool raises)
+{
+    if (!is_whole_warp(w, op, mask) || w->block->launch->registers == 0)
+        return;
+    EMU_TELL(w->audience, warpgroup, w, op, NULL);
+    if (w->state != EMU_WARP_FAULTED)
+        emu_set_registers(w, op, mask, raises);
+}
+
+HANDLER_CALLS(raise_registers, set_registers, true)
+HANDLER_CALLS(lower_registers, set_registers, false)
+
+#define SETMAXNREG(action, handler)                                                                          \
+    {                                                                                                        \
+        "setmaxnreg", action " sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f",               \
+            .run = handler, .refuse = emu_refuse_count                                                       \
+    }
+
 static const emu_row rows[] = {
     {"shfl", "sync m:up|down|bfly|idx t:b32", "=t|p? t u32 u32 u32", 60, 30, .run = shfl},
     {"vote", "sync m:all|any|uni t:pred", "=p !p u32", 60, 30, .run = vote},
@@ -225,6 +244,8 @@ static const emu_row rows[] = {
     {"elect", "sync", "=_b32|p u32", 80, 90, .run = elect},
     {"activemask", "t:b32", "=t", 62, 30, .run = activemask},
     {"bar", "warp sync", "u32", 60, 30, .run = warp_barrier},
+    SETMAXNREG("inc", raise_registers),
+    SETMAXNREG("dec", lower_registers),
 };
 
 EXPORT_ROWS(emu_rows_warp);

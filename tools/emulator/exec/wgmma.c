@@ -98,15 +98,13 @@ static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64
 /* Chunks as accesses, a lane each: judged and told of. Offsets become host addresses. False after a fault. */
 static bool access_chunks(emu_warp *w, const emu_op *op, const uint32_t *places, unsigned count)
 {
-    emu_block *b = w->block;
     for (unsigned from = 0; from < count; from += EMU_LANES) {
         unsigned left = count - from, lanes = left < EMU_LANES ? left : EMU_LANES;
         uint32_t mask = lanes == EMU_LANES ? EMU_ALL : (1u << lanes) - 1;
         uint64_t at[EMU_LANES];
         for (unsigned i = 0; i < EMU_LANES; i++)
-            at[i] = places[from + (i < lanes ? i : 0)];
-        if (!access_window(w, op, mask, CHUNK_BYTES, false, at, EMU_SHARED,
-                           b->launch->program->reserved_shared_bytes, b->shared_bytes, b->shared))
+            at[i] = w->block->shared_base + places[from + (i < lanes ? i : 0)];
+        if (!access_shared(w, op, mask, CHUNK_BYTES, false, at))
             return false;
         EMU_TELL(w->audience, access, w, op, mask, CHUNK_BYTES, false, at);
         if (w->state == EMU_WARP_FAULTED)

@@ -139,7 +139,10 @@ struct emu_function {
     unsigned max_threads[3], required_threads[3]; /* 0: not given */
     bool has_max_threads, has_required_threads;
     unsigned min_blocks, max_registers;
-    emu_lack lacks; /* among its directives and parameters */
+    unsigned cluster[3];         /* .reqnctapercluster; 0: not given */
+    unsigned max_cluster_blocks; /* .maxclusterrank; 0: not given */
+    bool needs_cluster;          /* .explicitcluster */
+    emu_lack lacks;              /* among its directives and parameters */
 };
 
 /* What a pointer to the function holds: no address of memory, and not null. */

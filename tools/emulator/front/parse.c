@@ -99,9 +99,40 @@ static void parse_dimensions(emu_parser *p, unsigned dimensions[3])
     } while (emu_lex_accept(&p->lexer, ","));
 }
 
+/* The directives of clusters (ISA 11.7), where a 0 means that nothing is given. */
+static bool parse_cluster_directive(emu_parser *p, emu_function *f)
+{
+    emu_lexer *l = &p->lexer;
+    emu_text word = l->token.text;
+    if (emu_lex_accept(l, ".maxclusterrank")) {
+        f->max_cluster_blocks = (unsigned)emu_parse_literal(p, ".maxclusterrank");
+    } else if (emu_lex_accept(l, ".reqnctapercluster")) {
+        int i = 0;
+        f->cluster[0] = f->cluster[1] = f->cluster[2] = 1;
+        do {
+            if (i == 3)
+                emu_fail(l, "at most three dimensions");
+            f->cluster[i++] = (unsigned)emu_parse_literal(p, "a cluster dimension");
+        } while (emu_lex_accept(l, ","));
+        if (!f->cluster[0] || !f->cluster[1] || !f->cluster[2])
+            f->cluster[0] = f->cluster[1] = f->cluster[2] = 0;
+    } else if (emu_lex_accept(l, ".explicitcluster")) {
+        f->needs_cluster = true;
+    } else if (emu_lex_is(l, ".blocksareclusters")) {
+        emu_lacks(p, "'.blocksareclusters' is not emulated");
+        emu_lex_next(l);
+    } else {
+        return false;
+    }
+    if (p->module->target.number < 90)
+        emu_fail(l, "'%.*s' needs .target sm_90", EMU_TEXT(word));
+    if (f->max_cluster_blocks && f->cluster[0])
+        emu_fail(l, ".maxclusterrank and .reqnctapercluster exclude each other");
+    return true;
+}
+
 static bool parse_kernel_directive(emu_parser *p, emu_function *f)
 {
-    static const char clusters[] = "clusters of thread blocks are not emulated";
     emu_lexer *l = &p->lexer;
     if (emu_lex_accept(l, ".maxntid")) {
         parse_dimensions(p, f->max_threads);
@@ -113,18 +144,8 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
         f->min_blocks = parse_positive(p, ".minnctapersm");
     } else if (emu_lex_accept(l, ".maxnreg")) {
         f->max_registers = parse_positive(p, ".maxnreg");
-    } else if (emu_lex_accept(l, ".maxclusterrank")) {
-        emu_parse_literal(p, ".maxclusterrank");
-    } else if (emu_lex_is(l, ".reqnctapercluster")) {
-        unsigned blocks[3];
-        emu_lacks(p, clusters);
-        emu_lex_next(l);
-        parse_dimensions(p, blocks);
-    } else if (emu_lex_is(l, ".explicitcluster") || emu_lex_is(l, ".blocksareclusters")) {
-        emu_lacks(p, clusters);
-        emu_lex_next(l);
     } else {
-        return false;
+        return parse_cluster_directive(p, f);
     }
     if (f->has_max_threads && f->has_required_threads)
         emu_fail(l, ".maxntid and .reqntid exclude each other");

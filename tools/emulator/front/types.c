@@ -21,8 +21,15 @@ const emu_type_info emu_types[EMU_TYPES] = {
 };
 
 const char *const emu_space_names[EMU_SPACES] = {
-    [EMU_GENERIC] = "generic", [EMU_REG] = "reg",     [EMU_GLOBAL] = "global", [EMU_SHARED] = "shared",
-    [EMU_LOCAL] = "local",     [EMU_CONST] = "const", [EMU_PARAM] = "param",   [EMU_PARAM_CALL] = "param",
+    [EMU_GENERIC] = "generic",
+    [EMU_REG] = "reg",
+    [EMU_GLOBAL] = "global",
+    [EMU_SHARED] = "shared",
+    [EMU_SHARED_CLUSTER] = "shared::cluster",
+    [EMU_LOCAL] = "local",
+    [EMU_CONST] = "const",
+    [EMU_PARAM] = "param",
+    [EMU_PARAM_CALL] = "param",
 };
 
 emu_type emu_type_named(emu_text name)

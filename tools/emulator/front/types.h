@@ -54,6 +54,7 @@ typedef enum emu_space {
     EMU_REG,
     EMU_GLOBAL,
     EMU_SHARED,
+    EMU_SHARED_CLUSTER, /* of instructions: any block's of the cluster */
     EMU_LOCAL,
     EMU_CONST,
     EMU_PARAM,      /* of the kernel: one bank per launch */

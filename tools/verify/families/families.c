@@ -5,6 +5,7 @@
 
 #include "attention.h"
 #include "four_bit.h"
+#include "fp4_gemm.h"
 #include "fp4_quantize.h"
 #include "gguf_dequantize.h"
 #include "inputs.h"
@@ -18,25 +19,16 @@
 #include "rope.h"
 
 static const family_row *const rows[] = {
-    &int4_scale_row,
-    &int4_pack_row,
-    &int4_quantize_row,
-    &int4_unpack_row,
-    &nf4_scale_row,
-    &nf4_pack_row,
-    &nf4_quantize_row,
-    &nf4_unpack_row,
-    &nf4_gemm_row,
-    &nf4_gemm_transposed_row,
-    &gguf_dequantize_row,
-    &gguf_rows_row,
-    &q4k_dequantize_row,
-    &rmsnorm_q4k_gemv_row,
-    &linear_row,
-    &nvfp4_gemv_row,
-    &fp4_quantize_row,
-    &q8_quantize_row,
-    &rope_row,
+    &int4_scale_row,      &int4_pack_row,
+    &int4_quantize_row,   &int4_unpack_row,
+    &nf4_scale_row,       &nf4_pack_row,
+    &nf4_quantize_row,    &nf4_unpack_row,
+    &nf4_gemm_row,        &nf4_gemm_transposed_row,
+    &gguf_dequantize_row, &gguf_rows_row,
+    &q4k_dequantize_row,  &rmsnorm_q4k_gemv_row,
+    &linear_row,          &nvfp4_gemv_row,
+    &fp4_gemm_row,        &fp4_quantize_row,
+    &q8_quantize_row,     &rope_row,
     &attention_row,
 };
 

@@ -79,7 +79,7 @@ static matrix find_gate(problem *p)
  *           element's stage on, and those that join the warps
  *     half: + 40 * 2^-24 S, since a step of a tensor core truncates its addends, 8 products and a sum, each by less
  *           than 2^-24 of the largest twice; a sub-block is up to 4 steps
- *     codes: only the product's bound, as h is exact
+ *     codes: only the product's bound, as h is exact; with tiles as with mma, and no warps share k
  *     split_k: 9 more parts to add, as a thread block has at least an eighth of a tile's k
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for rounding weights to x's type,
  *           with d half of the least number, + u_x S + d sum |h|; if scales and minima are rounded first, so that a
@@ -123,15 +123,16 @@ static bool is_half(const problem *p)
     return problem_has_parameter(p, "activation", "half");
 }
 
-static bool is_tiles(const problem *p)
-{
-    return problem_has_parameter(p, "strategy", "tiles");
-}
-
 /* Returns whether x is given as codes and scales. */
 static bool is_codes(const problem *p)
 {
     return problem_has_parameter(p, "x", "s8");
+}
+
+/* Returns whether weights are scaled and rounded before they are multiplied. */
+static bool is_tiles(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "tiles") && !is_codes(p);
 }
 
 static bool rounds_scales(const problem *p)
@@ -142,12 +143,19 @@ static bool rounds_scales(const problem *p)
 /* Returns whether thread blocks share k. */
 static bool is_split(const problem *p)
 {
-    return is_half(p) && problem_parameter(p, "split_k") != 1;
+    return (is_half(p) || is_codes(p)) && problem_parameter(p, "split_k") != 1;
 }
 
+/* Returns whether scales multiply sums of products. */
 static bool is_mma(const problem *p)
 {
-    return problem_has_parameter(p, "strategy", "mma");
+    return problem_has_parameter(p, "strategy", "mma") || is_codes(p);
+}
+
+/* Returns the warps of a thread block that share a stage of k. */
+static uint64_t k_warps_of(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "tiles") ? 1 : problem_parameter(p, "k_warps");
 }
 
 /* Returns the elements of k that a thread block multiplies between barriers. */
@@ -156,8 +164,10 @@ static uint64_t stage_elements(const problem *p)
     if (is_tiles(p))
         return has_arrays(p) || format_of(p)->elements == 256 || problem_parameter(p, "tile_m") < 64 ? 256
                                                                                                      : 128;
+    if (is_codes(p) && problem_has_parameter(p, "strategy", "tiles"))
+        return format_of(p)->elements == 256 ? 256 : 128;
     if (is_codes(p))
-        return 256 * problem_parameter(p, "k_warps");
+        return 256 * k_warps_of(p);
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
 }
 
@@ -185,8 +195,7 @@ static double additions_of_stage(const problem *p)
                                 ? problem_has_parameter(p, "mode", "asym")
                                 : has_format(p, with_minima, sizeof with_minima / sizeof *with_minima);
     const double kinds = has_minima ? 2 : 1;
-    return kinds * (double)stage_elements(p) /
-           (double)(problem_parameter(p, "k_warps") * product_elements(p));
+    return kinds * (double)stage_elements(p) / (double)(k_warps_of(p) * product_elements(p));
 }
 
 /* Returns the number of stages from that of element i of k to the thread block's last. With split_k 0 the last may
@@ -206,7 +215,7 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
                is_q8 = problem_has_parameter(p, "activation", "q8");
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
-    const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
+    const double k_warps = (double)k_warps_of(p), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
     double chain = is_tiles(p) ? 1.25 * elements
                    : is_mma(p) ? (s->size > 0 ? s->additions / s->size : 0) + k_warps
                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);

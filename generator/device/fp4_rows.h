@@ -1,0 +1,50 @@
+/* Rows of e2m1 codes and the scales of their blocks, a stage of 128 elements at a time into shared memory: an operand of a product.
+ *
+ * A row has 64 bytes of codes in a stage, in units of 16 that a layout swizzles, and 12 bytes for its scales, which begin at any
+ * byte of global memory and keep their offset from a multiple of 4; in tiles (scale_tiles.h) that is 0. Beyond a row's end both
+ * are 0. */
+#ifndef DEVICE_FP4_ROWS_H
+#define DEVICE_FP4_ROWS_H
+
+#include "layout.h"
+
+enum {
+    FP4_STAGE = 128, /* elements */
+    FP4_ROW_BYTES = FP4_STAGE / 2,
+    FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
+    FP4_SCALE_BYTES = 12, /* of a row: an odd number of words puts eight rows in different banks */
+    FP4_MOST_PASSES = 4
+};
+
+/* The user sets the members down to `scales`. */
+typedef struct fp4_rows {
+    ptx_fn *f;
+    uint32_t rows, threads; /* at least as many threads as rows */
+    bool is_mx, is_tiled;   /* a scale for 32 elements, not 16; scales in tiles */
+    layout codes;
+    uint32_t code_byte, scale_byte; /* in a stage */
+    ptx_val k, first;               /* elements of a row; the first one to copy, a multiple of a stage */
+    ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
+    ptx_val scales,
+        scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
+
+    ptx_val to, left; /* its unit in the first stage; elements from its unit on, S32 */
+    ptx_val scale_from, scale_to, scale_left; /* U64; bytes from there on, S32 */
+    ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all do */
+    ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
+} fp4_rows;
+
+/* Passes of the threads over the rows; rows of a pass; a thread's row in the first one. */
+uint32_t fp4_rows_passes(const fp4_rows *r);
+uint32_t fp4_rows_pass(const fp4_rows *r);
+ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
+
+void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
+
+/* Starts to copy the next stage to the one at `offset`, and counts it. */
+void fp4_rows_copy(fp4_rows *r, ptx_val offset);
+
+/* The address of a row's first scale in the first stage. `number` is the row's in the matrix. */
+ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number);
+
+#endif

@@ -1,0 +1,29 @@
+/* Shared by fp4_gemm's files. */
+#ifndef KERNELS_FP4_GEMM_H
+#define KERNELS_FP4_GEMM_H
+
+#include "device/fp4_rows.h"
+#include "linear.h"
+
+/* Known to `shape` and `emit`. */
+typedef struct fp4_gemm_geometry {
+    uint32_t tile_m, tile_n, stages, threads;
+    bool is_mx, is_tiled;                                     /* W is MXFP4; scales are in tiles */
+    bool has_codes;                                           /* x is NVFP4, as W is */
+    bool is_block_scaled;                                     /* tensor cores multiply by the scales */
+    ptx_type type;                                            /* of decoded operands */
+    uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
+} fp4_gemm_geometry;
+
+fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v);
+
+/* Dynamic shared memory. */
+uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g);
+
+/* The products. The caller sets l's types, matrices and epilogue, and the arguments; `in_scales` is null unless x has codes. */
+void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *g, ptx_val in_scales);
+
+/* The frame of linear's tiles: a block of codes. */
+extern const weight_format fp4_gemm_codes;
+
+#endif

@@ -1,0 +1,404 @@
+/* fp4_gemm's products: NVFP4 or MXFP4 weights times rows of 16-bit elements, or of NVFP4.
+ *
+ * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
+ * tile_n columns of y. Codes and scales fill stages of 128 elements of k in shared memory (device/fp4_rows.h), all but one of
+ * them in flight.
+ *
+ * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
+ * which have one scale, and multiplies them by it in x's type; x has the same order (a woven ring, device/x_ring.h). Nothing is
+ * rounded except MXFP4 in f16. Rows of NVFP4 activations are decoded in the same way, by every warp.
+ *
+ * BLOCK-SCALED, on sm_120f: ldmatrix loads codes, which have the order of the product's operands in memory, and one word holds a
+ * row's four scales of a step.
+ */
+#include "device/copy.h"
+#include "device/fp4.h"
+#include "device/fp4_rows.h"
+#include "device/lanes.h"
+#include "device/tail.h"
+#include "device/tensor.h"
+#include "device/x_ring.h"
+#include "fp4_gemm.h"
+
+enum {
+    WARP_ROWS = 32, /* of W */
+    LANE_ROWS = 4,  /* eight apart */
+    TILES = X_RING_TILES,
+    STEP = X_RING_STEP,
+    STEPS = FP4_STAGE / STEP,
+    HALVES = 2, /* words of a lane's 16 codes */
+    STAGE_ALIGNMENT = 128
+};
+
+const weight_format fp4_gemm_codes = {
+    .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
+
+typedef struct fp4_gemm {
+    fp4_gemm_geometry of;
+    linear *l; /* arguments */
+    ptx_fn *f;
+    ptx_val in_scales;
+    linear_tile tile;
+    fp4_rows w, x_codes;
+    x_ring x;
+    ptx_val next_step; /* a variable: of x, the next to copy */
+    ptx_val stage;     /* a variable: the offset of the current stage */
+    ptx_val left;      /* a variable: stages from this one on */
+    /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
+    ptx_val w_at[STEPS], x_at[STEPS], w_scales, x_scales;
+    ptx_val w_selector, x_selector; /* block-scaled: prmt selectors for words of scales */
+    warp_sums sums;
+} fp4_gemm;
+
+/* ---- geometry ----------------------------------------------------------------------------------------------------- */
+
+/* Decoded: lanes load 8 bytes of four rows at once; block-scaled: ldmatrix loads a unit of eight rows. */
+static layout code_layout(const fp4_gemm_geometry *g)
+{
+    layout l = {.row_bytes = FP4_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
+    l.turns[0] = (layout_turn){.row_bit = 1, .unit_bit = 1};
+    return g->is_block_scaled ? layout_of_matrices(FP4_ROW_UNITS) : l;
+}
+
+fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
+{
+    fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
+                           .tile_n = kiln_int(v, "tile_n"),
+                           .stages = kiln_int(v, "stages"),
+                           .is_mx = kiln_is(v, "format", "mxfp4"),
+                           .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4"),
+                           .has_codes = kiln_is(v, "x", "nvfp4"),
+                           .is_block_scaled = kiln_is(v, "strategy", "block_scaled"),
+                           .type = kiln_is(v, "x", "bf16") ? PTX_BF16 : PTX_F16};
+    g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
+    g.x_byte = g.tile_n * FP4_ROW_BYTES;
+    g.w_scale_byte = g.x_byte + (g.has_codes ? g.tile_m * FP4_ROW_BYTES : STEPS * x_ring_bytes(g.tile_m));
+    g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
+    const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
+    g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
+    return g;
+}
+
+/* At the end the sums overlay the stages. */
+uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
+{
+    const uint32_t stages = g->stages * g->stage_bytes, sums = linear_sums_bytes(g->tile_m, g->tile_n, 1);
+    return stages > sums ? stages : sums;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+static void init_w_copies(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    linear *l = g->l;
+    g->w = (fp4_rows){.f = f,
+                      .rows = g->of.tile_n,
+                      .threads = g->of.threads,
+                      .is_mx = g->of.is_mx,
+                      .is_tiled = g->of.is_tiled,
+                      .codes = code_layout(&g->of),
+                      .scale_byte = g->of.w_scale_byte,
+                      .k = l->k,
+                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element};
+    ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, l->tid), g->tile.first_w);
+    for (uint32_t i = 0; i < fp4_rows_passes(&g->w); i++) {
+        ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->w)), l->w_rows);
+        const linear_row of = linear_find_row(l, clamped);
+        g->w.from[i] = ptx_mad_wide(f, of.number, l->w_row_bytes, linear_pick_address(l, &of, l->w));
+    }
+    ptx_val mine = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_w), l->w_rows);
+    const linear_row of = linear_find_row(l, mine);
+    g->w.scale_row = of.number;
+    g->w.scales = linear_pick_address(l, &of, l->scales_of);
+    fp4_rows_init(&g->w, l->tid, g->tile.shared);
+}
+
+static void init_x_codes(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    linear *l = g->l;
+    g->x_codes = (fp4_rows){.f = f,
+                            .rows = g->of.tile_m,
+                            .threads = g->of.threads,
+                            .is_tiled = g->of.is_tiled,
+                            .codes = code_layout(&g->of),
+                            .code_byte = g->of.x_byte,
+                            .scale_byte = g->of.x_scale_byte,
+                            .k = l->k,
+                            .first = g->w.first,
+                            .scales = ptx_address(f, g->in_scales)};
+    ptx_val row = ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x);
+    for (uint32_t i = 0; i < fp4_rows_passes(&g->x_codes); i++) {
+        ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->x_codes)), l->m);
+        g->x_codes.from[i] = ptx_mad_wide(f, clamped, l->w_row_bytes, ptx_address(f, l->in));
+    }
+    g->x_codes.scale_row = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_x), l->m);
+    fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
+}
+
+static void init_x(fp4_gemm *g)
+{
+    linear *l = g->l;
+    if (g->of.has_codes) {
+        init_x_codes(g);
+        return;
+    }
+    g->x = (x_ring){.f = g->f,
+                    .type = g->of.type,
+                    .rows = g->of.tile_m,
+                    .threads = g->of.threads,
+                    .is_wide = true,
+                    .is_woven = true};
+    x_ring_init(&g->x, ptx_add(g->f, g->tile.shared, g->of.x_byte), l->in, g->tile.first_x, l->m, l->k, l->k,
+                l->tid, l->lane);
+    g->next_step = ptx_var(g->f, ptx_div(g->f, g->w.first, STEP));
+}
+
+static void copy_x(fp4_gemm *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    if (g->of.has_codes) {
+        fp4_rows_copy(&g->x_codes, offset);
+        return;
+    }
+    ptx_val element = ptx_mul(f, g->next_step, STEP);
+    for (uint32_t step = 0; step < STEPS; step++)
+        x_ring_copy(&g->x, ptx_add(f, element, step * STEP),
+                    ptx_add(f, offset, step * x_ring_bytes(g->of.tile_m)));
+    ptx_add_to(f, g->next_step, STEPS);
+}
+
+/* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. */
+static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    PTX_IF (f, ptx_gt(f, g->left, ahead)) {
+        fp4_rows_copy(&g->w, offset);
+        copy_x(g, offset);
+    }
+    copy_commit(f);
+}
+
+/* ---- decoded products --------------------------------------------------------------------------------------------- */
+
+/* A lane's 16 codes of a step of one row, and their scale. */
+typedef struct decoded_row {
+    ptx_val words[HALVES], scale;
+} decoded_row;
+
+/* `row` is counted from the lane's first one. */
+static decoded_row load_row(fp4_gemm *g, bool is_mx, ptx_val codes, ptx_val scales, uint32_t row,
+                            uint32_t step)
+{
+    ptx_fn *f = g->f;
+    decoded_row of;
+    ptx_load_vec(f, HALVES, of.words, shared_at(f, PTX_U32, codes, row * FP4_ROW_BYTES), PTX_PLAIN);
+    const uint32_t byte = row * FP4_SCALE_BYTES + step * (is_mx ? STEP / 32 : STEP / 16);
+    ptx_val scale = ptx_load(f, shared_at(f, PTX_U8, scales, byte));
+    of.scale = fp4_scale(f, g->of.type, is_mx, ptx_cvt(f, PTX_U32, scale));
+    return of;
+}
+
+/* Eight numbers: the four of each product in two registers. */
+static void decode_word(fp4_gemm *g, const decoded_row *row, uint32_t half, ptx_val out[2][2])
+{
+    ptx_val pairs[FP4_PAIRS];
+    fp4_pairs(g->f, g->of.type, row->words[half], pairs);
+    for (uint32_t i = 0; i < FP4_PAIRS; i++)
+        out[i / 2][i % 2] = fp4_weights(g->f, g->of.type, pairs[i], row->scale);
+}
+
+static void multiply_x_codes(fp4_gemm *g, ptx_val codes, ptx_val scales, uint32_t step, uint32_t half,
+                             ptx_val w[TILES][2][4])
+{
+    for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
+        ptx_val x[2][2];
+        const decoded_row row = load_row(g, false, codes, scales, SUMS_ROWS * tile, step);
+        decode_word(g, &row, half, x);
+        for (uint32_t product = 0; product < 2; product++)
+            for (uint32_t i = 0; i < TILES; i++) {
+                ptx_val *sum = sums_of(&g->sums, tile, i);
+                tensor_multiply(g->f, g->of.type, sum, w[i][product], x[product], sum);
+            }
+    }
+}
+
+static void multiply_decoded(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val w_scales = ptx_add(f, g->w_scales, g->stage), x_scales = {0};
+    if (g->of.has_codes)
+        x_scales = ptx_add(f, g->x_scales, g->stage);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        decoded_row rows[LANE_ROWS];
+        ptx_val w_at = ptx_add(f, g->w_at[step], g->stage), x_at = {0};
+        for (uint32_t r = 0; r < LANE_ROWS; r++)
+            rows[r] = load_row(g, g->of.is_mx, w_at, w_scales, SUMS_ROWS * r, step);
+        if (g->of.has_codes)
+            x_at = ptx_add(f, g->x_at[step], g->stage);
+        for (uint32_t half = 0; half < HALVES; half++) {
+            ptx_val w[TILES][2][4], pairs[2][2];
+            for (uint32_t r = 0; r < LANE_ROWS; r++) {
+                decode_word(g, &rows[r], half, pairs);
+                for (uint32_t i = 0; i < 4; i++)
+                    w[r / 2][i / 2][fragment_a(r % 2, i % 2)] = pairs[i / 2][i % 2];
+            }
+            if (g->of.has_codes)
+                multiply_x_codes(g, x_at, x_scales, step, half, w);
+            else
+                x_ring_multiply(&g->x, ptx_add(f, g->stage, step * x_ring_bytes(g->of.tile_m)), half, w,
+                                &g->sums);
+        }
+    }
+}
+
+/* The addresses of a lane's codes and scales, of a tile's row `row`, which is row `number` of its matrix. */
+static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val number, ptx_val codes[STEPS],
+                         ptx_val *scales)
+{
+    ptx_fn *f = g->f;
+    const fragment_lane lane = g->tile.lane;
+    ptx_val in_unit = ptx_mul(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2), unit = ptx_shr(f, lane.t, 1);
+    ptx_val start = ptx_add(f, ptx_add(f, in_unit, g->tile.shared), of->code_byte);
+    for (uint32_t step = 0; step < STEPS; step++)
+        codes[step] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, step * STEP / 32)), start);
+    ptx_val block = of->is_mx ? unit : lane.t;
+    *scales = ptx_add(f, fp4_rows_scales(of, g->tile.shared, row, number), block);
+}
+
+/* ---- block-scaled products ---------------------------------------------------------------------------------------- */
+
+/* A row's words of scales of a stage, one for each step. */
+static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val scales[STEPS])
+{
+    ptx_fn *f = g->f;
+    ptx_val words[STEPS + 1];
+    for (uint32_t i = 0; i < (g->of.is_tiled ? STEPS : STEPS + 1); i++)
+        words[i] = ptx_load(f, shared_at(f, PTX_U32, at, row * FP4_SCALE_BYTES + 4 * i));
+    for (uint32_t i = 0; i < STEPS; i++)
+        scales[i] = g->of.is_tiled ? words[i] : ptx_prmt(f, words[i], words[i + 1], selector);
+}
+
+static void multiply_scaled(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
+    ptx_val of_w[TILES][STEPS], w[STEPS][TILES][4];
+    for (uint32_t i = 0; i < TILES; i++)
+        load_scales(g, w_scales_at, SUMS_COLUMNS * i, g->w_selector, of_w[i]);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        ptx_val at = ptx_add(f, g->w_at[step], g->stage);
+        for (uint32_t i = 0; i < TILES; i++)
+            ptx_ldmatrix(f, 4, w[step][i], shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
+    }
+    ptx_val x_at[STEPS];
+    for (uint32_t step = 0; step < STEPS; step++)
+        x_at[step] = ptx_add(f, g->x_at[step], g->stage);
+    for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
+        ptx_val of_x[STEPS];
+        load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
+        for (uint32_t step = 0; step < STEPS; step++) {
+            ptx_val x[2];
+            ptx_ldmatrix(f, 2, x, shared_at(f, PTX_B32, x_at[step], SUMS_ROWS * tile * FP4_ROW_BYTES));
+            for (uint32_t i = 0; i < TILES; i++) {
+                ptx_val *sum = sums_of(&g->sums, tile, i);
+                const ptx_mma_scales a = {of_w[i][step], 0, 0}, b = {of_x[step], 0, 0};
+                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x, sum, a, b);
+            }
+        }
+    }
+}
+
+/* prmt's selector for a word that begins `behind` bytes, 0 to 3, after another one. */
+static ptx_val selector_of(ptx_fn *f, ptx_val address)
+{
+    return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
+}
+
+/* The rows whose addresses this lane passes to ldmatrix; and those whose scales it holds: of W row g, in odd lanes g + 8. */
+static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
+                        ptx_val number, ptx_val codes[STEPS], ptx_val *scales, ptx_val *selector)
+{
+    ptx_fn *f = g->f;
+    ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
+    for (uint32_t step = 0; step < STEPS; step++)
+        codes[step] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, step * STEP / 32)), start);
+    ptx_val at = fp4_rows_scales(of, g->tile.shared, scale_row, number);
+    *selector = selector_of(f, at);
+    *scales = ptx_and(f, at, ~UINT32_C(3));
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+/* The row of W's number in its matrix. */
+static ptx_val number_of(fp4_gemm *g, ptx_val row)
+{
+    return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;
+}
+
+static void init_reads(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    const fragment_lane lane = g->tile.lane;
+    ptx_val first = ptx_mul(f, g->tile.column_warp, WARP_ROWS);
+    if (!g->of.is_block_scaled) {
+        ptx_val row = ptx_add(f, first, lane.g);
+        find_decoded(g, &g->w, row, number_of(g, row), g->w_at, &g->w_scales);
+        if (g->of.has_codes)
+            find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
+        return;
+    }
+    ptx_val in_16 = ptx_and(f, g->l->lane, 15), in_8 = ptx_and(f, g->l->lane, 7);
+    ptx_val upper = ptx_shr(f, g->l->lane, 4), second = ptx_bfe(f, g->l->lane, 3, 1);
+    ptx_val lower_row = ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g);
+    ptx_val scale_row = ptx_add(f, first, lower_row);
+    find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
+                &g->w_scales, &g->w_selector);
+    find_scaled(g, &g->x_codes, in_8, second, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at,
+                &g->x_scales, &g->x_selector);
+}
+
+static void make_trip(void *strategy)
+{
+    fp4_gemm *g = strategy;
+    ptx_fn *f = g->f;
+    copy_wait(f, g->of.stages - 2);
+    ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
+    fill_stage(g, g->stage, g->of.stages - 1);
+    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+    if (g->of.is_block_scaled)
+        multiply_scaled(g);
+    else
+        multiply_decoded(g);
+    if (g->l->split_k == 1)
+        ptx_sub_to(f, g->left, 1);
+}
+
+static void make_tile(void *strategy)
+{
+    fp4_gemm *g = strategy;
+    linear *l = g->l;
+    ptx_fn *f = g->f;
+    const uint32_t last = g->of.stages - 1;
+    g->left =
+        ptx_var(f, l->split_k == 1 ? ptx_div(f, ptx_add(f, l->k, FP4_STAGE - 1), FP4_STAGE) : l->part_stages);
+    init_w_copies(g);
+    init_x(g);
+    for (uint32_t i = 0; i < last; i++)
+        fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
+    g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
+    init_reads(g);
+    g->sums = linear_init_sums(f, g->of.tile_m);
+    linear_each_trip(l, FP4_STAGE, g->left, make_trip, g);
+    copy_wait(f, 0);
+    linear_store_sums(l, &g->tile, &g->sums);
+}
+
+void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *of, ptx_val in_scales)
+{
+    linear_find_threads(l);
+    fp4_gemm g = {.of = *of, .l = l, .f = l->f, .in_scales = in_scales};
+    g.tile = linear_find_tile(l, of->tile_m, of->tile_n, 1, FP4_STAGE);
+    linear_make_tiles(l, &g.tile, make_tile, &g);
+}

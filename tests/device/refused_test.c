@@ -1,0 +1,167 @@
+/* Mistakes of authors with kiln/author/tile.h's products, and the whole text that the checker prints for each on sm_90a. The
+ * #line before each kernel names its lines. */
+#define _GNU_SOURCE /* open_memstream */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <kiln/author/tile.h>
+
+#include "../../generator/ptx/builder.h"
+
+/* A pipeline with 64 rows of x and 64 packed rows of w. */
+typedef struct scene {
+    tile_matrix x, w, y;
+    tile_pipeline p;
+    uint32_t x_tile, w_tile;
+    ptx_val a[16];
+} scene;
+
+/* clang-format off */
+#line 1 "s.c"
+static scene scene_of(ptx_fn *f, uint32_t stages, uint32_t rows)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_F16, "x"), w = ptx_param_ptr(f, PTX_U8, "w"), y = ptx_param_ptr(f, PTX_F16, "y");
+    ptx_val n = ptx_param(f, PTX_U32, "n");
+    scene s = {.x = {x, n, n, n}, .w = {w, n, n, n}, .y = {y, n, n, n}};
+    s.p = tile_pipeline_open(f, PTX_F16, stages, 64);
+    s.x_tile = tile_pipeline_add(&s.p, &s.x, n, rows);
+    s.w_tile = tile_pipeline_add_packed(&s.p, &s.w, n, 64, 2);
+    for (int i = 0; i < 16; i++)
+        s.a[i] = ptx_var(f, ptx_bits(PTX_B32, 0));
+    return s;
+}
+#line 1 "k.c"
+static void opens_late(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_pipeline_start(&s.p);
+    tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+}
+#line 1 "k.c"
+static void bad_slots(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 24);
+    tile_product_open(&s.p, s.x_tile, TILE_MMA);
+    tile_product_open(&s.p, s.w_tile, TILE_WGMMA);
+    tile_product_open(&s.p, 2, TILE_WGMMA);
+    tile_words_open(&s.p, 2, ptx_u32(0));
+    tile_columns(&s.p, s.w_tile, ptx_u32(0));
+}
+#line 1 "k.c"
+static void few_stages(ptx_fn *f)
+{
+    scene s = scene_of(f, 2, 64);
+    tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+}
+#line 1 "k.c"
+static void bad_packed(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_pipeline_add_packed(&s.p, &s.x, ptx_u32(0), 64, 2);
+    tile_pipeline_add_packed(&s.p, &s.w, ptx_u32(0), 64, 8);
+    tile_pipeline_add_packed(&s.p, &s.w, ptx_u32(0), 64, 0);
+    tile_pipeline_add(&s.p, &s.w, ptx_u32(0), 64);
+}
+#line 1 "k.c"
+static void bad_sums(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    const tile_product t = tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+    tile_sums few = tile_sums_open(f, 1, 4), high = tile_sums_open(f, 2, 8);
+    tile_matrix wide = s.y;
+    wide.data = ptx_cast_ptr(f, s.y.data, PTX_F32);
+    tile_pipeline_start(&s.p);
+    tile_pipeline_next(&s.p);
+    tile_product_issue(&t, s.a, &few, false);
+    tile_product_issue(&t, s.a, &high, false);
+    tile_store_transposed(&few, &wide, ptx_u32(0), ptx_u32(0), NULL, NULL);
+}
+#line 1 "k.c"
+static void touches_in_flight(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    const tile_product t = tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+    tile_sums sums = tile_sums_open(f, 1, 8);
+    tile_pipeline_start(&s.p);
+    tile_pipeline_next(&s.p);
+    tile_product_issue(&t, s.a, &sums, false);
+    ptx_set(f, s.a[3], ptx_bits(PTX_B32, 1));
+    tile_product_wait(&t, 0);
+    tile_product_issue(&t, s.a, &sums, true);
+    ptx_add(f, sums.of[5], 1);
+    tile_product_wait(&t, 0);
+}
+#line 1 "k.c"
+static void never_waits(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    const tile_product t = tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+    tile_sums sums = tile_sums_open(f, 1, 8);
+    tile_pipeline_start(&s.p);
+    tile_pipeline_next(&s.p);
+    tile_product_issue(&t, s.a, &sums, false);
+}
+/* clang-format on */
+#line 111 "refused_test.c"
+
+typedef struct mistake {
+    const char *name;
+    void (*emit)(ptx_fn *f);
+    const char *message;
+} mistake;
+
+static const mistake mistakes[] = {
+    {"opens_late", opens_late, "k.c:5: error: tile_product_open: the pipeline has started\n"},
+    {"bad_slots", bad_slots,
+     "k.c:4: error: tile_product_open: the slot must have at most 256 rows, a multiple of 16\n"
+     "k.c:5: error: tile_product_open: the pipeline has no such slot\n"
+     "k.c:6: error: tile_product_open: the pipeline has no such slot\n"
+     "k.c:7: error: tile_words_open: the pipeline has no such slot\n"
+     "k.c:8: error: tile_rows, tile_columns: the pipeline has no such slot\n"},
+    {"few_stages", few_stages, "k.c:4: error: tile_product_open: wgmma needs at least three stages\n"},
+    {"bad_packed", bad_packed,
+     "k.c:4: error: tile_pipeline_add_packed: the matrix must be of u8\n"
+     "k.c:5: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:6: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:7: error: tile_pipeline_add: the matrix must be of the pipeline's type\n"},
+    {"bad_sums", bad_sums,
+     "k.c:10: error: tile_product_issue: the sums must have one row tile, and the slot's rows as columns\n"
+     "k.c:11: error: tile_product_issue: the sums must have one row tile, and the slot's rows as columns\n"
+     "k.c:12: error: tile_store_transposed: y must be of f16 or bf16\n"},
+    {"touches_in_flight", touches_in_flight,
+     "k.c:9: error: mov writes a register of A in flight: on some path no ptx_wgmma_wait covers the product at k.c:8\n"
+     "k.c:12: error: add reads an accumulator in flight: on some path no ptx_wgmma_wait covers the product at k.c:11\n"},
+    {"never_waits", never_waits,
+     "k.c:8: error: the kernel ends with this product in flight: on some path no ptx_wgmma_wait covers it\n"},
+};
+
+static void is_refused(void **state)
+{
+    const mistake *m = *state;
+    char *said = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&said, &bytes);
+    arena *a = arena_new();
+    ptx_fn *f = ptx_new(a, "bad", (target){90, TARGET_ARCH}, (const uint32_t[]){128, 1, 1});
+    m->emit(f);
+    assert_false(ptx_check(f, out));
+    fclose(out);
+    assert_string_equal(said, m->message);
+    free(said);
+    arena_free(a);
+}
+
+int main(void)
+{
+    enum { COUNT = sizeof mistakes / sizeof *mistakes };
+    struct CMUnitTest tests[COUNT] = {{0}};
+    for (size_t i = 0; i < COUNT; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = mistakes[i].name, .test_func = is_refused, .initial_state = (void *)&mistakes[i]};
+    return _cmocka_run_group_tests("device refused", tests, COUNT, NULL, NULL);
+}
