@@ -30,8 +30,8 @@ from compare import Text
 from recording import Recording, Writer, changed, hash_of, replaced
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("api", "async", "compare", "convert", "count", "count_memory", "float", "half", "integer", "load", "matrix", "memory", "mma",
-            "mma_sums", "narrow", "numbers", "source", "sync", "warp")
+PROGRAMS = ("api", "async", "cluster", "compare", "convert", "count", "count_memory", "float", "half", "integer", "load", "matrix",
+            "memory", "mma", "mma_sums", "narrow", "numbers", "source", "sync", "warp")
 MORE = {"compiled": ["tests/test_compiled", ROOT / "tests/emulator/compiled/ptx"],
         "compiled_by_clang": ["tests/test_compiled", "tests/emulator/compiled/clang"],
         "correct": ["tests/test_corpus", "correct", "tests/emulator/correct"],
@@ -67,7 +67,7 @@ def cut(launch):
     """Cuts a large one-dimensional launch to its first thread blocks. Returns the share that is kept."""
     bytes_ = sum(block["bytes"] for block in launch["blocks"])
     grid = launch["grid"][0]
-    if bytes_ <= 2 * KEPT_BYTES or grid < 2 or launch["grid"][1:] != [1, 1] or launch["result"]:
+    if bytes_ <= 2 * KEPT_BYTES or grid < 2 or launch["grid"][1:] != [1, 1] or launch["result"] or launch.get("cluster"):
         return 1
     launch["grid"][0] = max(1, grid * KEPT_BYTES // bytes_)
     return launch["grid"][0] / grid
@@ -91,7 +91,8 @@ def identity(launch):
 
     parameters = bytes.fromhex(launch["parameters"])
     others = [byte for i, byte in enumerate(parameters) if not any(p <= i < p + 8 for p in launch["pointers"])]
-    return json.dumps([launch.get(name) for name in ("text", "entry", "grid", "block", "shared_bytes", "dependent", "cluster", "result")] + [others] +
+    names = ("text", "entry", "grid", "block", "shared_bytes", "dependent", "cluster", "result")
+    return json.dumps([launch.get(name) for name in names] + [others] +
                       [placed(parameters, launch["pointers"])] +
                       [[block["bytes"], block.get("name"), block["before"], block["pointers"]] for block in launch["blocks"]])
 
