@@ -770,7 +770,8 @@ typedef struct kiln_default_rope_args {
     CUdeviceptr k;              /* in, bf16[n, k_heads, 128], aligned to 16 bytes: K */
     CUdeviceptr v;              /* in, bf16[n, v_heads, 128], aligned to 16 bytes: V */
     CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2]: how far one position turns each pair */
-    CUdeviceptr positions;      /* in, u32[n]: of each token; i32 that are not negative have the same bits */
+    CUdeviceptr positions;      /* in, u32[n]: position of each token; i32 of at least 0 also serve: they
+                                 * have the same bits */
     CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)]: page * page_size + row
                                  * for each token's K and V */
     CUdeviceptr q_out;          /* out, bf16[n, q_heads, 128], aligned to 16 bytes: the rotated Q */
@@ -783,7 +784,7 @@ typedef struct kiln_default_rope_args {
     uint32_t q_heads;           /* heads of Q; may be 0 */
     uint32_t k_heads;           /* heads of K; may be 0 */
     uint32_t v_heads;           /* heads of V; may be 0 */
-    uint32_t rotary_dim;        /* elements of a head that are rotated, its first; the others stay */
+    uint32_t rotary_dim;        /* the first elements of a head, which are rotated; the others stay */
     float magnitude;            /* factor of cosines and sines; usually 1 */
     uint32_t pages;             /* pages of the cache */
     uint32_t page_size;         /* rows of a page */
@@ -955,8 +956,8 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_
 
 /* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
  * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
- * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
- * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
+ * NaN and infinity: a NaN or an infinity in h makes its vector's y NaN; one in d or dmin its row's y. With
+ * norm rms, one in x or gamma makes h NaN; so does a zero vector with eps 0.
  * Accuracy: `kiln families rmsnorm_q4k_gemv`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 256; k must be from 256 to 2^20; n must be
@@ -1028,7 +1029,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader 
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block, 32 or 256 elements, or
  * with int4 and nf4 of group; k must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24;
- * n is 0 only where n_2 is; n is 0 only where n_3 is.
+ * n may be 0 only if n_2 is 0; n may be 0 only if n_3 is 0.
  * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
  * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
  * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.group = 64;
@@ -1051,7 +1052,7 @@ typedef struct kiln_default_linear_args {
     CUdeviceptr in;      /* in, x[m, k], aligned to 16 bytes: x: the rows of activations */
     CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
     CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
-                          * blocks, as a GGUF file has them; of int4 and nf4, of codes, two in a byte */
+                          * blocks, as a GGUF file has them; int4, nf4: rows of codes, two in a byte */
     /* not read by this bundle: leave 0 */
     CUdeviceptr w_2, w_3, gate, w_scales, w_scales_2, w_scales_3, gate_scales, w_zeros, w_zeros_2, w_zeros_3,
         gate_zeros, bias, bias_2, bias_3, residual;
@@ -1066,7 +1067,7 @@ typedef struct kiln_default_linear_args {
     uint64_t workspace_size; /* not read by this bundle: ignored */
     /* 0, or the bundle's only values: q4_k, 64, sym, low, none */
     uint32_t format, group, mode, nibbles, norm;
-    uint32_t activation; /* how products are made: q8 half; 0 is q8 */
+    uint32_t activation; /* how products are computed: q8 half; 0 is q8 */
     uint32_t x;          /* element type of x; gamma is f32; s8: codes of q8_quantize: f16 bf16; 0 is none
                           * of them */
     uint32_t y;          /* element type of y, bias and residual: f16 bf16; 0 is none of them */
@@ -1203,16 +1204,15 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1(kiln_loader *loade
  * strides of k, strides of v, strides of out must be multiples of 8; workspace_size must be at least
  * split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts (where
  * split_k != 1); split_k needs at most 2^31 tiles of 32 queries (where split_k != 1); splits must be at
- * most 256; splits must be 0 or split_k, but where that is 0 (where split_k != 0); q_length must be at
- * most 2^30 over all heads of a tile (where pack_gqa != false); out_row_stride must be at least O's
- * head_dim where O has more than one row; out_head_stride must be at least O's head_dim where q_heads is
- * above 1; out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense);
- * window_left must be at most 2^29; window_right must be at most 2^29, and with causal at most 1;
- * first_keys must be at most 2^30; sequences.q_rows must be at least q_length, and without
- * sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple of 8, from 8
- * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of every sequence, or
- * with pages.starts of one sequence (where layout == paged); pages.count must be at least 1 (where layout
- * == paged).
+ * most 256; splits must be 0 or split_k (where split_k != 0); q_length times the heads of a tile must be
+ * at most 2^30 (where pack_gqa != false); out_row_stride must be at least O's head_dim where O has more
+ * than one row; out_head_stride must be at least O's head_dim where q_heads is above 1; out_batch_stride
+ * must be at least O's head_dim where batch is above 1 (where layout == dense); window_left must be at
+ * most 2^29; window_right must be at most 2^29, and with causal at most 1; first_keys must be at most
+ * 2^30; sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length
+ * (where layout != dense); pages.size must be a multiple of 8, from 8 to 2^30 (where layout == paged);
+ * pages.table must have entries for k_length keys of every sequence, or with pages.starts of at least one
+ * (where layout == paged); pages.count must be at least 1 (where layout == paged).
  * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
  * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
  * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);
@@ -1244,20 +1244,22 @@ typedef struct kiln_default_attention_args {
     uint32_t q_row_stride, k_row_stride, v_row_stride, out_row_stride; /* elements from row to row */
     uint64_t q_batch_stride;   /* elements from batch to batch */
     uint64_t q_head_stride;    /* elements from head to head */
-    uint64_t k_batch_stride;   /* elements from batch to batch, of pages from page to page */
+    uint64_t k_batch_stride;   /* elements from batch to batch, or from page to page */
     uint64_t k_head_stride;    /* elements from head to head */
-    uint64_t v_batch_stride;   /* elements from batch to batch, of pages from page to page */
+    uint64_t v_batch_stride;   /* elements from batch to batch, or from page to page */
     uint64_t v_head_stride;    /* elements from head to head */
     uint64_t out_batch_stride; /* elements from batch to batch */
     uint64_t out_head_stride;  /* elements from head to head */
     CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial results of one launch */
     CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
     uint64_t workspace_size;   /* elements of workspace; 0: none, and the keys are not split */
-    /* a query sees fewer keys than this before or after its own; 0: all */
-    struct { uint32_t left, right; } window;
+    struct {
+        uint32_t left;         /* a query sees fewer keys than this before its own; 0: all */
+        uint32_t right;        /* a query sees fewer keys than this after its own; 0: all */
+    } window;
     uint32_t first_keys;       /* how many of the first keys a query sees, whatever window.left is */
     int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
-    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a score that joins the sum of each row */
+    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a further score in each row's softmax */
     uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */
     struct {
         CUdeviceptr q_offsets; /* in, may be null, u32[batch + 1], only when layout != dense: first row of
@@ -1286,8 +1288,8 @@ typedef struct kiln_default_attention_args {
     uint32_t type;             /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
     uint32_t head_dim;         /* elements of a row of Q, K, V and O: 128; 0 is 128 */
     uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;            /* shaping of the scores: plain; 0 is plain */
-    uint32_t layout;           /* how sequences lie: dense paged; 0 is dense */
+    uint32_t score;            /* how a score s = scale * q * k is changed: plain; 0 is plain */
+    uint32_t layout;           /* layout of sequences: dense paged; 0 is dense */
     uint32_t head_dim_v, kv;   /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_args;
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
@@ -1337,8 +1339,8 @@ typedef struct kiln_default_attention_single_head_args {
     uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
     uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128; 0 is 128 */
     uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;      /* shaping of the scores: plain; 0 is plain */
-    uint32_t layout;     /* how sequences lie: dense paged; 0 is dense */
+    uint32_t score;      /* how a score s = scale * q * k is changed: plain; 0 is plain */
+    uint32_t layout;     /* layout of sequences: dense paged; 0 is dense */
     uint32_t head_dim_v, kv; /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_single_head_args;
 

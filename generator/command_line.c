@@ -604,7 +604,7 @@ static const char about_status[] =
 
 static void print_usage(FILE *out)
 {
-    fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
+    fputs("kiln writes GPU kernels as PTX inside C source files.\n\nusage:\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  kiln %-8s %-38s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
     fprintf(out, "  kiln %-47s %s\n", "help COMMAND", "print a command's options");

@@ -53,7 +53,7 @@ enum { LOADER_CLOSED = 0, LOADER_OPEN = 0x6b696c6e };
 /* Keeps code of failure paths small; compilers would inline functions that are called often. */
 #define ONCE __attribute__((noinline))
 
-#pragma GCC visibility push(hidden) /* a shared object may show kiln_* */
+#pragma GCC visibility push(hidden) /* for shared objects that export kiln_* */
 
 /* Records a failure of a loader: every failure goes through kiln_record; the others, like kiln_fail, fill in the
  * struct. All return the status. */

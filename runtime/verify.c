@@ -1,4 +1,4 @@
-/* Checks an image against its baked hash. Only programs that pass it to a loader link it. */
+/* Checks an image against its hash in the bundle. Only programs that pass it to a loader link it. */
 #include "hash.h"
 #include "internal.h"
 

@@ -1,4 +1,4 @@
-/* Bakes all images of a plan, on several processors. */
+/* Generates all images of a plan, on several processors. */
 #ifndef BUNDLE_BAKE_H
 #define BUNDLE_BAKE_H
 

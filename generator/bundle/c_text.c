@@ -196,7 +196,7 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-/* Their arguments after loader and args: as parameters, by name, and in a call. */
+/* The queries, with their arguments after loader and args: as parameters, by name, and in a call. */
 static const struct query {
     const char *name, *params, *values, *example;
 } queries[] = {

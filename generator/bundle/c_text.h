@@ -39,8 +39,8 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
  * **kernel)" and a tail. */
 void c_add_query_prototype(text *out, const bundle_family *f, const char *query, const char *tail);
 
-/* The overload for C++, which takes `const ARGS &args`: a row of the query's macro, which is defined before the rows
- * and undefined after them. */
+/* The C++ overload, which takes `const ARGS &args`: one row of the query's macro per function. The macro is defined before
+ * the rows and undefined after them. */
 void c_add_query_macros(text *out);
 void c_add_query_undefs(text *out);
 void c_add_query_overload(text *out, const bundle_family *f, const char *query);

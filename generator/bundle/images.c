@@ -211,7 +211,7 @@ static void store(arena *scratch, spool *s, const plan *p, const variant *v, ima
         i->stored_bytes = p->is_compressed ? compress(scratch, i->data, i->bytes).length : i->bytes;
 }
 
-/* Only the newest base image below can be folded into: it is the one that selection would take instead. */
+/* An image can only be folded into the newest base image below it, since selection would take that one instead. */
 static size_t emitted_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v,
                              image **images)
 {

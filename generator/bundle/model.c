@@ -104,24 +104,24 @@ static bool are_dependent(const image *images, size_t count)
     return newer > 0 && dependent == newer;
 }
 
-/* That what the family says of its time and what its kernel has marked are of each other. */
+/* Checks that the family's kiln_time fits the loops that its kernel marks. */
 static void check_time(const variant *v, const ptx_costs *costs)
 {
     const kiln_time *time = &v->family->time;
     const kiln_code code = code_of(*costs, &v->shape);
     if (!time->length != !costs->loop.issues)
         family_error("%s: %s", v->id,
-                     time->length ? "time has a length, and the kernel no ptx_main_loop"
-                                  : "the kernel has a ptx_main_loop, and time no length");
+                     time->length ? "time has a length, but the kernel has no ptx_main_loop"
+                                  : "the kernel has a ptx_main_loop, but time has no length");
     if (!time->side_trips != !costs->side.issues)
         family_error("%s: %s", v->id,
-                     time->side_trips ? "time has side_trips, and the kernel no ptx_side_loop"
-                                      : "the kernel has a ptx_side_loop, and time no side_trips");
+                     time->side_trips ? "time has side_trips, but the kernel has no ptx_side_loop"
+                                      : "the kernel has a ptx_side_loop, but time has no side_trips");
     if (time->length && v->shape.trip == 0)
-        family_error("%s: time has a length, and the shape no trip", v->id);
+        family_error("%s: time has a length, but the shape has no trip", v->id);
     if (code.warps % code.loop_warps != 0)
-        family_error("%s: %u of %u warps share a loop, which leaves some", v->id, (unsigned)code.loop_warps,
-                     (unsigned)code.warps);
+        family_error("%s: %u warps share a loop, which does not divide the %u warps", v->id,
+                     (unsigned)code.loop_warps, (unsigned)code.warps);
 }
 
 static void take_images(baked images, bundle_variant *made)
@@ -303,7 +303,7 @@ static bool is_served(const bundle_family *f, const kiln_call *call)
     return false;
 }
 
-/* A call looks like a family with other arguments. */
+/* Makes a family of each call: it has the call's arguments instead. */
 static void make_calls(arena *a, bundle_family *f)
 {
     const kiln_call *calls = f->family->calls;

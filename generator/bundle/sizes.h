@@ -4,7 +4,7 @@
 
 #include "model.h"
 
-/* Fills in the family's texts, without duplicates, and each variant's text. */
+/* Makes the texts of a family, without duplicates, and assigns one to each variant. */
 void sizes_make(arena *a, bundle_family *f);
 
 /* The texts as C. */

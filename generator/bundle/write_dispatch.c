@@ -136,8 +136,8 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     return r;
 }
 
-/* "kiln_is_sure(&device, 80, 11040, 67072)": for the lowest image that every newer device runs, "0" if there is none.
- * */
+/* "kiln_is_sure(&device, 80, 11040, 67072)", about the lowest image that every newer device runs; "0" if there is
+ * none. */
 static const char *is_sure(arena *a, const bundle_variant *v)
 {
     const image *lowest = NULL;
@@ -227,7 +227,7 @@ static void write_candidates(text *out, const plan *p, const bundle_family *f, b
                              size_t count, const char *indent)
 {
     arena *a = arena_new(),
-          *kept = arena_new(); /* of one candidate after another: of expressions comes little text */
+          *kept = arena_new(); /* a is cleared after each candidate: expressions take much memory */
     const bool has_estimate = count > 1 && choice[0]->variant->kind == VARIANT_EMITTED;
     const tuned_choice tuned = tuned_of(kept, p, choice, count);
     if (tuned.shape_count > 0)

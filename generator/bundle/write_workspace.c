@@ -30,7 +30,7 @@ static void write_need(arena *a, text *out, const bundle_family *f, const bundle
                   c_expression(a, bind_text(a, v->family, counter_bytes, v), "a."), ");\n    }\n");
 }
 
-/* need_FAMILY: the kernel's need, or for a null kernel the largest of all with the contract. */
+/* Writes need_FAMILY: the workspace that a kernel needs, or for a null kernel the largest need of any kernel with the contract. */
 static void write_need_function(arena *a, text *out, const bundle_family *f)
 {
     text_add(

@@ -274,7 +274,7 @@ static const char expression_fails[] = "an expression subtracts more than there 
 
 /* ---- times -------------------------------------------------------------------------------------------------------- */
 
-/* Returns why the candidate cannot be launched; null: it can, in `cycles`. */
+/* Returns why the candidate cannot be launched; null: it can, and `cycles` is set. */
 static const char *try_call(const candidates *c, const candidate *one, const call *asked, uint64_t *cycles)
 {
     const kiln_rule *broken = call_broken_rule(asked, &one->terms, false);

@@ -42,8 +42,8 @@ bool candidates_judge(candidates *c, diagnostics *d);
 candidates candidates_among(arena *a, const plan *p, const shaped_item *item, const request *contract,
                             variant *const *variants, size_t count);
 
-/* Whether some candidate may serve each shape that the item names, by their rules; sizes between the ends of ranges are not
- * checked. Otherwise diagnostics. */
+/* Checks for each shape that the item names that some candidate meets the rules; skips sizes inside of ranges. False after
+ * diagnostics. */
 bool candidates_keep_rules(candidates *c, diagnostics *d);
 
 /* Whether the variant has the contract's values. */

@@ -12,8 +12,8 @@ enum { LOWEST_BYTES = 0x0040, HIGHEST_BYTES = 0x0073 };
 const small_float small_float_e2m1 = {.fraction_bits = 1, .least_exponent = 0, .largest = 6};
 const small_float small_float_e4m3 = {.fraction_bits = 3, .least_exponent = -6, .largest = 448};
 
-/* Adds a power of two so large that the sum's last bit is the last that is kept: the addition rounds, once. It derives from
- * x's exponent, or from the smallest normal number's, below which all numbers have the same last bit. */
+/* Rounds by adding a power of two so large that the sum's last bit is the last one to keep. The power comes from x's
+ * exponent; below the smallest normal number, where all numbers have the same last bit, from that number's exponent. */
 ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x)
 {
     const float raise = ldexpf(1, 23 - (int)to->fraction_bits);
@@ -113,7 +113,7 @@ static ptx_val spread(ptx_fn *f, ptx_val word, uint32_t above, bool apart, int i
     return ptx_prmt(f, word, above * 0x01010101U, selectors[apart][i]);
 }
 
-/* F16: below 2^(10 - down) a code fits the last bits of a number. BF16 has room for seven bits; the eighth is worth -128. */
+/* F16: a code below 2^(10 - down) fits the last bits of a number. BF16 has room for seven bits; the eighth bit is worth -128. */
 static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
 {
     enum { LAST_BIT_IS_1 = 0x64, LOG2 = 4, BF16_LAST_BIT_IS_1 = 0x43, MINUS_1 = 0xbf80 };
@@ -172,7 +172,7 @@ void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, pt
         return;
     }
     if (!of->is_e4m3 && of->type == PTX_F16)
-        word = ptx_xor(f, word, 0x80808080); /* from 0 on */
+        word = ptx_xor(f, word, 0x80808080); /* now from 0 to 255 */
     for (int i = 0; i < 2; i++)
         pairs[i] = (of->is_e4m3 ? e4m3_pair : int8_pair)(f, of, word, apart, i);
 }

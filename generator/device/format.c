@@ -37,7 +37,7 @@ struct format_decoder {
  * times the subtrahend is exact: with the byte under 0x47, shifted by eight bits, the subtrahend is 2^15 + bias, at most 9
  * bits times the factor's 11. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
 
-/* Loads words outside the per-unit runs: `count` from `byte` after run `run`'s. */
+/* Loads `count` words that are not in a unit's run, from `byte` bytes after run `run` on. */
 static void decode_load(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
                         uint32_t byte, uint32_t count, ptx_val words[])
 {
@@ -69,8 +69,8 @@ static uint32_t decode_raise(const format_lane *lane, uint32_t q)
                                          : 0;
 }
 
-/* factor * (byte - bias) * 2^-down for each part's byte, from the word's byte `first` on, F32, exactly; `down` is the quads'
- * if `is_scale`. */
+/* factor * (byte - bias) * 2^-down, exact in F32, for each part's byte, from byte `first` of the word on. `down` is the
+ * left shift of the part's quads if `is_scale`, otherwise 0. */
 static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
                             uint32_t bias, bool is_scale, ptx_val products[])
 {
@@ -183,11 +183,11 @@ static const format_decoder decode_bytes = {NULL, split_bytes, numbers_before};
  *           of 8; 16 signed scales; d
  *     Q2_K  16 bytes: scale and, above, minimum; codes: bits 2q of word w of 8 of a half; d, dmin
  *     Q3_K  bit 2 of codes: bit 4h + q of word w of 8; low bits as Q2_K's; 12 bytes s: of scale i the low four bits in
- *           the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of s[8 + i % 4]; 32 more than it is; d
+ *           the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of s[8 + i % 4]; stored as scale + 32; d
  *     TQ2_0 codes as Q2_K's; d, the scale of all
  */
 
-/* Fields of `bits` bits, the lowest first; left shifted if the lane's rule allows it. */
+/* Splits the word into fields of `bits` bits, the lowest first, shifted left if the lane's rule allows it. */
 static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_t mask, uint32_t bits,
                        uint32_t count, ptx_val quads[])
 {
@@ -198,8 +198,8 @@ static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_
     }
 }
 
-/* select: the bytes of this lane's two sub-blocks in two words; shift: right, to the bits of these bytes that are used;
- * `first`; `last`: those of the nibbles. */
+/* select: a prmt selector of the bytes of this lane's two sub-blocks in two words. shift: the right shift to the used bits
+ * of these bytes. first, last: masks of the used bits and of the nibbles. */
 static void init_q4k(ptx_fn *f, format_lane *lane)
 {
     ptx_val odd_bit = ptx_and(f, lane->group, 1);
@@ -211,7 +211,7 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* Also sets turn: left, from bit 2g to bit 4 of each byte. */
+/* Also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
@@ -248,7 +248,7 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, of->minimum);
 }
 
-/* select: every second of eight bytes, from `o` on. */
+/* select: a prmt selector of every second one of eight bytes, from byte o on. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
     ptx_val odd_bit = ptx_and(f, lane->group, 1);
@@ -303,7 +303,7 @@ static void numbers_tq2(ptx_fn *f, const format_lane *lane, const format_place *
         of->scale[part] = d;
 }
 
-/* shift: 4h. turn: left, from bit 4h to bit 2 of each byte. first: left, from bit 4h to bit 4. */
+/* shift: 4h. turn, first: left rotations that move bit 4h of each byte to bit 2 and to bit 4. */
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
@@ -321,7 +321,7 @@ static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
         quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x04040404, quads[q], 0xEA);
 }
 
-/* Sub-blocks o and o + 2 of a half have their high bits in bytes o and o + 2 of the last word, o + 4 and o + 6 two bits higher. */
+/* High bits of sub-blocks o and o + 2 of a half: bytes o and o + 2 of the last word; of o + 4 and o + 6: two bits higher. */
 static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     ptx_val word[3];
@@ -347,8 +347,8 @@ static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
 /* GGUF's formats whose nibbles index sixteen numbers, in Q4_0's order of elements.
  *
  *     IQ4_NL  d, f16; 16 bytes of codes
- *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is 32 more
- *             than it is
+ *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is stored
+ *             as scale + 32
  *     MXFP4   e, a byte; 16 bytes of codes: e2m1 numbers, here times 2, so that the scale is 2^(e - 128)
  */
 
@@ -414,7 +414,7 @@ static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u
     sort_quads(f, four, quads);
 }
 
-/* Also sets shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
+/* Also sets shift and turn: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
     init_iq4(f, lane);
@@ -433,7 +433,7 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, of->scale);
 }
 
-/* 2^(e - 128) by its bits: for e 0 and 1 a denormal number's. */
+/* Builds 2^(e - 128) from its bits. It is a denormal number if e is 0 or 1. */
 static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     (void)lane;
@@ -850,8 +850,8 @@ static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper,
         raised[i] = ptx_as(f, pair, ptx_prmt(f, bytes, upper, 0x4140 + 0x202 * i));
 }
 
-/* F16's 1024 has ten bits for the code, BF16's 128 seven. A signed byte is its low seven bits minus its high one, 128: that
- * bit makes 256 of 128 itself. */
+/* 1024 as an F16 has ten zero bits for the code, 128 as a BF16 has seven. So a BF16 of a signed byte is its low seven bits
+ * raised, minus its high bit raised, whose value is 128 or, if the bit is set, 256. */
 void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;

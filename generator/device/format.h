@@ -193,7 +193,7 @@ static inline uint32_t format_numbers_bytes(const weight_format *w)
     return 4 * format_arrays(w);
 }
 
-/* Whether a row's group has other numbers than the previous one. */
+/* Whether a row's group has other numbers than the group before it. */
 static inline bool format_begins_scale(const weight_format *w, uint32_t group)
 {
     return w->scale_elements == 0 || group * format_group_elements(w) % w->scale_elements == 0;

@@ -1,7 +1,7 @@
 /* Layouts of tiles in shared memory. */
 #include "layout.h"
 
-/* 128 bytes cover all banks: bits of the number of such a stretch of rows swizzle the units. */
+/* 128 bytes cover all banks. The number of the 128-byte line that a row is in swizzles the row's units. */
 layout layout_of_matrices(uint32_t units)
 {
     enum { BANKS_UNITS = 8 };
@@ -114,7 +114,7 @@ ptx_val layout_row_at(ptx_fn *f, const layout *l, ptx_val row)
     return l->padded_rows ? ptx_mad(f, ptx_div(f, row, l->padded_rows), UNIT_BYTES, line) : line;
 }
 
-/* Bit `t.row_bit` of the row, moved to t.unit_bit except for a factor, which is returned in *factor. */
+/* Moves bit `t.row_bit` of the row to t.unit_bit, except for a remaining factor, which is returned in *factor. */
 static ptx_val turn_of(ptx_fn *f, layout_turn t, ptx_val row, uint32_t *factor)
 {
     if (t.row_bit > t.unit_bit) {

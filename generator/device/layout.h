@@ -1,9 +1,9 @@
 /* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts wavefronts of those that kernels use.
  * Rows of quantised weights lie as in a file instead, and some of their loads conflict: see row_ring.c.
  *
- * A row is units: of 16 bytes, of more where they are widened in the copy, or of 4 for sums. Unit u of row r is at place u;
- * set bits of r may flip bits of u. Rows follow each other, with a unit of padding after some; or strips do: two units of
- * every row, then the next two.
+ * A row is a sequence of units: of 16 bytes, of more if the copy widens elements, or of 4 bytes for sums. Unit u of row r is
+ * at place u, unless bits of r flip bits of u (swizzle). Rows follow each other, with a unit of padding after every few; or
+ * strips follow each other: two units of every row, then the next two.
  */
 #ifndef DEVICE_LAYOUT_H
 #define DEVICE_LAYOUT_H
@@ -12,7 +12,7 @@
 
 enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */, LAYOUT_MOST_TURNS = 3 };
 
-/* Bit row_bit of a row's number flips bit unit_bit of its units' places. */
+/* Bit row_bit of a row's number flips bit unit_bit of the places of its units. */
 typedef struct layout_turn {
     uint32_t row_bit, unit_bit;
 } layout_turn;
@@ -27,7 +27,7 @@ typedef struct layout {
     layout_turn turns[LAYOUT_MOST_TURNS];
 } layout;
 
-/* Rows of 2, 4 or 8 units that ldmatrix reads: units of one number in eight rows are in different banks. */
+/* Rows of 2, 4 or 8 units that ldmatrix reads: the same unit of eight rows is in different banks. */
 layout layout_of_matrices(uint32_t units);
 
 /* Rows of 128 bytes: if lane (g, t) loads 4 or 8 bytes of row g, the lanes' t-th in one or two units, they are in different
@@ -39,8 +39,8 @@ layout layout_of_codes(void);
 /* Offset of a unit of a row, from the base. */
 uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit);
 
-/* Offset of the row `rows` below, if both have the same swizzle; of a unit of row 0, in strips an even one; of the tile's
- * end. */
+/* Offsets: of the row `rows` below, if both have the same swizzle; of a unit of row 0, in strips an even unit; of the end
+ * of the tile. */
 uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);

@@ -25,7 +25,7 @@ typedef struct nf4_pairs {
     uint32_t
         reserved; /* most bytes of shared memory before an aligned table, with the system's 1 KB; a multiple of 16 */
     ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
-    ptx_val mine;  /* this lane's copy of the first entry */
+    ptx_val mine;  /* address of this lane's copy of the first entry */
 } nf4_pairs;
 
 /* Bytes of dynamic shared memory, including skipped ones. */

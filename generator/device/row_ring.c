@@ -3,8 +3,8 @@
 #include "copy.h"
 #include "lanes.h"
 
-/* A row takes an odd number of pieces, so that eight rows are in different banks if they begin at the same byte of a sector.
- * But then both halves of a sector go to one 32 bytes only in every second row, and L2 requests for W grow by 1.5
+/* A row takes an odd number of pieces, so that eight rows that begin at the same byte of a sector are in different banks.
+ * But then both halves of a sector go to the same 32 bytes only in every second row, and L2 requests for W grow by 1.5
  * (device/README.md). Padding after eight rows halves the conflicts of 16-byte loads of
  * numbers in rows eight apart. Copies into these rows take up to two wavefronts, and rows that begin at different bytes of a
  * sector may conflict. */
@@ -42,11 +42,11 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
 }
 
-/* A row in the stage: this thread's pieces. */
+/* This thread's pieces of a row in the stage. */
 typedef struct pieces {
-    ptx_val from;          /* a pointer to the first */
-    ptx_val before, reach; /* bytes from there to the row's first one, and past its last one, S32 */
-    ptx_val left;          /* to the row's end */
+    ptx_val from;          /* pointer to the first one */
+    ptx_val before, reach; /* bytes from there to the row's first byte, and to the end of its stage, S32 */
+    ptx_val left;          /* bytes to the row's end */
 } pieces;
 
 static pieces find_pieces(row_ring *r, ptx_val from)

@@ -1,5 +1,5 @@
-/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. Pieces of 16 bytes
- * keep their global layout, from the sector on that contains a row's first byte in the stage; a row's tail is zeros. */
+/* Copies rows of quantised weights, which may begin at any byte, into a ring in shared memory, a stage of each row at a time.
+ * Pieces of 16 bytes keep their global layout, from the sector with the row's first byte in the stage on; a row's tail is zeros. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H
 
@@ -28,7 +28,7 @@ typedef struct row_ring {
     bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
     uint32_t threads, passes;           /* passes of the threads over the rows */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
-    ptx_val piece, to;                  /* bytes to its first piece; where it goes in the first stage */
+    ptx_val piece, to;                  /* bytes to its first piece; its place in stage 0 */
     ptx_val left;                       /* remaining bytes of the rows, S32 */
 } row_ring;
 
@@ -48,16 +48,16 @@ void row_ring_step(row_ring *r);
 
 /* A row that a lane reads. */
 typedef struct row_ring_row {
-    ptx_val at; /* its start in the first stage, minus `behind` */
-    /* A variable: its low bits are the row's offset in a sector in the next stage. Poison: constant, and part of `at`.
-     * */
+    ptx_val at; /* the row's start in the first stage, without `behind` */
+    /* The offset in a sector: the low bits of this variable, which each stage updates. Poison: it is constant, and part of
+     * `at`. */
     ptx_val behind;
 } row_ring_row;
 
 /* Finds the row at `address`, U64, whose first stage is at `at`. */
 row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address);
 
-/* The row's start in the stage at `offset`; the next call is for the next stage. */
+/* The row's start in the stage at `offset`, one stage after the previous call's. */
 ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset);
 
 #endif

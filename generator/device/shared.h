@@ -19,8 +19,8 @@ void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum);
 /* A ring: advances a variable, the offset of a stage, to the next of `count` stages. */
 void shared_next(ptx_fn *f, ptx_val offset, uint32_t stage_bytes, uint32_t count);
 
-/* Stores one F32 per warp at `to` + `byte`, from the warp's first lane. The other, after a barrier, reduces those of `warps`
- * warps, a multiple of four, in order. */
+/* Stores one F32 per warp at `to` + `byte`, from the warp's first lane. After a barrier, shared_join_warps reduces the
+ * values of `warps` warps, a multiple of four, in order. */
 void shared_store_warp(ptx_fn *f, ptx_val lane, ptx_val warp, ptx_val to, uint32_t byte, ptx_val value);
 ptx_val shared_join_warps(ptx_fn *f, ptx_op op, ptx_val from, uint32_t byte, uint32_t warps);
 

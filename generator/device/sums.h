@@ -37,7 +37,7 @@ static inline bool sums_has(const warp_sums *s, uint32_t e)
 /* Initialises the sums as variables, to 0. */
 void sums_clear(ptx_fn *f, warp_sums *s);
 
-/* Rows of sums in shared memory; a unit is a sum. */
+/* The layout of rows of sums in shared memory; a unit is one sum. */
 layout shared_sums_layout(uint32_t columns);
 
 /* A thread block's sums: a tile for each of `k_warps` groups of warps that share k. */
@@ -53,8 +53,8 @@ uint32_t shared_sums_bytes(const shared_sums *s);
 void shared_sums_store(ptx_fn *f, const shared_sums *s, warp_sums *sums, ptx_val column, ptx_val t,
                        ptx_val k_warp);
 
-/* A row's start in the first tile; a pointer to the element `rows` below and `columns` right of `from`; its sum over the
- * tiles, in order. */
+/* The start of a row in the first tile; a pointer to the element `rows` below and `columns` to the right of `from`; and the
+ * sum of that element over the tiles, in order. */
 ptx_val shared_sums_row(ptx_fn *f, const shared_sums *s, ptx_val row);
 ptx_val shared_sums_at(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t rows, uint32_t columns);
 ptx_val shared_sums_load(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t rows, uint32_t columns);

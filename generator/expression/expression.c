@@ -477,7 +477,7 @@ void expression_note_counted(const expression *e, bool *args)
 bool expression_uses_param(const expression *e, size_t index)
 {
     if (e->operation == OPERATION_NAME && e->kind == NAME_NUMBER)
-        return true; /* shape may look at any of them */
+        return true; /* the family's shape may compute it from any parameter */
     if (is_word_comparison(e) || (e->operation == OPERATION_NAME && e->kind == NAME_PARAM))
         return e->index == index;
     for (int i = 0; i < expression_operations[e->operation].operands; i++)

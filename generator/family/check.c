@@ -156,7 +156,7 @@ static void check_shape_numbers(arena *a, const kiln_family *family)
               "number '%s' is declared twice", name);
         CHECK(family, !family_find_param(family, name, &index), "'%s' is a parameter and a number", name);
     }
-    CHECK(family, count <= KILN_MAX_NUMBERS, "%zu numbers; %d are the most", count, KILN_MAX_NUMBERS);
+    CHECK(family, count <= KILN_MAX_NUMBERS, "%zu numbers; the limit is %d", count, KILN_MAX_NUMBERS);
 }
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */

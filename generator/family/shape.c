@@ -27,7 +27,7 @@ static void check_block(const variant *v, const uint32_t block[3])
                          (unsigned)block[i], 'x' + i, most);
     }
     if ((uint64_t)block[0] * block[1] * block[2] > MOST_THREADS)
-        family_error("%s: a block of %llu threads; %u are the most", v->id,
+        family_error("%s: a block of %llu threads; the limit is %u", v->id,
                      (unsigned long long)block[0] * block[1] * block[2], (unsigned)MOST_THREADS);
 }
 

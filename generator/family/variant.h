@@ -40,13 +40,13 @@ typedef struct variant {
     const char *symbol;        /* name of the .entry in its images; same as `entry` except for external PTX */
     place at;                  /* of the kernels: item that requested it */
     kiln_shape shape;          /* for all listed targets together */
-    const blocks_step *blocks; /* blocks per multiprocessor of images, from a target on: ascending */
+    const blocks_step *blocks; /* blocks per multiprocessor, by the lowest target of each step; ascending */
     size_t blocks_count;
     uint32_t runs_on;              /* bit i: the variant is emitted for the plan's targets[i] */
-    const external_module *module; /* of an emitted kernel the one without files */
-    size_t launch_args; /* of the family's arguments the last, which are launch geometry and no parameters */
-    const char *given_block[3];   /* expressions, where the caller gives the block and the shape has 0 */
-    const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
+    const external_module *module; /* for emitted kernels the module without files */
+    size_t launch_args; /* how many of the family's last arguments are launch geometry, not parameters */
+    const char *given_block[3];   /* expressions, if the caller gives the block; the shape then has 0 */
+    const char *why_not_launched; /* why a tool that has only the manifest cannot launch it; null: it can */
 } variant;
 
 /* The variant and the target for which a family's shape or emit is called. */

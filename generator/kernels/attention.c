@@ -16,20 +16,20 @@ static const kiln_param params[] = {
           "a query sees no keys after its own, see causal_offset\nfalse: it sees all keys"),
     PARAM(WORD, TUNING, "strategy", "simt mma", "simt", "simt: CUDA cores; mma: tensor cores, for f16 and bf16"),
     PARAM(INT, TUNING, "tile_q", "16 32 64 128", "64",
-          "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"),
+          "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp takes its own keys"),
     PARAM(INT, TUNING, "tile_k", "32 64 128", "64", "keys that a thread block takes at a time"),
     PARAM(INT, TUNING, "split_k", "0 1 4 16", "1",
-          "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"),
+          "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as the call's splits says"),
     PARAM(BOOL, TUNING, "pack_gqa", NULL, "false",
           "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"),
     PARAM(WORD, CONTRACT, "score", "plain softcap alibi mask", "plain",
-          "shaping of the scores\ns = scale * q * k becomes s; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
+          "how a score s = scale * q * k is changed\nplain: s; softcap: softcap * tanh(s / softcap); alibi: s - slope * |own key - key|; mask: s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
     PARAM(WORD, CONTRACT, "layout", "dense ragged paged", "dense",
-          "how sequences lie\ndense: batch strides, one length; ragged: sequences' rows one after the other, with offsets and lengths on the device; paged: the same for Q and O, K and V in pages", .numbers = "1 2 3", .is_later = true),
+          "layout of sequences\ndense: batch strides, one length; ragged: sequences' rows one after the other, with offsets and lengths on the device; paged: Q and O as in ragged, K and V in pages", .numbers = "1 2 3", .is_later = true),
     PARAM(INT, CONTRACT, "head_dim_v", NULL, "0",
           "elements of a row of V and O; 0: head_dim", .min = 0, .max = 512, .step = 8, .is_later = true),
     PARAM(WORD, CONTRACT, "kv", "same e4m3 int8 int8_token", "same",
-          "elements of K and V\nsame: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them", .numbers = "1 2 3 4", .is_later = true),
+          "elements of K and V\nsame: of Q's type; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them", .numbers = "1 2 3 4", .is_later = true),
     {.name = NULL},
 };
 
@@ -52,8 +52,8 @@ static const kiln_param params[] = {
     "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
     " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
-/* Parts that the keys of a tile are cut into. With split_k 0 and no `splits`, as many as give at most MOST_BLOCKS thread
- * blocks, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
+/* How many parts the keys of a tile are cut into. With split_k 0 and no `splits`: the most that give at most MOST_BLOCKS
+ * thread blocks and at least two tiles of keys per part, so that more than one part means few rows and few tiles. */
 #define MOST_BLOCKS "512"
 #define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
@@ -64,8 +64,8 @@ static const kiln_param params[] = {
 #define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
-/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants need equally many, so
- * that any variant can replace another. */
+/* With split_k 0 a tile has one counter for its groups of parts, and one for each of 16 groups. All variants need the same
+ * number, so that any variant can replace another. */
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
@@ -86,44 +86,44 @@ static const kiln_arg args[] = {
     {"out_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements from row to row"},
     {"q_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch\n0 where there is only one"},
     {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from head to head\n0 where there is only one"},
-    {"k_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch, of pages from page to page\n0: all batches share it"},
+    {"k_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch, or from page to page\n0: all batches share one"},
     {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from head to head"},
-    {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch, of pages from page to page\n0: all batches share it"},
+    {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch, or from page to page\n0: all batches share one"},
     {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from head to head"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from batch to batch\nbatches of O must not overlap"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements from head to head\nheads of O must not overlap"},
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k != 1", "partial results of one launch\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", COUNTERS, 4, "split_k != 1", "all 0 before a launch, which leaves them 0\nthey belong to one launch at a time; if one is not 0, O is wrong"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and the keys are not split\ntile_counters has one for each 32 queries of each head, and 17 for each 16 of them, but no more than 8704 unless splits is above 1"},
-    {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this before or after its own; 0: all"},
-    {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this before or after its own; 0: all\nwith causal, 0: none after its own"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and the keys are not split\ntile_counters has the larger of two counts: one for each 32 queries of each head; or 17 for each 16 of them, at most 8704 unless splits is above 1"},
+    {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this before its own; 0: all"},
+    {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this after its own; 0: all\nwith causal, 0: none after its own"},
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "how many of the first keys a query sees, whatever window.left is"},
-    {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset\nbeyond 2^29 either way it counts as that"},
-    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score that joins the sum of each row\nit joins lse with the sum, has no row of V, and is neither +infinity nor a NaN. Keys that all queries see are first_keys"},
-    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, 1 to 256; 0: as suits the device\nthey decide how a variant rounds sums: equal splits give it equal bits on devices of one compute capability, however many multiprocessors they have"},
-    {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "first row of each sequence in Q and O\nin increasing order, and the last one's end; null: each has q_length rows"},
-    {"sequences_k_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == ragged", "first row of each sequence in K and V\nlikewise; null: sequences are a batch stride apart"},
-    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence\nthe first of its rows; null: as many as it has rows, k_length in pages. Later rows are not read"},
+    {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset\nvalues above 2^29 count as 2^29, and below -2^29 as -2^29"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a further score in each row's softmax\nit counts in the sum and in lse, and has no row of V; it must be neither +infinity nor a NaN. For keys that all queries see, set first_keys"},
+    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, 1 to 256; 0: as suits the device\nsums are rounded by parts: with equal splits a variant gives equal bits on devices of one compute capability, however many multiprocessors they have"},
+    {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "first row of each sequence in Q and O\nin increasing order, then the end of the last sequence; null: each sequence has q_length rows"},
+    {"sequences_k_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == ragged", "first row of each sequence in K and V\nin increasing order, then the end of the last sequence; null: sequences are a batch stride apart"},
+    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence\nits first rows; later rows are not read; null: as many keys as it has rows, in pages k_length"},
     {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences\nat least q_length, and without q_offsets batch * q_length"},
-    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences\nif k_offsets counts them; otherwise ignored"},
-    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "page of key j: [sequence * stride + j / size]\nwith starts [starts[sequence] + j / size]. Entries after a sequence's last key are not read"},
-    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "first entry of each sequence\nand the end of all, which is not read; null: they are a stride apart"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences\nignored without k_offsets"},
+    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "page of key j: [sequence * stride + j / size]\nwith starts: [starts[sequence] + j / size]; entries after a sequence's last key are not read"},
+    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "first entry of each sequence\nthen the end of the last sequence, which is not read; null: sequences are a stride apart"},
     {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
     {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries from sequence to sequence; 0: all share them\nignored with starts"},
     {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages of K and V, a batch stride apart"},
     {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8\nrows are contiguous: vLLM's keys split into groups of x elements are not supported"},
     {"k_codes", KILN_ARG_IN, "i8", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, "kv != same", "K: signed bytes, or e4m3 numbers"},
-    {"v_codes", KILN_ARG_IN, "i8", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv != same", "V, likewise"},
-    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: the factor of its codes\nat least 0 and finite, not checked"},
-    {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head: the factor of its codes\nat least 0 and finite, not checked"},
-    {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "of each key and head of K: the factor of its codes"},
+    {"v_codes", KILN_ARG_IN, "i8", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv != same", "V: signed bytes, or e4m3 numbers"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "factor of each head's codes\nat least 0 and finite, not checked"},
+    {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "factor of each head's codes\nat least 0 and finite, not checked"},
+    {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "factor of the codes of each key and head of K"},
     {"v_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "the same for V, with the same strides"},
     {"scale_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "kv == int8_token", "scales from key to key"},
     {"scale_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from batch to batch, or from page to page"},
     {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from head to head"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores\nat least 0 and finite; 0 makes all of them 0"},
-    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
-    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores\nrow i is query i's; -infinity hides a key whatever its score is, but its row of V must be finite"},
+    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "slope of each head of Q"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores\nrow i is query i's; -infinity hides a key, whatever its score; its row of V must still be finite"},
     {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
     {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
     {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
@@ -171,8 +171,8 @@ static const kiln_rule rules[] = {
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"splits <= 256", "splits must be at most 256"},
-    {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k, but where that is 0"},
-    {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
+    {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k"},
+    {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length times the heads of a tile must be at most 2^30"},
     {"out_row_stride >= " DIM_V " || " Q_ROWS " <= 1", "out_row_stride must be at least O's head_dim where O has more than one row"},
     {"out_head_stride >= " DIM_V " || q_heads <= 1", "out_head_stride must be at least O's head_dim where q_heads is above 1"},
     {"layout != dense || out_batch_stride >= " DIM_V " || batch <= 1", "out_batch_stride must be at least O's head_dim where batch is above 1"},
@@ -183,7 +183,7 @@ static const kiln_rule rules[] = {
     {"layout == dense || sequences_q_rows >= q_length * select(given(sequences_q_offsets), 1, batch)",
      "sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length"},
     {"layout != paged || (pages_size >= 8 && pages_size <= " LONGEST " && pages_size % 8 == 0)", "pages.size must be a multiple of 8, from 8 to 2^30"},
-    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * select(given(pages_starts), 0, pages_stride))) * pages_size >= k_length", "pages.table must have entries for k_length keys of every sequence, or with pages.starts of one sequence"},
+    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * select(given(pages_starts), 0, pages_stride))) * pages_size >= k_length", "pages.table must have entries for k_length keys of every sequence, or with pages.starts of at least one"},
     {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
@@ -195,8 +195,8 @@ static const kiln_rule rules[] = {
 
 /* A thread block's part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
-/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; otherwise some of them begin last,
- * and the launch takes as long as with another wave of thread blocks. */
+/* Causal tiles differ in length. The longest of all heads begin first only with split_k 1; otherwise some of them begin
+ * last, and the launch takes as long as with another wave of thread blocks. */
 #define IS_UNORDERED "causal && split_k != 1 && q_length > tile_q"
 #define WAVES        "ceil_div(" TILES_X " * " PARTS " * " HEADS " * batch, max(1, multiprocessors * blocks_per_multiprocessor))"
 #define LENGTH       PART_KEYS " + select(" IS_UNORDERED ", " PART_KEYS " / max(1, " WAVES "), 0)"

@@ -37,7 +37,7 @@ typedef enum attention_kv {
     ATTENTION_INT8_TOKEN
 } attention_kv;
 
-/* A tile's number in its head, and the head in the grid's order: of Q, with pack_gqa of K and V. U32. */
+/* A tile's number in its head, and the head in grid order: a head of Q, or with pack_gqa of K and V. U32. */
 typedef struct attention_block {
     ptx_val tile, head;
 } attention_block;
@@ -84,7 +84,7 @@ typedef struct attention {
     ptx_val first_key, end; /* of this part, in counted keys */
     ptx_val kept, gap;      /* counted keys from `kept` on have numbers `gap` higher */
     ptx_val full_first,
-        full_count; /* all queries see tiles that begin fewer keys than this after the first */
+        full_count; /* all queries see all of a tile that begins fewer keys than this after the first */
     /* attention_score.h: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
@@ -138,7 +138,7 @@ static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 /* Whether scales are per head, not per key. */
 bool attention_has_head_scales(const attention *a);
 
-/* Codes of K, or of V, decoded to `type`, F16 or BF16. */
+/* The decoder of codes of K, or of V, to `type`, F16 or BF16. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */

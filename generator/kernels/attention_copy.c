@@ -11,8 +11,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* Threads that take neighbouring units of a row: 8, 4 or 2; all units' if their number is odd. At least eight rows are taken
- * at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
+/* The number of threads that take neighbouring units of a row: 8, 4 or 2, or one for each unit if their number is odd. At
+ * least eight rows are taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;

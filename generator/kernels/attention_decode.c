@@ -25,7 +25,7 @@ enum {
 typedef struct decode {
     attention_warp m;
     uint32_t stages, q_bytes;  /* a stage: 16 rows of K, or of V, and with K scales of keys */
-    ptx_val warp, ahead;       /* its number, and its first key of a tile */
+    ptx_val warp, ahead;       /* the warp's number, and its first key in a tile */
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
     ptx_val scales, scales_at; /* with a scale for each key: of the first stage; the lane's */
     ptx_val stage, free_stage; /* offsets of the next stage to read, and of the previous one */

@@ -34,7 +34,7 @@ static total init_total(const attention *a, attention_rows *rows)
     return (total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
 }
 
-/* The offset of an octet of a block; past the last, that of its rows' numbers. */
+/* The offset of an octet of a block. Past the last octet: the offset of the shifts and sums of the block's rows. */
 static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
 {
     return (block * (t->rows->sums.octets + 1) + octet) * NUMBERS;

@@ -12,17 +12,17 @@
 #include "device/tail.h"
 
 enum {
-    ROW_NUMBERS = 8, /* after a record's columns: a part's four, then a group's */
+    ROW_NUMBERS = 8, /* after a record's columns: four for the part, then four for its group */
     GROUP_NUMBERS = 4,
     LANES = 16,
     MOST_RECORDS = LANES, /* records of a row joined at once */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
     FEW_PARTS = 64,       /* 17 to this many parts are joined in groups of 8; others in groups of 16 */
-    COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
+    COUNTERS = 17         /* of a tile: one for its groups, 16 for the parts of each group */
 };
 
-/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
- * twice: of one part, and of a group. */
+/* Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the weights:
+ * for a part, and for a group. */
 static uint32_t record_numbers(const attention *a)
 {
     return a->head_dim_v + ROW_NUMBERS;
@@ -99,7 +99,7 @@ void attention_store_slice(const attention *a, const attention_slices *s, uint32
 
 /* ---- joins ----------------------------------------------------------------------------------------------------------- */
 
-/* Each lane weighs a record; the result is the row's. */
+/* Each lane computes the weight of one record. The shift, sum and weights of the row are then the same in all lanes. */
 static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
 {
     ptx_fn *f = a->f;

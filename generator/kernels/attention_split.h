@@ -34,8 +34,8 @@ void attention_finish(const attention *a, void (*store_parts)(void *of), void (*
  * call it: it has barriers. */
 void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid);
 
-/* Does so, or only stores O if the tile has one part, from records that `warps` warps have left in shared memory, warp after
- * warp, tile_q rows each. */
+/* As attention_leave_part, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each.
+ * If the tile has one part, only stores O. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

@@ -34,22 +34,22 @@ typedef struct quantizer {
     bool is_mx, is_tiled, is_hardware;
     uint32_t block;    /* elements */
     uint32_t elements; /* of a lane's load */
-    uint32_t lanes;    /* that share a block; and loads of a round */
-    uint32_t groups;   /* of those lanes, in a warp */
+    uint32_t lanes;    /* lanes that share a block, and loads of a round */
+    uint32_t groups;   /* groups of such lanes in a warp */
     ptx_val in, packed, scale, m, k, global_scale;
     ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
     /* Loads have an index: the block's, from the warp's first on; in tiles the row's. */
     ptx_val last; /* rows: the warp's last block in bounds, U32 */
     ptx_val first_place,
         has_column; /* tiles: the warp's first place, U32; whether the group's block is in the row */
-    ptx_val in_at, packed_at;     /* of index 0: this lane's addresses of elements and codes */
+    ptx_val in_at, packed_at;     /* this lane's addresses of elements and codes of index 0 */
     ptx_val scales_at;            /* the warp's first scale */
     ptx_val in_step, packed_step; /* bytes from one index to the next, U32 */
 } quantizer;
 
-/* A lane's load. */
+/* One load of a lane. */
 typedef struct spot {
-    ptx_val index, in_bounds; /* of the nearest block in bounds; whether it is the block itself */
+    ptx_val index, in_bounds; /* of the nearest block in bounds; whether the block itself is */
 } spot;
 
 static quantizer init(ptx_fn *f, const kiln_variant *v)
@@ -245,7 +245,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
-/* From the last to the first: each code and sign, enters the word at its low end and shifts the others up. */
+/* Encodes from the last code to the first: each enters the word, with its sign, at the low end, and shifts the others up. */
 static ptx_val encode_software(quantizer *q, const ptx_val x[])
 {
     ptx_fn *f = q->f;
@@ -343,7 +343,7 @@ static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
           "format of codes and scales\nnvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
-          "how scales lie\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
+          "layout of scales\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; padding is 0", .numbers = "1 2"),
     PARAM(WORD, TUNING, "encode", "software hardware", "software",
           "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
     {.name = NULL},

@@ -28,7 +28,7 @@ typedef struct dequantize {
     ptx_val out;    /* its first element */
     bool by_index;
     ptx_val index, tensor_rows,
-        rows; /* by index: of each row of out, in the tensor; rows of the tensor, of out */
+        rows; /* by index: the tensor's row for each row of out; rows of the tensor, of out */
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -311,7 +311,7 @@ static const kiln_arg q4k_args[] = {
                 "d * scale * code - dmin * minimum\nrounded to f32, then to the type")};
 static const kiln_arg rows_args[] = {
     {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them, row after row"},
-    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "row of the tensor for each row of out\ni32 that are not negative have the same bits"},
+    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "row of the tensor for each row of out\ni32 of at least 0 also serve: they have the same bits"},
     {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, ROUNDED},
     {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
@@ -367,11 +367,11 @@ const kiln_family q4k_dequantize_family = {
 
 const kiln_family gguf_rows_family = {
     .name = "gguf_rows",
-    .summary = "look up rows of a GGUF tensor by index, as embeddings are",
+    .summary = "look up rows of a GGUF tensor by index, for embeddings",
     .source = SOURCE,
     .accuracy = ACCURACY,
     .nonfinite =
-        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. For other rows " NONFINITE,
+        "a row whose index is not below tensor_rows becomes NaNs, and nothing is read for it. For other rows " NONFINITE,
     .params = params,
     .args = rows_args,
     .rules = rows_rules,

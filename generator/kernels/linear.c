@@ -12,7 +12,7 @@
  * ACTIVATION HALF uses tensor cores: linear_mma.c, and for many rows of x linear_tiles.c.
  *
  * CHUNKS. If `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
- * rows. Then every 256 rows make the shares again.
+ * rows. Every 256 rows then need new shares.
  */
 #include "linear.h"
 #include "device/tail.h"
@@ -20,9 +20,9 @@
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Stages such that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks have all
- * of them, and if registers leave room for one, its products take longer than its copies; with more than four vectors, twice
- * as long. More would not fit sm_75. */
+/* Enough stages that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks
+ * have all of them. If registers leave room for only one, its products take longer than its copies; with more than four
+ * vectors, twice as long. More stages would not fit sm_75. */
 static uint32_t stages_of(const linear_geometry *g)
 {
     enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };

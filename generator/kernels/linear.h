@@ -62,7 +62,7 @@ typedef struct linear {
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
         n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES], scales_of[LINEAR_MOST_MATRICES],
-        zeros_of[LINEAR_MOST_MATRICES]; /* those of each matrix; the last two if the format has arrays */
+        zeros_of[LINEAR_MOST_MATRICES]; /* of each matrix; the last two if the format has arrays */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; each matrix's first row */
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
@@ -133,8 +133,8 @@ void linear_emit_simt(linear *g);
 /* Bytes of one vector's part of a share. */
 uint32_t linear_vector_bytes(const weight_format *format, bool is_q8);
 
-/* Makes the shares of the chunk, and at the start, in the first pass over the first chunk, the norm's sums over all of x.
- * Ends with a barrier. */
+/* Makes the shares of the chunk. At the start of the first pass over the first chunk, also makes the norm's sums over all
+ * of x. Ends with a barrier. */
 void linear_make_shares(linear *g, ptx_val is_start);
 
 /* The norm's factor for a vector's sums. */
@@ -188,16 +188,16 @@ void linear_copy_ring(linear_ring *ring, ptx_val offset);
 /* Offset of a tile row's numbers in a stage, U32. */
 ptx_val linear_row_numbers(ptx_fn *f, const linear_ring *ring, ptx_val row);
 
-/* The rows of W that this lane of a tensor-core kernel reads: four, eight apart, and the one whose numbers it decodes. */
+/* The rows of W that a lane of a tensor-core kernel reads: four rows, eight apart, and the row whose numbers it decodes. */
 typedef struct linear_rows {
     row_ring_row codes[LINEAR_LANE_ROWS], numbers;
 } linear_rows;
 
-/* `mine` is the first of them in the tile, whose first stage is at `first`; the numbers are of row mine + 8t. */
+/* Finds the rows from `mine` on in the tile, whose first stage is at `first`; the numbers are of row mine + 8t. */
 linear_rows linear_find_lane_rows(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val mine,
                                   ptx_val first);
 
-/* Their starts in the stage at `offset`; the next call is for the next stage. */
+/* The starts of the rows in the stage at `offset`, one stage after the previous call's. */
 void linear_next_lane_rows(const linear_ring *ring, const linear_rows *rows, ptx_val offset,
                            ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers);
 

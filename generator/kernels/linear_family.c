@@ -170,25 +170,25 @@ static const kiln_param params[] = {
           .numbers = "1 2"),
     PARAM(
         WORD, CONTRACT, "activation", "exact q8 half", "q8",
-        "how products are made\nexact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
+        "how products are computed\nexact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
         "f16 or bf16 x on tensor cores, with sums in f32",
         .numbers = "1 2 3"),
     PARAM(WORD, CONTRACT, "x", "f32 f16 bf16 s8", "f32",
           "element type of x; gamma is f32; s8: codes of q8_quantize", .numbers = "5"),
     PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f32", "element type of y, bias and residual"),
     PARAM(WORD, CONTRACT, "epilogue", "none bias residual bias_residual swiglu geglu", "none",
-          "what is added to the products\nor two products make y = act(h * gate^T) * (h * w^T), swiglu with "
-          "SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
+          "what is added to the products\nswiglu, geglu: y = act(h * gate^T) * (h * w^T), where act is SiLU, "
+          "x / (1 + exp(-x)), or GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
           .numbers = "1 2 3 4 5 6"),
     PARAM(INT, CONTRACT, "matrices", "1 2 3", "1",
-          "matrices that x is multiplied by in one launch\neach into a y of its own: w, w_2, w_3",
+          "matrices that x is multiplied by in one launch\nw, w_2 and w_3; each has its own y",
           .is_later = true),
     PARAM(WORD, CONTRACT, "scale", "none tensor", "none",
           "tensor: a matrix's products are multiplied by its w_scale", .numbers = "1 2", .is_later = true),
     PARAM(
         WORD, TUNING, "strategy", "simt mma tiles", "simt",
-        "simt: CUDA cores, activation exact and q8; mma and tiles: tensor cores, activation half, scales on sums "
-        "of products or on weights, and x s8, few rows or many"),
+        "simt: CUDA cores, activation exact and q8; mma and tiles: tensor cores, activation half and x s8, few rows or "
+        "many; with half, mma multiplies sums of products by scales, and tiles multiplies weights"),
     PARAM(INT, TUNING, "vectors", NULL, "1", "simt: rows of x that a thread block multiplies at once",
           .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
     PARAM(INT, TUNING, "rows", "1 2 4", "2", "simt: rows of w per warp at once"),
@@ -201,10 +201,10 @@ static const kiln_param params[] = {
     PARAM(INT, TUNING, "k_warps", "2 4 8", "2", "mma: warps per thread block that split k"),
     PARAM(
         INT, TUNING, "stages", "2 3 4", "2",
-        "mma, tiles: copies of tiles in shared memory, all but one of them in flight; tiles: of x, and of four all but two"),
+        "mma, tiles: stages in shared memory; all but one are being loaded; tiles: of x only, and of 4 two are being loaded"),
     PARAM(
         WORD, TUNING, "rounding", "once twice", "once",
-        "tiles: once: weights are rounded to x's type; twice: in f16 their scales and minima too, before, which takes "
+        "tiles: once: weights are rounded to x's type; twice: scales and minima are first rounded to f16 too, which takes "
         "fewer instructions",
         .is_later = true),
     PARAM(
@@ -226,7 +226,7 @@ static const kiln_arg args[] = {
      "scale of each 32 codes, with at most 22 significant bits: with more, products are wrong"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
-     "rows of quantised blocks, as a GGUF file has them; of int4 and nf4, of codes, two in a byte"},
+     "rows of quantised blocks, as a GGUF file has them; int4, nf4: rows of codes, two in a byte"},
     {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
     {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
     {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
@@ -251,8 +251,8 @@ static const kiln_arg args[] = {
     {"bias_3", KILN_ARG_IN, "$y", "n_3", 0, HAS_3 " && (" HAS_BIAS ")", "added to each row of out_3"},
     {"residual", KILN_ARG_IN, "$y", "m, n", 0, HAS_RESIDUAL, "added to y; may be out itself"},
     {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
-    {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "those of w_2"},
-    {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "those of w_3"},
+    {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "the products of w_2"},
+    {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "the products of w_3"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
      "partial sums over k\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "split_k != 1",
@@ -264,10 +264,10 @@ static const kiln_arg args[] = {
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
     {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
      "added to the mean of the squares; at least 0 and finite"},
-    {"w_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE, "of w; finite"},
-    {"w_scale_2", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_2, "of w_2; finite"},
-    {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "of w_3; finite"},
-    {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "of gate; finite"},
+    {"w_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE, "factor of w; finite"},
+    {"w_scale_2", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_2, "factor of w_2; finite"},
+    {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "factor of w_3; finite"},
+    {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "factor of gate; finite"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, "split_k != 1",
      "elements of workspace; 0: none, and k is not split\ntile_counters has one for each 256 of them"},
     {.name = NULL},
@@ -284,8 +284,8 @@ static const kiln_rule rules[] = {
     {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
     {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
     /* Without parameters, so that they are checked before `empty`. */
-    {"n > 0 || n_2 == 0", "n is 0 only where n_2 is"},
-    {"n > 0 || n_3 == 0", "n is 0 only where n_3 is"},
+    {"n > 0 || n_2 == 0", "n may be 0 only if n_2 is 0"},
+    {"n > 0 || n_3 == 0", "n may be 0 only if n_3 is 0"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
     {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
      "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
@@ -332,11 +332,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",
-                 "activation half needs norm none: a norm ahead of a large product is a pass of its own");
+                 "activation half needs norm none: normalise in a launch before");
     const bool is_one = kiln_int(v, "matrices") == 1;
     kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
                  "matrices epilogue",
-                 "matrices above 1 need epilogue none or bias: y of each is another tensor");
+                 "matrices above 1 need epilogue none or bias: each matrix has its own y");
     kiln_require(s, is_codes || kiln_int(v, "k_warps") != 8, "x k_warps", "k_warps 8 needs x s8");
     linear_shape_mma(s, v, g.format);
     linear_shape_q8(s, v, g.format);
@@ -373,7 +373,7 @@ static const kiln_bound bounds[] = {
      "each element has its own L: k_warps (with strategy tiles 1), plus 9 if split_k is not 1, plus c times the number of stages from its stage to its thread block's last. L * S is the sum over elements of L times the element's part of S. With split_k 2 or 4, thread blocks share the stages in order, and the first ones may have one more; with split_k 0 the last stage is k's. If all parts of S are alike, L is about half of the first element's"},
     {"c of strategy mma, and of x s8",
      "a warp's additions in a stage: one for each 32 elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0) of its 1 / k_warps share of the stage, and as many more if the format has minima (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K, int4 with mode asym). A stage is 512 elements with tile_m 8 and 16, 256 with more, and 256 * k_warps with x s8; with x s8 and strategy tiles it is 256 if the format's block or int4's group is 256, else 128"},
-    {"strategy mma, x not s8", "adds 40 * 2^-24 * S, which tensor cores cut off"},
+    {"strategy mma, x not s8", "adds 40 * 2^-24 * S, for bits that tensor cores cut off"},
     {"strategy mma, format nf4",
      "adds v * S, where v is half an ulp of x's type, to which it rounds the values"},
     {"strategy tiles, x not s8",
@@ -395,8 +395,8 @@ const kiln_family linear_family = {
         "r is the exact product, S is the sum of |h| * (|scale * code| + |minimum|), where a code is the number that its scale multiplies, and u is half an ulp of y's type. The error of an element of y is at most u * |y| + the smallest positive number of y's type + (L + 8) * 2^-24 * S, plus the terms in the rows below. It holds for finite x if h, the sums and the sums times w_scale are normal numbers, and these and |y| are at most 2^100. An |h| below 2^-90 may count as 0",
     .bounds = bounds,
     .nonfinite =
-        "a NaN or an infinity makes elements of y NaN: in x its row, in gamma all of y, in a scale, a minimum or a zero of "
-        "a matrix its column. A row of zeros with eps 0 makes its row of y NaN. With strategy tiles, a weight that is infinite "
+        "a NaN or an infinity in x makes its row of y NaN; one in gamma, all of y; one in a scale, minimum or zero of "
+        "a matrix, its column of y. A row of zeros with eps 0 makes its row of y NaN. With strategy tiles, a weight that is infinite "
         "in x's type (in f16 from 65520 on) makes its column NaN; with rounding twice, so does such a scale or minimum",
     .params = params,
     .args = args,

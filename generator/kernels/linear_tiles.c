@@ -262,7 +262,7 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
     return numbers;
 }
 
-/* Quad `quad` of a unit of the lane's rows, scaled: a product's first operands. `halves` are of its part. */
+/* First operands of products: the scaled quad `quad` of a unit of each of the lane's rows. `halves` are its part's numbers. */
 static void scale_quads(tiles *g, const group *of, const row_halves *halves, uint32_t unit, uint32_t quad,
                         ptx_val w[X_RING_TILES][2][4], uint32_t product)
 {

@@ -1,8 +1,8 @@
 /* linear's shares: the vectors in shared memory, in the order in which groups of weights need them, and the norm.
  *
  * LAYOUT of a share: for each vector the elements of a group, part by part, and two numbers for each part.
- *     exact  elements in F32; where the format has minima they are times a power of two, and the numbers are what undoes it,
- *            and the sum
+ *     exact  elements in F32; if the format has minima they are times a power of two, and the numbers are its inverse, and
+ *            the sum of the elements
  *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; the scale, and where the format has
  *            minima scale * sum of codes, else the S32 that a sum of products starts from
  *
@@ -66,8 +66,8 @@ static uint32_t part_lanes(const linear *g)
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
 
-/* The offset of this thread's elements in the first vector's part of a share; and of their part's numbers that this lane
- * stores, those of `vector` and the next ones. */
+/* Where this thread stores: the offset of its elements in the first vector's part of a share; and the offset of the numbers
+ * of their part that this lane stores, for `vector` and the next vectors. */
 typedef struct slot {
     ptx_val elements, numbers, vector;
 } slot;

@@ -34,11 +34,11 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
           "how scales are stored\nnested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step", \
           .numbers = "1", .is_later = true)
 #define NF4_NESTED_ARGS(blocks, groups)                                                                                \
-    {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \
+    {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "index of each scale in nested_code"}, \
     {"nested_code", KILN_ARG_IN, "f32", "256", 4, "scale_type == nested", "the value of each index"},                \
     {"nested_absmax", KILN_ARG_IN, "f32", groups, 4, "scale_type == nested", "a factor for each 256 scales, in memory order"}
 #define NF4_NESTED_OFFSET                                                                                              \
-    {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "is added to each scale"}
+    {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "added to each scale"}
 #define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
 
 /* And for sizes. */
@@ -72,7 +72,7 @@ typedef struct nf4_tile {
     ptx_val first_block, block_count; /* quantised blocks, U32 */
     /* Over all tiles' quantised blocks; null: there is only one tile, and the members below are not set. */
     const split_stretch *stretch;
-    ptx_val number, at; /* the tile's; number, over all tiles, of its part's first quantised block */
+    ptx_val number, at; /* the tile's number; that of its part's first quantised block in all tiles */
     ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 

@@ -59,8 +59,8 @@ enum {
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
-/* An iteration's blocks are every k_warps-th from a warp's, or a thread's, first one. For each block of this iteration and
- * the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
+/* An iteration takes every k_warps-th block from the first one of a warp, or of a thread. For each block of this iteration
+ * and the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */

@@ -328,13 +328,13 @@ static const kiln_param params[] = {
           "simt: CUDA cores; mma: tensor cores, for A in f16 and, from sm_80 on, bf16"),
     PARAM(INT, TUNING, "tile_m", "1 2 4 8 16 32 64", "1",
           "rows of C per thread block, which reads the weights once; simt: at most 8; mma: at least 8"),
-    PARAM(INT, TUNING, "k_warps", "4 8 16", "8", "warps per thread block; simt: they share n; mma: there are 8, which share k"),
+    PARAM(INT, TUNING, "k_warps", "4 8 16", "8", "warps per thread block; simt: they share n; mma: always 8, which share k"),
     PARAM(INT, TUNING, "split_k", "1 2 4 8 16 32", "1", "thread blocks that share n; more than one need a workspace"),
     PARAM(INT, TUNING, "vector", "1 8", "1", "mma: elements of A per load; 8 needs an n that is a multiple of 8"),
     PARAM(WORD, TUNING, "table", "compact aligned", "compact",
-          "of decoded bytes; aligned takes 66 KB of shared memory and saves an instruction per two weights"),
+          "table of decoded bytes; aligned takes 66 KB of shared memory and saves an instruction per two weights"),
     PARAM(WORD, TUNING, "scales", "any normal", "any",
-          "mma with A in f16: any multiplies in tf32, from sm_80 on; normal multiplies in f16, where the caller sets normal_scales"),
+          "mma with A in f16: any multiplies in tf32, from sm_80 on; normal multiplies in f16, if the caller sets normal_scales"),
     {.name = NULL},
 };
 

@@ -55,7 +55,7 @@ enum {
 
 /* Codes, scales or A in flight through shared memory; addresses there are those in the first buffer. */
 typedef struct stream {
-    ptx_val column;   /* of this thread's, its first of a stage */
+    ptx_val column;   /* this thread's first column of a stage */
     ptx_val to, from; /* where this thread stores, and where this lane reads */
     ptx_val now;      /* where it reads in the buffer in use */
 } stream;

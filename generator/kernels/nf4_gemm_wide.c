@@ -28,9 +28,9 @@ enum {
     DEPTH = 16, /* of a stage */
     ROUNDS = NF4_BLOCK_K / DEPTH,
     STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
-    SCALES = 64,                   /* of a column, at once */
+    SCALES = 64,                   /* of a column, copied at once */
     SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in different banks */
-    SCALE_LANES = SCALES / 4,      /* that copy a column's */
+    SCALE_LANES = SCALES / 4,      /* that copy the scales of a column */
     CODE_COLUMNS = WARP_LANES / 2, /* of one load */
     SUMS_PAD = 8,                  /* between rows of sums */
     MOST_ROWS = 8,
@@ -53,7 +53,7 @@ typedef struct wide {
     ptx_val value;                                   /* of code lane mod 16 */
     ptx_val shared, scales, a_to, w_to;              /* U32; where this lane writes */
     ptx_val a_from, w_from, scales_from;             /* and reads */
-    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads of a stage, of a quantised block */
+    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads: of a stage, of a quantised block */
     ptx_val partial[MOST_SUMS], sum[MOST_SUMS];
 } wide;
 

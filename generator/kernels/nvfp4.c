@@ -168,7 +168,7 @@ ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
 {
     ptx_fn *f = g->f;
     ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
-    if (g->is_tiled) { /* of a warp's places the first has the first row */
+    if (g->is_tiled) { /* the warp's first place has its first row */
         ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
         has_rows = ptx_and(f, has_rows, in_matrix);
     }

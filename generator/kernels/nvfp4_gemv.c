@@ -7,7 +7,7 @@
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "c", "f16 bf16 f32", "f16", "element type of c"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
-          "of sfa and sfb\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales", .numbers = "1 2", .is_later = true),
+          "layout of sfa and sfb\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales", .numbers = "1 2", .is_later = true),
     PARAM(BOOL, CONTRACT, "global_scale", NULL, "false", "whether c is multiplied by alpha", .is_later = true),
     PARAM(WORD, TUNING, "decode", "software hardware", "software",
           "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"),
@@ -36,7 +36,7 @@ static const kiln_arg args[] = {
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
-    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector; 0: 128\nthe vector is the first of them; 1: there is no padding"},
+    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector; 0: 128\nthe vector is the first row, the others are padding; 1: no padding"},
     {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by\nthe product of the scales of both tensors"},
     {.name = NULL},
 };

@@ -40,8 +40,8 @@ typedef struct quantizer {
     uint32_t lanes, steps; /* of a block; whose loads are issued together */
     ptx_val in, gamma, codes, scale, k, eps;
     ptx_val tid, lane, warp;
-    ptx_val row;                    /* x's, a pointer */
-    ptx_val first;                  /* of the row's elements in all of x, U64 */
+    ptx_val row;                    /* a pointer to the row of x */
+    ptx_val first;                  /* the number of its first element in x, U64 */
     ptx_val partials, most, scales; /* addresses in shared memory */
     ptx_val by, squares;            /* variables: the factor for x; the sum */
 } quantizer;

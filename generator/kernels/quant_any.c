@@ -39,7 +39,7 @@ typedef struct finder {
     quant_numbers kept;
 } finder;
 
-/* Only the end of a large group matters, if it is in a tile: so a large group counts as one of 4096 that ends there. */
+/* In a tile only the end of a large group matters. So a large group counts as one of 4096 elements that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
@@ -60,7 +60,7 @@ static finder find_groups(quant *q)
     return w;
 }
 
-/* Groups from the tile's first to the one of the element `offset` after the tile's first, not yet rounded down. */
+/* How many groups the element `offset` after the tile's first is past the tile's first group, not yet rounded down. */
 static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
 {
     ptx_fn *f = q->f;

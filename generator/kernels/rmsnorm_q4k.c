@@ -105,8 +105,8 @@ const kiln_family rmsnorm_q4k_gemv_family = {
         "let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk). The error of an element of y is at most u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also off by half of the least denormal)",
     .bounds = bounds,
     .nonfinite =
-        "a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row. With norm rms, one in "
-        "x or in gamma does, and zeros with an eps of 0",
+        "a NaN or an infinity in h makes its vector's y NaN; one in d or dmin its row's y. With norm rms, one "
+        "in x or gamma makes h NaN; so does a zero vector with eps 0",
     .params = params,
     .example = example,
     .args = args,

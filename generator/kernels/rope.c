@@ -44,8 +44,8 @@ typedef struct rope {
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* the warp's kind; neither: keys */
-    ptx_val head;               /* this lane's, of the token's, U64 */
-    ptx_val lane;               /* its number in the head, U32 */
+    ptx_val head;               /* this lane's head, among the token's, U64 */
+    ptx_val lane;               /* the lane's number in the head, U32 */
     ptx_val in_bounds;          /* the head exists, with chunks for this lane */
     ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
     ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */
@@ -458,25 +458,25 @@ static const kiln_arg args[] = {
     {"k", KILN_ARG_IN, "$type", ROWS("k", "k_heads"), 16, NULL, "K"},
     {"v", KILN_ARG_IN, "$type", ROWS("v", "v_heads"), 16, NULL, "V"},
     {"frequencies", KILN_ARG_CONSTANT, "u64", "rotary_dim / 2", 8, NULL,
-     "how far one position turns each pair\nin fractions of a turn, 2^-64 each"},
+     "how far one position turns each pair\nin units of 2^-64 of a full turn"},
     {"positions", KILN_ARG_IN, "u32", "n", 4, NULL,
-     "of each token; i32 that are not negative have the same bits"},
+     "position of each token; i32 of at least 0 also serve: they have the same bits"},
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
-     "page * page_size + row for each token's K and V\nanother for each; with one that is negative or beyond the cache nothing is appended"},
+     "page * page_size + row for each token's K and V\nslots in the cache must differ; a token whose slot is negative or beyond the cache is not appended"},
     {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
     CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
-    CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the same strides"),
+    CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the strides of K's"),
     CACHE("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
-    CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the same strides"),
-    {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: the factor of its codes"},
+    CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the strides of K's"),
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "factor of the codes of each head of K"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
-    {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: the factor of its codes"},
+    {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "factor of the codes of each slot and head of K"},
     {"v_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "v_heads", "1"), 4, "cache == int8_token", "the same for V, with the same strides"},
     COUNT("n", "tokens"),
     COUNT("q_heads", "heads of Q; may be 0"),
     COUNT("k_heads", "heads of K; may be 0"),
     COUNT("v_heads", "heads of V; may be 0"),
-    COUNT("rotary_dim", "elements of a head that are rotated, its first; the others stay"),
+    COUNT("rotary_dim", "the first elements of a head, which are rotated; the others stay"),
     {"magnitude", KILN_ARG_VALUE, "f32", NULL, 0, NULL, "factor of cosines and sines; usually 1"},
     COUNT("pages", "pages of the cache"),
     COUNT("page_size", "rows of a page"),
@@ -519,7 +519,7 @@ static const kiln_rule rules[] = {
     HOLDS_HEAD("cache_row_stride", "page_size", "page_size"),
     HOLDS_HEAD("cache_head_stride", "max(k_heads, v_heads)", "k_heads or v_heads"),
     {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
-     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1 where there are more pages, rows or heads than one"},
+     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1 where there is more than one page, row or head"},
     {NULL, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* A configuration's requests: the interface between reading (config.c, variants.c) and baking (bundle/). */
+/* A configuration's requests: the interface between reading (config.c, variants.c) and generating (bundle/). */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -30,8 +30,7 @@ typedef struct shaped_item {
     size_t shape_count, shape_capacity;
     named_device *devices;
     size_t device_count;
-    bool
-        names_devices; /* else the targets' representative devices, as far as the contract has variants for them */
+    bool names_devices; /* otherwise: the targets' representatives that the contract has variants for */
     bool has_workspace; /* calls may pass a workspace as large as a variant needs */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
@@ -56,7 +55,7 @@ typedef struct plan {
     const char **ptx_names;    /* --ptx names, of each item that embeds one */
     size_t ptx_name_count, ptx_name_capacity;
     bool replaces_all; /* replaces files that kiln did not write, too */
-    uint32_t jobs;     /* baking threads; 0: one per processor */
+    uint32_t jobs;     /* threads; 0: one per processor */
     uint32_t shards;   /* files for the kernels; 0: all are in NAME.c */
     target *targets;   /* ascending, no duplicates */
     size_t target_count;

@@ -74,7 +74,7 @@ typedef kiln_status (*kiln_launch_function)(kiln_loader *loader, CUstream stream
  * before it has ended (programmatic dependent launch). */
 enum { KILN_KERNEL_DEPENDENT = 1 };
 
-/* One baked kernel variant. */
+/* One variant of a kernel. */
 typedef struct kiln_kernel {
     uint64_t key; /* XXH3, 64 bit, of id */
     /* "family/param=value,..." with every parameter, in the family's order; the kernel's name for external PTX */

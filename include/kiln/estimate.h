@@ -8,11 +8,11 @@
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
  *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
  *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
- *   waiting  thread blocks that run one after the other, each as long as a single warp: in the main loop an instruction
- *            every LOOP_CYCLES, elsewhere, where each needs the one before, every WARP_CYCLES; and for each trip of the loop
- *            the cycles that its loads are not ahead
- *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
- *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
+ *   waiting  thread blocks that run one after the other, each as long as a single warp takes: in the main loop an instruction
+ *            every LOOP_CYCLES; elsewhere, where each needs the preceding one, every WARP_CYCLES; and in each trip of the loop
+ *            the cycles in which it waits for loads
+ *   caches   bytes that the busiest multiprocessor reads from the L2 cache, CACHE_BYTES per cycle
+ *   memory   bytes that the whole launch moves, device->memory_cycles per MiB
  * and a quarter of each other term, since they overlap only in part; three eighths if a multiprocessor has one thread
  * block at a time, because it is idle while that block's warps wait for each other. The constants are round figures for
  * devices from Turing to Blackwell, checked against the times of an H100 and an H200 (tools/bench/README.md): an

@@ -1,4 +1,4 @@
-/* The kiln runtime, for programs that ship baked kernels.
+/* The kiln runtime, for programs that contain kernels that kiln generated.
  *
  * The runtime finds a kernel, picks the image for the device, hands it to the CUDA Driver API once and launches it.
  * It generates nothing, allocates nothing, prints nothing and creates no context. All storage is the caller's: a

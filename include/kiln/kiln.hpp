@@ -32,7 +32,7 @@
 
 namespace kiln {
 
-/* What a function returned. True for KILN_OK. */
+/* The result of a function. True for KILN_OK. */
 class [[nodiscard]] status {
   public:
     constexpr status() noexcept = default;
@@ -70,7 +70,7 @@ class [[nodiscard]] status {
     kiln_status code_ = KILN_OK;
 };
 
-/* The driver's table. It stays where it is, because loaders refer to it, and has to outlive them. */
+/* The driver's table. It cannot be moved, since loaders refer to it, and must outlive them. */
 class driver {
   public:
     driver() noexcept = default;
@@ -99,7 +99,7 @@ class driver {
         kiln_driver_close(&table_);
     }
 
-    /* The result of a driver call as a status: driver.check("cuInit", driver->init(0)). */
+    /* Returns the result of a driver call as a status: driver.check("cuInit", driver->init(0)). */
     status check(const char *call, int result) noexcept
     {
         return result == 0 ? KILN_OK : fail(KILN_ERROR_DRIVER, call, result);
@@ -123,7 +123,7 @@ class driver {
         return done ? check("cuDevicePrimaryCtxRelease", table_.device_primary_ctx_release(device)) : done;
     }
 
-    /* The status of the most recent failure of load or check. */
+    /* Returns the status of the most recent failure of load or check. */
     status failure() const noexcept
     {
         return failure_;
@@ -172,7 +172,7 @@ class driver {
     char subject_[256] = ""; /* a copy of the path, the entry point or the call */
 };
 
-/* The memory of one loader: NAME_SLOTS for a bundle. It stays where it is, and has to outlive the loader. */
+/* The memory of one loader: NAME_SLOTS for a bundle. It cannot be moved, and must outlive the loader. */
 template <size_t Slots> struct storage {
     storage() noexcept = default;
     storage(const storage &) = delete;
@@ -182,7 +182,7 @@ template <size_t Slots> struct storage {
     kiln_slot slots[Slots > 0 ? Slots : 1]{};
 };
 
-/* A loader in memory of the caller's, which it closes. It may be moved from; its memory may not. */
+/* A loader in the caller's memory. The destructor closes it. The loader can be moved; its memory cannot. */
 class loader {
   public:
     loader() noexcept = default;
@@ -194,7 +194,7 @@ class loader {
     {
         from.let_go();
     }
-    /* Closes the one that was here. Where that stays open, as its context is not current, `from` has it then. */
+    /* Closes this object's loader. If that fails because its context is not current, `from` gets it. */
     loader &operator=(loader &&from) noexcept
     {
         if (this != &from) {
@@ -208,7 +208,7 @@ class loader {
         return *this;
     }
 
-    /* As kiln_open. ALREADY_OPEN where this one is. */
+    /* As kiln_open. ALREADY_OPEN if this loader is open. */
     template <size_t Slots>
     status open(storage<Slots> &memory, const kiln_driver &driver, const kiln_bundle &bundle,
                 const kiln_options *options = nullptr) noexcept
@@ -254,7 +254,7 @@ class loader {
     operator kiln_loader *() const noexcept
     {
         return at_;
-    } /* null before open: functions say NULL_POINTER */
+    } /* null before open: functions return NULL_POINTER */
 
     /* As kiln_preload; all kernels of a bundle. */
     status preload(const kiln_kernel *const *kernels, size_t count) noexcept
@@ -299,7 +299,7 @@ class loader {
     bool is_open_ = false;
 };
 
-/* Device memory that frees itself. Then the driver must still be loaded, and the context that the memory belongs to must be
+/* Device memory that the destructor frees. The driver must then still be loaded, and the context of the memory must be
  * current. */
 class memory {
   public:
@@ -311,7 +311,7 @@ class memory {
     memory(const memory &) = delete;
     memory &operator=(const memory &) = delete;
 
-    /* Frees what it had, then allocates as cuMemAlloc does. 0 bytes count as 1, so that the address is not null. */
+    /* Frees the old memory, then allocates as cuMemAlloc does. 0 bytes count as 1, so that the address is not null. */
     status allocate(driver &driver, size_t bytes) noexcept
     {
         free();
@@ -384,8 +384,9 @@ template <size_t Slots, size_t Contexts = 16> class loaders {
         const std::lock_guard<std::mutex> lock(mutex_);
         return driver_->library ? status{} : driver_.load(driver_path_);
     }
-    /* Gives the loader of the context that is current on this thread. Any thread may call it. After a failure `loader` is set
-     * too, for kiln::describe. TOO_FEW_SLOTS: more than Contexts contexts; NO_CONTEXT; the failures of load and kiln_open. */
+    /* Sets `loader` to the loader of the context that is current on this thread. Any thread may call it. After a failure
+     * `loader` is set too, for kiln::describe. TOO_FEW_SLOTS: more than Contexts contexts; NO_CONTEXT; the failures of load
+     * and kiln_open. */
     status current(kiln::loader *&loader) noexcept
     {
         CUcontext context{};

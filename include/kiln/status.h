@@ -26,7 +26,7 @@ typedef enum KILN_AS_INT kiln_status {
     KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */
     KILN_ERROR_NO_VARIANT = 32,    /* for these arguments: error.detail says what differs */
     KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
-    KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not match the baked hash */
+    KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not match its hash */
     /* the driver */
     KILN_ERROR_DRIVER_NOT_FOUND = 50, /* the driver library cannot be opened */
     KILN_ERROR_DRIVER_SYMBOL = 51,    /* the library or the table lacks an entry point */

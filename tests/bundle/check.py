@@ -577,7 +577,7 @@ def failing(scratch):
     text = (HERE / "sample.yaml").read_text()
     cases = (("unknown family", text.replace("family: blend", "family: blond"), 1, "blond"),
              ("kernel unlike its descriptor", text + "  - family: broken\n", 3, "parameter n is u32"),
-             ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, and the kernel no ptx_main_loop"),
+             ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
              ("name that is too long", text.replace("bundle: sample", "bundle: " + "s" * 48), 1, "47"))

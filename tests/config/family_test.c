@@ -147,7 +147,7 @@ static void test_mistakes(void **state)
          {BASE, .numbers = "stage  rows"}},
         {"family f: 'tile' is a parameter and a number", {BASE, .numbers = "tile"}},
         {"family f: 'n' is a number and an argument", {BASE, .numbers = "n"}},
-        {"family f: 9 numbers; 8 are the most", {BASE, .numbers = "a b c d e f g h i"}},
+        {"family f: 9 numbers; the limit is 8", {BASE, .numbers = "a b c d e f g h i"}},
         {"family f: expression \"rows\" cannot use parameters in its place",
          {BASE, .numbers = "rows", .empty = "rows"}},
         {"family f: argument 'n' is declared twice",
@@ -284,7 +284,7 @@ static void test_shapes(void **state)
         {"f/type=f32,tile=3: 1536 threads along x of a block; 1 to 1024 can be there", {BASE, .shape = wide}},
         {"f/type=f32,tile=3: 65 threads along z of a block; 1 to 64 can be there", {BASE, .shape = deep}},
         {"f/type=f32,tile=3: 0 threads along x of a block; 1 to 1024 can be there", {BASE, .shape = none}},
-        {"f/type=f32,tile=3: a block of 1056 threads; 1024 are the most", {BASE, .shape = large}},
+        {"f/type=f32,tile=3: a block of 1056 threads; the limit is 1024", {BASE, .shape = large}},
         {"f/type=f32,tile=3: at least 8 bytes of dynamic shared memory, at most 4",
          {BASE, .shape = upside_down, .shared_bytes = "n"}},
     };

@@ -1,11 +1,11 @@
-/* What the tests of the counters share: kernels with a report each, and expectations as text: "classes.half.thread=64
-   p1.read.sectors=4". tools/emulator/count/count.h defines what is counted. */
+/* Shared by the tests of the counters: kernels with one report each, and expectations as text, such as
+   "classes.half.thread=64 p1.read.sectors=4". tools/emulator/count/count.h defines the counters. */
 #ifndef COUNT_TEST_H
 #define COUNT_TEST_H
 
 #include "emu_test.h"
 
-/* Every body begins with this: 2 instructions of the class param, a move and an integer one for each thread. */
+/* The beginning of every body: per thread, 2 instructions of the class param, a move and an integer instruction. */
 #define HEAD                                                                                                 \
     ".reg .u64 %p<8>; .reg .u32 %r<16>; .reg .f32 %f<16>; .reg .f64 %d<8>; .reg .b16 %h<4>; .reg .b32 "      \
     "%x<4>; .reg .pred "                                                                                     \
@@ -13,7 +13,7 @@
     "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; mov.u32 %r0, %tid.x; mad.wide.u32 %p2, %r0, 4, %p0;\n"
 
 typedef struct count_case {
-    const char *body; /* between HEAD and a ret */
+    const char *body; /* the code between HEAD and a ret */
     unsigned grid, threads;
     const char *expected;
 } count_case;
@@ -21,7 +21,7 @@ typedef struct count_case {
 static char count_path[] = "/tmp/kiln_count_XXXXXX";
 static char report[1 << 18];
 
-/* Runs the body on two zeroed buffers of 8192 bytes; the report of the launch is in `report`. No header: for sm_90. */
+/* Runs the body on two zeroed buffers of 8192 bytes; `report` has the launch's report. Without a header: for sm_90. */
 static inline void count_for(const char *header, const char *body, unsigned grid, unsigned threads)
 {
     static char text[16384], zeros[8192];
@@ -33,7 +33,7 @@ static inline void count_for(const char *header, const char *body, unsigned grid
     unsetenv("KILN_EMU_REPORT");
     FILE *file = fopen(count_path, "r");
     assert_non_null(file);
-    while (fgets(report, sizeof report, file)) /* the last line stays */
+    while (fgets(report, sizeof report, file)) /* keeps the last line */
         ;
     fclose(file);
     cuMemFree_v2(p0);
@@ -45,8 +45,8 @@ static inline void count(const char *body, unsigned grid, unsigned threads)
     count_for(NULL, body, grid, threads);
 }
 
-/* The number behind these names, each looked for behind the one before; p0 and p1 are what the parameters point
-   at. */
+/* Returns the number after these names, each of which is searched after the preceding one. p0 and p1: the allocations that
+   the parameters point to. */
 static inline long long number_from(const char *at, const char *path, size_t length)
 {
     const char *end = path + length;

@@ -1,4 +1,4 @@
-/* What the emulator's tests share: a context, loading of PTX bodies, launches, and what was printed to stderr. */
+/* Shared by the emulator's tests: a context, loading of PTX bodies, launches, and captured stderr. */
 #ifndef EMU_TEST_H
 #define EMU_TEST_H
 
@@ -56,7 +56,7 @@ static inline CUresult load_text(const char *text, CUmodule *module)
     return cuModuleLoadDataEx(module, text, 2, options, values);
 }
 
-/* Loads a kernel k(p0, p1: addresses; n: u32) with this body, for sm_90 at .version 8.8 unless a header is given. */
+/* Loads a kernel k(p0, p1: addresses; n: u32) with this body. The default header is for sm_90 at .version 8.8. */
 static inline CUresult load_body(const char *header, const char *body, CUmodule *module)
 {
     static char text[65536];
@@ -95,7 +95,7 @@ static inline CUdeviceptr device_bytes(size_t bytes, const void *contents)
     return p;
 }
 
-/* Runs the body with one thread per element of in and out and gives out. */
+/* Runs the body with one thread per element of `in`, and returns the result in `out`. */
 static inline void run_body(const char *header, const char *body, unsigned threads, const void *in,
                             size_t in_bytes, void *out, size_t out_bytes)
 {
@@ -109,7 +109,7 @@ static inline void run_body(const char *header, const char *body, unsigned threa
     cuMemFree_v2(p1);
 }
 
-/* stderr into a file, and what came. */
+/* Redirect stderr to a file, and read what was printed. */
 static int saved_stderr = -1;
 static char printed[16384];
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every entry point of the emulated driver returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in a child forked after it.
+"""Checks that every entry point of the emulated driver returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a child forked
+after it.
 
 usage: every_call.py DRIVER
 """
@@ -11,7 +12,7 @@ import sys
 NOT_INITIALIZED = 3
 WITHOUT_INIT = {"cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetExportTable", "cuGetProcAddress",
                 "cuGetProcAddress_v2"}
-ARGUMENTS = [ctypes.c_uint64(0)] * 11  # as many as cuLaunchKernel has
+ARGUMENTS = [ctypes.c_uint64(0)] * 11  # cuLaunchKernel has the most
 
 
 def differing(driver, state, names):

@@ -1,10 +1,10 @@
-"""Unpacks text files of kernels (tests/cases.py) into a folder, each kernel a file NAME.ptx that is complete.
+"""Unpacks text files of kernels (tests/cases.py) into a folder, as complete files NAME.ptx.
 
 usage: kernels.py FOLDER FILE...
 
-What kernels have in common they leave out. One without ".version" is given MODULE. One without ".entry" stands inside
-ENTRY and END; without ".reg" too it finds NAMES before it: registers, memory, and what most kernels work out first. All
-of it comes behind the lines "//" that the kernel begins with. One that is launched after others has BEFORE after it.
+Kernels leave out what most of them have in common. A kernel without ".version" gets MODULE before it. One without ".entry"
+is put between ENTRY and END; if it has no ".reg" either, it also gets NAMES: registers, memory, and the values that most kernels
+compute first. These come after the lines "//" at its beginning. A kernel that is launched after others gets BEFORE after it.
 """
 import pathlib
 import re
@@ -39,7 +39,7 @@ shr.u32 %r5, %r0, 5;
 END = """ret;
 }
 """
-# writer: zeros[i] = i. opener and closer let the next launch begin before, and after, they have waited themselves.
+# writer: zeros[i] = i. opener lets the next launch begin before it waits itself, closer after.
 BEFORE = ENTRY.replace("k(", "writer(") + """.reg .u64 %p<2>; .reg .u32 %r;
 ld.param.u64 %p0, [zeros]; mov.u32 %r, %tid.x; mad.wide.u32 %p1, %r, 4, %p0; st.global.u32 [%p1], %r;
 """ + END + "".join(ENTRY.replace("k(", name + "(") + body + END for name, body in (
@@ -63,7 +63,7 @@ def main(folder, *files):
     for file in files:
         for name, text in cases.read(file)[1].items():
             if name + ".ptx" in kernels:
-                sys.exit(f"{file}: '-- {name} --': expected a name of its own, found that of another file")
+                sys.exit(f"{file}: '-- {name} --': expected a new name, found one that another file has")
             kernels[name + ".ptx"] = complete(text.decode()).encode()
     cases.fill(folder, kernels)
 

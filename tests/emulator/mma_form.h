@@ -1,5 +1,5 @@
-/* A form of mma.sync as the ISA describes it, for the tests: its types as bits and values, which element of which matrix a
-   lane holds (9.7.14.5.1 to 9.7.14.5.13), a kernel that executes it once. Nothing here knows how the emulator does it. */
+/* A form of mma.sync as the ISA describes it, for the tests: its types as bits and values, the elements that each lane
+   holds (9.7.14.5.1 to 9.7.14.5.13), and a kernel that executes it once. Independent of the emulator's code. */
 #ifndef MMA_FORM_H
 #define MMA_FORM_H
 
@@ -9,9 +9,9 @@
 
 typedef struct element {
     const char *name;
-    int bits;               /* of its place in a register */
-    int exponent, fraction; /* bits; 0: an integer */
-    int shift;              /* .e2m1 lies in the middle of its byte, .tf32 above 13 bits that do not count */
+    int bits;               /* bits in a register */
+    int exponent, fraction; /* field widths; 0: an integer */
+    int shift;              /* lowest bit: .e2m1 is in mid-byte; .tf32 is above 13 ignored bits */
     bool is_signed;
 } element;
 
@@ -48,7 +48,7 @@ static inline double element_value(const element *t, uint64_t bits)
     return negative ? -v : v;
 }
 
-/* The bits of a value that the type holds. */
+/* Returns the bits of a value that the type can represent. */
 static inline uint64_t element_bits(const element *t, double v)
 {
     if (!t->exponent)
@@ -68,9 +68,9 @@ static inline uint64_t element_bits(const element *t, double v)
 /* .kind::mxf4 and .kind::mxf4nvf4 have two in a byte. */
 static const element packed_e2m1 = {"e2m1", 4, 2, 1, 0, true};
 
-/* g = lane / 4, t = lane % 4. Element i of A: row g, 8 further where i & row_bit; column t * each + i % each, `next` further
-   for every `a_run` elements. Of B: column g; row t * each + i % each, `next` further for every `each` elements. Of C and D:
-   row g, 8 further from element 2 on; column 2 t + i % 2. */
+/* Which element a lane holds; g = lane / 4, t = lane % 4. A: element i is in row g, plus 8 if i & row_bit; column t * each
+   + i % each, plus `next` for every `a_run` elements. B: column g; row t * each + i % each, plus `next` for every `each`
+   elements. C and D: row g, plus 8 from element 2 on; column 2 t + i % 2. */
 typedef struct fragment_rule {
     const char *shape;
     int bits, each;
@@ -93,18 +93,18 @@ static const fragment_rule fragment_rules[] = {
     {"m16n8k32", 4, 8, 16, 8, 4, 8, 16, 0},                                                  /* .10 */
     {"m16n8k32", 8, 4, 16, 8, 4, 4, 8, 16},        {"m16n8k64", 4, 8, 32, 16, 4, 8, 16, 32}, /* .11 */
     {"m16n8k128", 1, 32, 64, 32, 4, 32, 64, 0},                                              /* .12 */
-    {"m16n8k256", 1, 32, 128, 64, 4, 32, 64, 128}, /* .13; in A's column i stands for i & 0x1F */
+    {"m16n8k256", 1, 32, 128, 64, 4, 32, 64, 128}, /* .13, where column i of A means i & 0x1F */
 };
 
 typedef struct mma_form {
-    char name[96]; /* what follows mma.sync.aligned. */
+    char name[96]; /* the part after mma.sync.aligned. */
     int m, k;
-    int products; /* m8n8k4 with .f16 has four, and layouts; elsewhere A is by row and B by column */
+    int products; /* m8n8k4 with .f16 has four, and layouts; other forms: A by row, B by column */
     bool a_by_column, b_by_row, saturates;
     const element *d, *a, *b, *c;
     const fragment_rule *rule;
-    char bit_operation;     /* x, a */
-    char rounding;          /* n z m p */
+    char bit_operation;     /* x: xor, a: and */
+    char rounding;          /* n, z, m or p */
     int chunks;             /* of k, each with a scale; 0: no block scaling */
     bool is_ue4m3;          /* its scales; else .ue8m0 */
     int byte[2], thread[2]; /* selectors of A's scales and B's */
@@ -134,7 +134,7 @@ static inline const fragment_rule *rule_of(const char *shape, int bits)
     return NULL;
 }
 
-/* False where the ISA has no layout for it. */
+/* Returns false if the ISA has no layout for the form. */
 static inline bool parse_form(const char *name, mma_form *f)
 {
     const element **types[4] = {&f->d, &f->a, &f->b, &f->c};
@@ -175,7 +175,7 @@ static inline bool parse_form(const char *name, mma_form *f)
     return f->rule != NULL;
 }
 
-/* 9.7.14.5.1 */
+/* Places in m8n8k4 with .f16: 9.7.14.5.1. */
 static inline place quad_place(const mma_form *f, char matrix, int lane, int i)
 {
     int high = lane < 16 ? 0 : 4, product = lane % 16 / 4;
@@ -192,7 +192,7 @@ static inline place quad_place(const mma_form *f, char matrix, int lane, int i)
     }
 }
 
-/* The place of a lane's element i of A, B, C or D. */
+/* Returns the place of a lane's element i of A, B, C or D. */
 static inline place place_of(const mma_form *f, char matrix, int lane, int i)
 {
     const fragment_rule *r = f->rule;
@@ -255,7 +255,7 @@ static inline int words_of(const element *t, int count)
 
 static inline void put_bits(uint32_t *words, int at, int bits, uint64_t value)
 {
-    for (int n = 0; n < bits; n += 32) /* nothing crosses a word but f64, which starts at one */
+    for (int n = 0; n < bits; n += 32) /* only f64 spans words; it begins at one */
         words[(at + n) / 32] |= (uint32_t)(value >> n) << at % 32;
 }
 
@@ -323,7 +323,7 @@ static inline const char *mma_body(const mma_form *f)
     return body;
 }
 
-/* Executes the form: d from a, b and c, which hold values of its types. */
+/* Executes the form: computes d from a, b and c, whose values have its types. */
 static inline void run_form(const char *header, const mma_form *f, matrices *m)
 {
     enum { MOST_WORDS = 32 };
@@ -349,7 +349,7 @@ static inline void run_form(const char *header, const mma_form *f, matrices *m)
         for (int i = 0; i < f->rule->c; i++) {
             uint64_t bits = get_bits(out, lane * d_words * 32 + i * f->d->bits, f->d->bits);
             double d = element_value(f->d, bits);
-            if (isnan(d)) /* one pattern, on every host */
+            if (isnan(d)) /* all NaNs become the same one, on every host */
                 assert_int_equal(bits, low_bits(f->d->bits - 1));
             *value_at(m, 'D', place_of(f, 'D', lane, i)) = d;
         }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The order of an instruction's modifiers: the emulated driver takes those that ptxas takes, and no other.
+"""Tests the order of an instruction's modifiers: the emulated driver accepts exactly the orders that ptxas accepts.
 
-usage: orders.py check DRIVER TABLE    the emulated driver says what the table says
-       orders.py ptxas TABLE           so does the ptxas of this machine (77 where there is none that knows the table's PTX)
-       orders.py make TABLE            write anew what ptxas says of the table's instructions
+usage: orders.py check DRIVER TABLE    compares the emulated driver with the table
+       orders.py ptxas TABLE           compares this machine's ptxas with the table (exits 77 without a ptxas that knows its PTX)
+       orders.py make TABLE            rewrites the table with the orders that ptxas accepts
 """
 import collections
 import ctypes
@@ -25,7 +25,7 @@ BODY = """.address_size 64
 .reg .b128 %q<9>; .reg .pred %p<9>; L1: T1: .branchtargets L1;
 """
 FIRST_LINE = 3 + BODY.count("\n")
-ALL_UP_TO = 4  # modifiers; of more, a part of the orders is tried
+ALL_UP_TO = 4  # with more modifiers, only some orders are tried
 
 
 def nth_order(count, n):
@@ -38,7 +38,7 @@ def nth_order(count, n):
 
 
 def orders_of(count):
-    """All but the one in which the instruction is written; of many, neighbours exchanged, rotations, and some of the rest."""
+    """Returns all orders but the written one; with many modifiers, exchanged neighbours, rotations and some of the rest."""
     if count <= ALL_UP_TO:
         return list(itertools.permutations(range(count)))[1:]
     one = tuple(range(count))
@@ -59,7 +59,7 @@ def digits(order):
 
 
 def described(text, is_taken, tried):
-    """tried: pairs of an order and whether it is taken. Equal words make equal texts."""
+    """Describes the accepted orders. tried: (order, whether it is accepted). An order of equal modifiers may be the written one."""
     if not is_taken:
         return "never"
     taken, refused = ([digits(order) for order, good in tried if good == wanted] for wanted in (True, False))
@@ -69,7 +69,7 @@ def described(text, is_taken, tried):
 
 
 def read(path):
-    """(target, version): instructions with what the table says of them."""
+    """Returns {(target, version): [(instruction, its accepted orders)]}."""
     table, where = collections.defaultdict(list), None
     for line in pathlib.Path(path).read_text().splitlines():
         if line.startswith("== "):
@@ -81,7 +81,7 @@ def read(path):
 
 
 def forms(instructions):
-    """Each text to ask about, once."""
+    """Returns every text to try, once."""
     asked = dict.fromkeys(instructions)
     for text in instructions:
         words = text.partition(" ")[0].count(".")
@@ -99,7 +99,8 @@ def program(target, version, lines):
 
 
 def ask_ptxas(target, version, lines):
-    """Some mistakes are seen when there are no others, so those that were found go and the rest is asked again."""
+    """Returns the lines that ptxas rejects. It reports some mistakes only if there are no others, so the rejected lines are
+    removed and the rest is tried again."""
     refused, left = set(), list(lines)
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "orders.ptx"

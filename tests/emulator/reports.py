@@ -1,6 +1,6 @@
-"""What the emulated driver reports does not depend on the number of host threads: counters and values of the correct
-kernels, reports of broken ones, which come in the order of blocks, the first 10 and a count. And settings that are not
-understood are refused.
+"""Checks that the emulated driver's output does not depend on the number of host threads: counters and values of correct
+kernels, and reports of broken ones (in the order of thread blocks; the first 10 and a count). Also checks that invalid settings
+are refused.
 
 usage: reports.py test_corpus FOLDER-OF-CORRECT-KERNELS
 """
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 THREADS = (1, 2, 4, 16)
-VARIES = "// Blocks wait for each other: how often they look is chance."
+VARIES = "// Thread blocks wait for each other: how often they poll is random."
 HEAD = """// launch {blocks} 32
 // expect 719 x
 .version 8.8
@@ -23,7 +23,7 @@ HEAD = """// launch {blocks} 32
 .reg .u64 %p<4>; .reg .u32 %r<8>; .reg .pred %q<2>;
 ld.param.u64 %p0, [out]; ld.param.u64 %p1, [in]; ld.param.u64 %p2, [zeros]; mov.u32 %r0, %ctaid.x;
 """
-FIRST_LINE = 10  # of the body
+FIRST_LINE = 10  # line of the file at which the body begins
 
 
 def run(corpus, kind, folder, *more, **settings):
@@ -35,7 +35,7 @@ def run(corpus, kind, folder, *more, **settings):
 
 
 def without_addresses(text):
-    """Where device memory lies is the host's affair."""
+    """Device memory has other addresses in every run."""
     return re.sub("0x[0-9a-f]{9,}", "ADDRESS", text)
 
 
@@ -44,7 +44,7 @@ def fail(what):
 
 
 def check_counters(corpus, folder):
-    """One launch per kernel, in the order of their names."""
+    """The report has a line per kernel, in the order of their names."""
     names = sorted(p.name for p in pathlib.Path(folder).glob("*.ptx"))
     varies = [VARIES in (pathlib.Path(folder) / name).read_text(encoding="utf-8") for name in names]
     first = None
@@ -54,7 +54,7 @@ def check_counters(corpus, folder):
             done = run(corpus, "correct", folder, CHECK="memory,init,sync", THREADS=threads, REPORT=path,
                        REPORT_LINES=1)
             lines = without_addresses(pathlib.Path(path).read_text(encoding="utf-8")).splitlines()
-            lines = [line for line in lines if '"kernel":"k"' in line]  # and not those launched before it
+            lines = [line for line in lines if '"kernel":"k"' in line]  # without the kernels that are launched before it
             if done.returncode or len(lines) != len(names):
                 fail(f"{threads} threads: {len(lines)} launches of {len(names)}\n{done.stdout}")
             first = first or lines
@@ -69,7 +69,7 @@ def lines_of(text):
 
 
 def check_broken(corpus, title, body, blocks, lines, check="all", **settings):
-    """The body's reports are at these of its lines, in this order, whatever the number of threads."""
+    """Expects reports at these lines of the body, in this order, for any number of threads."""
     first = None
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "x_0.ptx").write_text(HEAD.format(blocks=blocks) + body + "}\n", encoding="utf-8")
@@ -98,10 +98,10 @@ def findings(corpus):
     silent = check_broken(corpus, "silence", body, 6, [], VERBOSE=0)
     if silent.stderr:
         fail(f"said with KILN_EMU_VERBOSE=0: {silent.stderr}")
-    # the first line is met by the last block only, the second by all
+    # only the last block executes the first load; all execute the second
     body = "setp.eq.u32 %q0, %r0, 7;\n@%q0 ld.global.u32 %r1, [%p0];\nld.global.u32 %r1, [%p0+8];\nret;\n"
     check_broken(corpus, "the order of blocks", body, 8, [2, 1])
-    # block 5 faults: what blocks 6 and 7 find is chance and left out
+    # block 5 faults: whether blocks 6 and 7 run is random, so their reports are left out
     body = ("setp.gt.u32 %q0, %r0, 5;\n@%q0 ld.global.u32 %r1, [%p0];\nsetp.eq.u32 %q0, %r0, 5;\n@!%q0 bra E;\n"
             "ld.global.u32 %r1, [%p0+12];\nst.global.u32 [%p2+-4], %r0;\nE:\nret;\n")
     for order in "forward", "reverse", "shuffle":
@@ -130,11 +130,11 @@ def settings(corpus, folder):
         done = run(corpus, "correct", folder, **{name: value})
         if done.returncode != 2 or f"KILN_EMU_{name}" not in done.stderr or word not in done.stderr:
             fail(f"KILN_EMU_{name}={value}: exit {done.returncode}, {done.stderr}")
-    print("settings that are not understood are refused")
-    done = run(corpus, "correct", folder, DRIVER="12020")  # a chosen driver takes no newer PTX; that of no choice does
+    print("invalid settings are refused")
+    done = run(corpus, "correct", folder, DRIVER="12020")  # without KILN_EMU_DRIVER newer PTX is accepted
     if "newer than 8.2, the newest that this driver takes" not in done.stdout + done.stderr:
         fail(f"KILN_EMU_DRIVER=12020: exit {done.returncode}, {done.stdout}{done.stderr}")
-    done = run(corpus, "correct", folder, BLOCKS="900-901")  # of no launch: nothing is written, nothing breaks
+    done = run(corpus, "correct", folder, BLOCKS="900-901")  # no launch has these blocks: nothing runs, and nothing crashes
     if done.returncode not in (0, 1):
         fail(f"KILN_EMU_BLOCKS=900-901: exit {done.returncode}, {done.stderr}")
 

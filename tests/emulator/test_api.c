@@ -1,4 +1,4 @@
-/* The driver's entry points: what they give, what they refuse, and that errors stick. */
+/* The driver's entry points: their results, what they refuse, and that errors are sticky. */
 #include "emu_test.h"
 
 #include <pthread.h>
@@ -78,7 +78,7 @@ static void test_contexts(void **state)
     OK(cuCtxGetCurrent(&current));
     assert_ptr_equal(current, a);
     FAILS(cuCtxDestroy_v2(c), CUDA_ERROR_INVALID_CONTEXT);
-    FAILS(cuCtxDestroy_v2(a), CUDA_ERROR_INVALID_CONTEXT); /* a primary one */
+    FAILS(cuCtxDestroy_v2(a), CUDA_ERROR_INVALID_CONTEXT); /* a is a primary context */
     OK(cuDevicePrimaryCtxRelease_v2(1));
     OK(cuCtxSynchronize());
     OK(cuDevicePrimaryCtxRelease_v2(1));
@@ -87,7 +87,7 @@ static void test_contexts(void **state)
     OK(cuCtxSetCurrent(NULL));
 }
 
-/* The newer ways to make a context: without parameters, and with some that are all zero, it is like any other. */
+/* cuCtxCreate_v3 and _v4 without parameters, or with zeroed ones, make a plain context. */
 static void test_context_parameters(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_launch_limits(void **state)
     OK(cuFuncGetAttribute(&value, 1, f));
     assert_int_equal(value, 40000);
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 0));
-    assert_int_equal(value, 5); /* 228 KB by 40000 bytes rounded to 128, with the kilobyte for the system */
+    assert_int_equal(value, 5); /* 228 KB by 40000 bytes, rounded up to 128, plus 1 KB for the system */
     OK(cuModuleUnload(m));
     FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
     FAILS(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
@@ -325,7 +325,7 @@ static void test_graph(void **state)
     OK(cuMemFree_v2(p));
 }
 
-/* What a graph refers to, and pinned memory, may be gone when it is used. */
+/* Objects that a graph uses, and pinned memory, may be freed before the graph runs. */
 static void test_gone(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_gone(void **state)
     OK(cuMemFree_v2(q));
 }
 
-/* A context takes with it what was made in it, a capture that would keep others from working among it. */
+/* Destroying a context frees its objects. It also ends a capture that would block other calls. */
 static void test_context_ends(void **state)
 {
     (void)state;
@@ -396,7 +396,7 @@ static void test_sticky_errors(void **state)
     void *parameters[] = {&p, &p, &n};
     capture_stderr();
     OK(cuLaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, NULL, parameters,
-                      NULL)); /* as on a device, the error comes later */
+                      NULL)); /* as on a device, a later call reports the error */
     captured_stderr();
     FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     FAILS(cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -424,14 +424,14 @@ static void test_errors_and_symbols(void **state)
     assert_null(function);
     assert_int_equal(status, 1);
     FAILS(cuGetProcAddress("cuNothing", &function, 12000, 0), CUDA_ERROR_NOT_FOUND);
-    OK(cuGetProcAddress_v2("cuMemAllocAsync", &function, 11010, 0, &status)); /* it came with 11.2 */
+    OK(cuGetProcAddress_v2("cuMemAllocAsync", &function, 11010, 0, &status)); /* introduced in 11.2 */
     assert_null(function);
     assert_int_equal(status, 2);
     FAILS(cuGetProcAddress_v2("cuMemAlloc", &function, 13020, 0, &status), CUDA_ERROR_INVALID_VALUE);
     FAILS(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 4, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* One name is another entry point, with other parameters, for programs of other CUDA versions. */
+/* The CUDA version of the program decides which entry point a name means. */
 static void test_symbols_by_version(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void test_symbols_by_version(void **state)
     }
 }
 
-/* NVRTC asks for a table of NVIDIA's own and goes on without one. */
+/* NVRTC asks for a private table of NVIDIA's driver, and works without it. */
 static void test_export_table(void **state)
 {
     (void)state;
@@ -460,7 +460,7 @@ static void test_export_table(void **state)
     FAILS(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* What a program calls that was compiled for a default stream per thread. */
+/* Entry points of programs compiled with a default stream per thread. */
 static void test_per_thread_names(void **state)
 {
     (void)state;
@@ -480,7 +480,7 @@ static void test_per_thread_names(void **state)
     OK(cuMemFree_v2(p));
 }
 
-/* Threads have their own current context and may launch at once. */
+/* Each thread has its own current context; threads may launch at the same time. */
 static void *launch_many(void *argument)
 {
     CUcontext current;

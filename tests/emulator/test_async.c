@@ -1,4 +1,4 @@
-/* Asynchronous copies: nothing arrives before the wait, everything after it; groups, zero fill; mbarrier phases. */
+/* Asynchronous copies: data arrives at the wait, not before; groups, zero fill; mbarrier phases. */
 #include "emu_test.h"
 
 #define HEAD                                                                                                 \
@@ -35,7 +35,7 @@ static void test_visibility(void **state)
              "[%p3+8], 4; cp.async.wait_all;\n" RESULT "ret;");
     assert_int_equal(out[7][2], in[7][2]);
     assert_int_equal(out[7][3], 0);
-    /* a wait for groups does not see what has not been committed */
+    /* waiting for groups does not wait for copies that are not committed */
     run(HEAD "cp.async.cg.shared.global [%r2], [%p3], 16; cp.async.wait_group 0;\n" RESULT "ret;");
     assert_int_equal(out[3][0], 0);
 }
@@ -53,7 +53,7 @@ static void test_groups(void **state)
         strcat(body, wait);
         strcat(body, RESULT "ret;");
         run(body);
-        for (unsigned group = 0; group < 4; group++) /* the last one is empty, the fourth word never copied */
+        for (unsigned group = 0; group < 4; group++) /* the last is empty; word 4 is never copied */
             assert_int_equal(out[9][group], group + pending < 4 && group < 3 ? in[9][group] : 0);
     }
 }
@@ -72,7 +72,7 @@ static void test_zero_fill(void **state)
     assert_int_equal(out[9][2], in[9][2]);
 }
 
-/* One phase by state, the next by parity; then a count of pending arrivals. */
+/* Tests one phase by state and the next by parity; then reads the pending count. */
 static void test_phases(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_phases(void **state)
     }
 }
 
-/* The copies of all threads arrive through the barrier; no thread waits for groups. */
+/* All threads' copies arrive at the mbarrier; no thread waits for groups. */
 static void test_copies_arrive(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_copies_arrive(void **state)
         assert_memory_equal(out[i], in[i ^ 63], 16);
 }
 
-/* Transactions hold a phase back. */
+/* A phase does not end while transactions are pending. */
 static void test_transactions(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_transactions(void **state)
     assert_int_equal(out[0][1], 1);
 }
 
-/* One thread, one object: what the instructions do to the counts (9.7.13.15). TEST gives whether the phase is complete. */
+/* One thread, one object: how instructions change the counts (9.7.13.15). TEST stores whether the phase is complete. */
 #define TEST(parity, to)                                                                                     \
     "mbarrier.test_wait.parity.shared.b64 %q1, [bar], " #parity "; selp.u32 %r" #to ", 1, 0, %q1;\n"
 
@@ -130,7 +130,7 @@ typedef struct script {
 } script;
 
 static const script scripts[] = {
-    /* a dropped arrival is missing from the next phase on */
+    /* arrive_drop lowers the expected count of later phases */
     {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive_drop.shared.b64 %s0, [bar];\n" TEST(
          0, 3) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 4)
          TEST(1, 5) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(1, 6),
@@ -142,7 +142,7 @@ static const script scripts[] = {
                "mbarrier.pending_count.b64 %r4, %s0; mbarrier.arrive.shared.b64 %s1, [bar]; "
                "mbarrier.pending_count.b64 %r5, %s1;\n" TEST(1, 6),
      {1, 3, 1, 1}},
-    /* the state of an arrival belongs to its phase */
+    /* the state that an arrival returns belongs to that phase */
     {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 %s0, [bar];\n"
      "mbarrier.test_wait.shared.b64 %q1, [bar], %s0; selp.u32 %r3, 1, 0, %q1; "
      "mbarrier.arrive.shared.b64 %s1, [bar];\n"
@@ -151,7 +151,7 @@ static const script scripts[] = {
      "%r5, 1, 0, %q1;\n"
      "mbarrier.try_wait.shared.b64 %q1, [bar], %s1, 100; selp.u32 %r6, 1, 0, %q1;\n",
      {0, 1, 0, 1}},
-    /* transactions hold a phase back, in any order with the arrivals */
+    /* transactions keep a phase from ending, before and after its arrivals */
     {"mbarrier.init.shared.b64 [bar], 1; mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;\n"
      "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 3) "mbarrier.complete_tx.shared.b64 [bar], 16;\n" TEST(
          0, 4) "mbarrier.complete_tx.shared."
@@ -167,20 +167,20 @@ static const script scripts[] = {
                                                                                           "[bar], "
                                                                                           "4;\n" TEST(1, 6),
      {0, 1, 0, 1}},
-    /* parity: of the phase before the current one it is true */
+    /* a test by parity is true for the phase before the current one */
     {"mbarrier.init.shared.b64 [bar], 1;\n" TEST(1, 3)
          TEST(0, 4) "mbarrier.arrive.shared.b64 _, [bar];\n"
                     "mbarrier.try_wait.parity.acquire.cta.shared.b64 %q1, [bar], 0, 1000000; "
                     "selp.u32 %r5, 1, 0, %q1;\n" TEST(1, 6),
      {1, 0, 1, 0}},
-    /* a new life after inval; the largest count */
+    /* init after inval; the largest count */
     {"mbarrier.init.shared.b64 [bar], 5; mbarrier.inval.shared.b64 [bar]; mbarrier.init.shared.b64 "
      "[bar], 1048575;\n"
      "mbarrier.arrive.noComplete.shared.b64 %s0, [bar], 1048573; mbarrier.pending_count.b64 %r3, "
      "%s0;\n" TEST(0, 4) "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %s0, [bar], 1; mov.u32 %r5, "
                          "0; mov.u32 %r6, 0;\n",
      {1048575, 0, 0, 0}},
-    /* without .noinc the arrival of the copies is one more than was expected; with it, one of them */
+    /* without .noinc the arrival of the copies adds to the expected count; with .noinc it is one of the expected arrivals */
     {"mbarrier.init.shared.b64 [bar], 1; cp.async.mbarrier.arrive.shared.b64 [bar];\n" TEST(
          0, 3) "mbarrier.arrive.shared.b64 _, [bar];\n" TEST(0, 4) "mbarrier.arrive.shared.b64 _, "
                                                                    "[bar];\n" TEST(1, 5) "mov.u32 %r6, 0;\n",
@@ -240,7 +240,7 @@ static const misuse misuses[] = {
      "copies more bytes from the source than cp-size, which is 8", CUDA_ERROR_LAUNCH_FAILED},
     {"cp.async.cg.shared.global [%r2+4096], [%p3], 16;", "of .shared memory, which ends at",
      CUDA_ERROR_ILLEGAL_ADDRESS},
-    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "behind the end of the allocation",
+    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "past the end of the allocation",
      CUDA_ERROR_ILLEGAL_ADDRESS},
 };
 
@@ -265,7 +265,7 @@ static void test_misuse(void **state)
     }
 }
 
-/* Hints change nothing; bytes that are not copied from the source need not exist there. */
+/* Hints have no effect; source bytes that are not copied need not exist. */
 static void test_copy_forms(void **state)
 {
     (void)state;

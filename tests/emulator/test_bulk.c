@@ -304,6 +304,42 @@ static void test_boxes(void **state)
             }
 }
 
+/* Boxes and tensors of the largest sizes: a box that no shared memory holds, and one that lies far outside. */
+static void test_large_boxes(void **state)
+{
+    static const tensor cases[] = {
+        {.type = 5,
+         .rank = 5,
+         .size = {UINT64_C(1) << 32, UINT64_C(1) << 32, UINT64_C(1) << 32, 9, 9},
+         .stride = {16, 16, 16, 16},
+         .box = {256, 256, 256, 256, 256},
+         .step = {1, 1, 1, 1, 1}},
+        {.type = 5,
+         .rank = 2,
+         .size = {UINT64_C(1) << 32, UINT64_C(1) << 32},
+         .stride = {(UINT64_C(1) << 40) - 16},
+         .box = {16, 2},
+         .step = {1, 8},
+         .corner = {2147483646, 2147483647}},
+    };
+    (void)state;
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        CUcontext context;
+        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        CUfunction f = function_of(load_body_of(&cases[n], 0));
+        CUdeviceptr p = device_bytes(4096, NULL);
+        CUtensorMap map = map_of(&cases[n], p);
+        allow_shared(f);
+        cuMemsetD32_v2(p, 0, 1024);
+        capture_stderr();
+        CUresult r = run(f, 1, THREADS, p, p, 1024, &map);
+        captured_stderr();
+        assert_int_equal(r, CUDA_ERROR_ILLEGAL_ADDRESS);
+        assert_contains(printed, n ? "no device address" : "writes 16 bytes at 0x800000007f0");
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
 /* ---- bytes --------------------------------------------------------------------------------------------------------- */
 
 /* Loads and stores of all sizes, in every form; the stores copy what the loads brought. */
@@ -1054,9 +1090,9 @@ static void test_ptxas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_boxes), cmocka_unit_test(test_bytes),   cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_rules), cmocka_unit_test(test_refused), cmocka_unit_test(test_encoding),
-        cmocka_unit_test(test_ptxas),
+        cmocka_unit_test(test_boxes),      cmocka_unit_test(test_large_boxes), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_reductions), cmocka_unit_test(test_rules),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_encoding),   cmocka_unit_test(test_ptxas),
     };
     setenv("KILN_EMU_CHECK", "all,same", 1);
     return cmocka_run_group_tests(tests, begin_context, end_context);

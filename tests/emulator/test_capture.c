@@ -1,5 +1,4 @@
-/* Stream capture: which calls it forbids on which threads, and its state after such a call. tools/emulator/README.md names the
-   sources.
+/* Stream capture: which calls it forbids on which threads, and its state after such a call. Sources: tools/emulator/README.md.
 
    usage: test_capture [NAME] */
 #include "states.h"
@@ -8,7 +7,7 @@ enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { BLOCKING, NON_BLOCKING };
 
 static CUstream captured, other_stream; /* the capture begins on `captured` */
-static CUevent in_capture, outside;     /* last recorded in the capture, or outside */
+static CUevent in_capture, outside;     /* recorded in the capture; recorded outside */
 
 static CUresult free_memory(void)
 {
@@ -133,7 +132,7 @@ static CUresult external_outside(void)
     return cuEventRecordWithFlags(outside, other_stream, 1);
 }
 
-/* The other stream joins the capture and captures a launch. */
+/* Makes the other stream join the capture and capture a launch. */
 static CUresult branch(void)
 {
     OK(record_captured());
@@ -189,7 +188,7 @@ static CUresult begin_legacy(void)
     return cuStreamBeginCapture_v2(NULL, GLOBAL);
 }
 
-static CUresult from_thread; /* what the other thread's call returned */
+static CUresult from_thread; /* the result of the other thread's call */
 
 static void *allocate_in_thread(void *mode)
 {
@@ -237,10 +236,10 @@ static CUresult other_ends(void)
     return from_thread;
 }
 
-/* A call during a capture, what it returns, and what the capture's end returns then. */
+/* A call during a capture, its result, and the result of ending the capture afterwards. */
 static const struct {
     const char *name;
-    int mode, flags; /* of the capture; of the stream */
+    int mode, flags; /* capture mode; stream flags */
     CUresult (*call)(void);
     int result, end;
 } capture_rows[] = {

@@ -1,5 +1,5 @@
-/* setp, set (ISA 9.7.6, 9.7.7) and testp (9.7.3.1): every comparison, type, boolean operator and .ftz against the ISA's rules for numbers and NaN,
-   on values that are equal, ordered, subnormal, infinite and NaN. Which forms exist is decided here as well. */
+/* setp, set (ISA 9.7.6, 9.7.7) and testp (9.7.3.1): every comparison, type, boolean operator and .ftz, against the ISA's
+   rules for numbers and NaN, on equal, ordered, subnormal, infinite and NaN values. Also tests which forms exist. */
 #include "emu_test.h"
 
 #include <math.h>
@@ -30,9 +30,9 @@ enum {
 };
 
 typedef struct comparison {
-    const kind *source, *result; /* result: NULL for setp */
+    const kind *source, *result; /* result: of set; NULL for setp */
     const char *word, *operator;
-    bool flushes, negates; /* the predicate that is combined */
+    bool flushes, negates; /* the predicate operand */
 } comparison;
 
 static bool is_named(const kind *k, const char *name)
@@ -40,7 +40,7 @@ static bool is_named(const kind *k, const char *name)
     return k && strncmp(k->name, name, strlen(name)) == 0;
 }
 
-/* eq to ge for all but bits, lo to hs for unsigned, the last eight for floats. */
+/* Bits have only eq and ne; lo to hs are for unsigned, the last eight for floats. */
 static bool has_comparison(char class, int n)
 {
     return class == 'b' ? n < 2 : class == 'u' ? n < 10 : class == 's' ? n < 6 : n < 6 || n >= 10;
@@ -54,7 +54,7 @@ static bool exists(const comparison *c, int n)
         return false;
     if (!d)
         return true;
-    if (s->is_pair) /* to the same, or to u32 and s32 */
+    if (s->is_pair) /* the result has the same type, or is u32 or s32 */
         return d == s || strcmp(d->name, "u32") == 0 || strcmp(d->name, "s32") == 0;
     if (d->is_pair || (is_named(d, "bf16") && c->flushes))
         return false;
@@ -94,7 +94,7 @@ static order order_of(const comparison *c, uint64_t a, uint64_t b)
     return (order){x < y, x == y, isnan(x) || isnan(y)};
 }
 
-/* The word's letters say it: what holds for numbers, and u: also when one is NaN. */
+/* True if the comparison holds; words with u also hold if an operand is NaN. */
 static bool holds(const char *word, order o)
 {
     bool more = !o.less && !o.equal;
@@ -107,7 +107,7 @@ static bool holds(const char *word, order o)
         return o.equal;
     case 'n':
         return !o.equal;
-    case 'l': /* lt lo, le ls */
+    case 'l': /* lt, lo, le, ls */
         return o.less || ((word[1] == 'e' || word[1] == 's') && o.equal);
     case 'h': /* hi, hs */
         return more || (word[1] == 's' && o.equal);
@@ -131,7 +131,7 @@ static bool combined(const comparison *c, bool t, bool p)
     }
 }
 
-/* What a kernel stores: for setp p and q as bits 0 and 1, for set the result. */
+/* The stored value: for setp, p and q as bits 0 and 1; for set, the result. */
 static uint64_t expected(const comparison *c, uint64_t a, uint64_t b, bool p)
 {
     const kind *d = c->result;
@@ -249,7 +249,7 @@ static void test_forms(void **state)
     print_message("%d comparisons\n", taken);
 }
 
-/* testp (ISA 9.7.3.1), on both sides of every bound; zeros are normal. */
+/* testp (ISA 9.7.3.1) on both sides of every bound; zeros count as normal. */
 static bool has_property(const char *property, int class)
 {
     bool is_normal = class == FP_NORMAL || class == FP_ZERO;

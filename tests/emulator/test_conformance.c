@@ -1,5 +1,5 @@
-/* Runs the one-instruction programs of ../shared/conformance over the emulated driver: 427 programs, 16 cases each.
-   Exit status 77, which CTest reports as skipped, when the data is not there. */
+/* Runs the one-instruction programs of ../shared/conformance on the emulated driver: 427 programs, 16 cases each. Without
+   the data the exit status is 77, which CTest reports as skipped. */
 #include "cuda_api.h"
 
 #include <libfyaml.h>
@@ -12,7 +12,7 @@
 #define SKIPPED    77
 #define MOST_BYTES 4096
 
-/* Where the data disagrees with the PTX ISA's text, which is right. */
+/* Programs in which the data contradicts the PTX ISA's text, which is right. */
 static const struct {
     const char *test, *reason;
 } settled[] = {

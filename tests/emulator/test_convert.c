@@ -1,6 +1,6 @@
-/* cvt between integers and floats (ISA 9.7.9.21): every pair, rounding, .ftz and .sat. Which of them exist is decided here by
-   the ISA's rules; the values by exact arithmetic in long doubles, whose 64 bits hold every source. 16-bit sources are tried
-   with all their values. */
+/* cvt between integers and floats (ISA 9.7.9.21): every pair, rounding, .ftz and .sat. The ISA's rules decide which forms
+   exist; exact arithmetic in long doubles, whose 64 bits hold every source, gives the values. 16-bit sources are tested
+   with all values. */
 #include "emu_test.h"
 
 #include <float.h>
@@ -81,7 +81,7 @@ static uint64_t to_integer(const conversion *c, long double v)
     return (v < 0 ? 0 - (uint64_t)-v : (uint64_t)v) & low_bits(bits);
 }
 
-/* Rounded to the kind's precision; bits of the result, NaN as the largest pattern. */
+/* Rounds to the precision of the type. Returns the bits; a NaN is the largest pattern. */
 static uint64_t to_float(const conversion *c, long double v)
 {
     const kind *k = c->to;
@@ -118,7 +118,7 @@ static uint64_t expected(const conversion *c, uint64_t bits)
         v = copysignl(0, v);
     if (c->to->exponent)
         return to_float(c, v);
-    if (!c->from->exponent && !c->saturates) /* a copy, extended or cut */
+    if (!c->from->exponent && !c->saturates) /* a copy, extended or truncated */
         return (v < 0 ? 0 - (uint64_t)-v : (uint64_t)v) & low_bits(c->to->bits);
     return to_integer(c, v);
 }
@@ -135,7 +135,8 @@ static bool has_bf16(const conversion *c)
     return is_named(c->to, "bf16") || is_named(c->from, "bf16");
 }
 
-/* ptxas has no .sat beside .bf16. "Rounding modifier is mandatory ... illegal in all other instances"; an example rounds what comes from .bf16 all the same. */
+/* ptxas has no .sat with .bf16. "Rounding modifier is mandatory ... illegal in all other instances", but an example of the
+   ISA rounds a conversion from .bf16. */
 static bool exists(const conversion *c)
 {
     bool to_float_kind = c->to->exponent, from_float = c->from->exponent;
@@ -152,7 +153,7 @@ static bool exists(const conversion *c)
                                         : floating;
 }
 
-/* Around every power of two and every step of a narrower format, then anything. */
+/* Values around every power of two and every step of a narrower format, then any bits. */
 static uint64_t hostile(const kind *k, int i)
 {
     uint64_t r = random_bits();
@@ -160,9 +161,9 @@ static uint64_t hostile(const kind *k, int i)
         return i % 3 == 2 ? r >> i % 64 : ((uint64_t)1 << i / 3 % 64) + (uint64_t)(i / 192) % 9 - 4;
     uint64_t bits = r & low_bits(k->bits);
     int cut = k->fraction - (int)(r >> 40) % (k->fraction < 30 ? 24 : 52);
-    if (i % 4 < 3 && cut > 0) /* a tie of some narrower format, or next to one */
+    if (i % 4 < 3 && cut > 0) /* a tie of a narrower format, or a neighbour of one */
         bits = (bits & ~low_bits(cut)) | ((UINT64_C(1) << (cut - 1)) + (uint64_t)(i % 3) - 1);
-    if (i % 2) { /* exponents where integers and the narrow formats are */
+    if (i % 2) { /* exponents in the range of integers and narrow formats */
         uint64_t top = low_bits(k->exponent), e = (top / 2 + (r >> 20) % 84 - 20) & top;
         bits = (bits & ~(top << k->fraction)) | e << k->fraction;
     }
@@ -177,7 +178,7 @@ static int sources_of(const kind *k, uint64_t values[MOST])
     return count;
 }
 
-/* ptxas takes no wider register for an operand of 8 bits where the other one is .bf16. */
+/* If one operand is .bf16, ptxas accepts no wider register for an 8-bit operand. */
 static const char *register_for(const conversion *c, const kind *k)
 {
     return k->bits == 8    ? (has_bf16(c) ? "b8" : "b16")
@@ -223,7 +224,7 @@ static void check_values(const conversion *c)
     for (int i = 0; i < count; i++) {
         uint64_t want = expected(c, in[i]), got = out[i];
         if (c->to->bits == 8 && c->to->is_signed && want & 0x80 &&
-            !has_bf16(c)) /* the register is one of 16 bits */
+            !has_bf16(c)) /* .bf16 has 16-bit registers */
             want |= 0xff00;
         if (is_nan(c->to, want) ? !is_nan(c->to, got) : got != want)
             fail_msg("%s of %llx (%Lg) gave %llx, not %llx", name_of(c),

@@ -1,9 +1,10 @@
-/* Kernels under all checks; kernels.py writes their files. Broken ones: reports at the lines marked "// <--" and nowhere
-   else, with the code and words of the line "// expect CODE WORDS" and the words of the kind that begins the file's name;
-   there are five or more of every kind. Correct ones: no report, and the values of their lines "// expect ARRAY[FROM:TO] =
-   VALUES", which are numbers or A * (i ^ X) + B. Kernels take four addresses: out, 4096 bytes never written; in, the
-   numbers from 0 on; zeros; and freed memory. The word "after" in the line "// launch" is followed by what is done before: kernels
-   of the text, or "copy" for a copy; what comes next is launched with programmatic stream serialization. A third argument, "print", shows what every kernel reports. */
+/* Runs kernels under all checks; kernels.py writes their files. Broken kernels must give reports at the lines marked "// <--",
+   and no others, with the code and words of the line "// expect CODE WORDS", and the words of the kind, which the file's name
+   begins with; every kind has at least five. Correct kernels must give no report, and the values of their lines
+   "// expect ARRAY[FROM:TO] = VALUES", which are numbers or A * (i ^ X) + B. Kernels take four addresses: out, 4096 bytes that
+   were never written; in, the numbers from 0 on; zeros; and freed memory. After "after" in the line "// launch" come earlier
+   operations: kernels of the text, or "copy"; each later kernel is launched with programmatic stream serialization.
+   A third argument "print" prints the reports of every kernel. */
 #include "emu_test.h"
 
 #include <dirent.h>
@@ -40,7 +41,7 @@ static CUresult launch_after(CUmodule module, const char *name, unsigned grid, u
     return r != CUDA_SUCCESS ? r : cuLaunchKernelEx(&c, f, parameters, NULL);
 }
 
-/* `before`: the words behind "after" of the kernel's first line, and the lines below it. */
+/* `before`: the text after "after" in the kernel's first line, and all lines below. */
 static CUresult launch_all(CUmodule module, const char *before, unsigned grid, unsigned block,
                            CUdeviceptr p[4])
 {
@@ -94,7 +95,7 @@ static bool run(const char *text, outcome *o)
     return cuCtxDestroy_v2(context) == CUDA_SUCCESS;
 }
 
-/* What the first report of a broken kernel must say, by the beginning of the file's name. */
+/* Words that the first report of a broken kernel must have, by kind. */
 static struct {
     const char *kind, *words;
     unsigned count;
@@ -125,7 +126,7 @@ static struct {
     {"race_arrival", "with nothing to order the two", 0},
     {"read_only", "as read-only data", 0},
     {"early_read", "before griddepcontrol.wait, which a launch that may still run writes", 0},
-    {"early_write", "before griddepcontrol.wait, while the launch before may still run", 0},
+    {"early_write", "before griddepcontrol.wait, while the preceding launch may still run", 0},
     {"no_wait", "ends its thread block, which has not executed griddepcontrol.wait", 0},
     {"divergent_barrier", "waits at an aligned barrier while", 0},
     {"skipped_barrier", "is at an aligned barrier that", 0},
@@ -144,7 +145,7 @@ static struct {
     {"mbarrier_space", "names an mbarrier object that is not in shared memory", 0},
     {"endless", "the launch makes no progress", 0},
     {"assertion", "fails an assertion", 0},
-    {"call_target", "where no function with these arguments is", 0},
+    {"call_target", "which is no function with these arguments", 0},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds, LINES = 512 };
@@ -158,7 +159,7 @@ static size_t kind_of(const char *name)
     return k;
 }
 
-/* Lines of the text that are marked, less those that were reported, must leave nothing. */
+/* True if the marked lines are exactly the reported ones. */
 static bool are_lines_right(const char *text)
 {
     static int lines[LINES];
@@ -193,7 +194,7 @@ static bool check_broken(const char *name, const char *text)
     return (int)o.result == code && are_lines_right(text);
 }
 
-/* An endless wait takes long to detect: those kernels have a folder of their own. */
+/* Counts kinds with too few kernels. Endless waits take long to detect, so they have their own folder. */
 static unsigned too_rare_kinds(const char *folder_kind)
 {
     unsigned rare = 0;
@@ -206,7 +207,7 @@ static unsigned too_rare_kinds(const char *folder_kind)
     return rare;
 }
 
-/* The line behind "// expect ". */
+/* `line`: the text after "// expect ". */
 static bool are_values_right(const char *line, const outcome *o)
 {
     char array[8];

@@ -1,4 +1,4 @@
-/* Counters of instructions, on kernels whose counts are known by hand. */
+/* Counters of instructions, on kernels whose counts are known. */
 #include "count_test.h"
 
 /* Each instruction is executed once by two whole warps. */
@@ -85,14 +85,14 @@ static void test_classes(void **state)
 static void test_partial_warps(void **state)
 {
     static const count_case cases[] = {
-        /* a warp of 32 and one of 16 lanes in each of 3 blocks */
+        /* a warp of 32 lanes and one of 16 in each of 3 blocks */
         {"add.u32 %r1, %r0, 1; cvt.rn.f32.u32 %f0, %r1; fma.rn.f32 %f0, %f0, %f0, %f0; rcp.approx.f32 %f1, "
          "%f0;",
          3, 48,
          "thread_instructions=1296 warp_instructions=54 lane_slots=1296 classes.integer.thread=288 "
          "classes.float.thread=144 classes.conversion.warp=6 classes.special.warp=6 "
          "classes.param.thread=288"},
-        /* a warp whose guard holds nowhere is issued, and executes nothing */
+        /* a warp whose guard is false in all lanes issues the instruction, but executes nothing */
         {"setp.gt.u32 %q0, %r0, 31; @%q0 add.f32 %f0, 0f3F800000, 0f3F800000;", 1, 64,
          "classes.float.thread=32 classes.float.warp=2 thread_instructions=416 lane_slots=448"},
         {"setp.lt.u32 %q0, %r0, 5; @!%q0 add.f32 %f0, 0f3F800000, 0f3F800000;", 1, 32,
@@ -105,21 +105,22 @@ static void test_partial_warps(void **state)
 static void test_branches(void **state)
 {
     static const count_case cases[] = {
-        /* 6 for all lanes with the set and the ret, 8 lanes add, 8 branch, 24 add; the other lanes are slots twice */
+        /* all lanes execute 6 with the set and the ret; 8 lanes add, 8 branch, 24 add; inactive guards still take slots */
         {"setp.lt.u32 %q0, %r0, 8; @%q0 add.u32 %r1, %r0, 1; @%q0 bra DONE; add.u32 %r1, %r0, 2;\nDONE:", 1,
          32,
          "thread_instructions=232 lane_slots=280 warp_instructions=9 branches.warp=1 branches.divergent=1"},
-        /* one way in each warp */
+        /* each warp goes one way */
         {"setp.lt.u32 %q0, %r0, 32; @%q0 bra DONE; add.u32 %r1, %r0, 2;\nDONE:", 1, 64,
          "branches.warp=2 branches.divergent=0"},
         {"bra AGAIN;\nAGAIN: setp.lt.u32 %q0, %r0, 8; and.b32 %r1, %r0, 1; ts: .branchtargets A, B;\n"
          "brx.idx %r1, ts;\nA: ret;\nB:",
          1, 32, "branches.warp=2 branches.divergent=1"},
-        /* lane i goes round i + 1 times: at the first three of four branches some lanes leave and some stay */
+        /* lane i iterates i + 1 times: at three of four branches some lanes leave and some stay */
         {"mov.u32 %r1, 0;\nL: add.u32 %r1, %r1, 1; setp.le.u32 %q0, %r1, %r0; @%q0 bra L;", 1, 4,
          "branches.warp=4 branches.divergent=3 classes.integer.thread=24 classes.control.thread=10 "
          "lane_slots=54 thread_instructions=50"},
-        /* two sides that meet: the divergent branch parts 16 and 16, what follows is one warp instruction again */
+        /* two sides that reconverge: the divergent branch separates 16 and 16 lanes; the code after them is one warp
+           instruction */
         {"setp.lt.u32 %q0, %r0, 16; @%q0 bra A; add.f32 %f0, 0f3F800000, 0f3F800000; bra END;\nA: mul.f32 "
          "%f0, "
          "0f3F800000, 0f3F800000;\nEND: ex2.approx.f32 %f0, 0f3F800000;",
@@ -131,7 +132,7 @@ static void test_branches(void **state)
     RUN_CASES(cases);
 }
 
-/* Lanes that come to a shuffle or barrier apart are counted there once, when they go on together. */
+/* Lanes that reach a shuffle or barrier separately count there once, when they continue together. */
 static void test_waits(void **state)
 {
     static const count_case cases[] = {
@@ -140,7 +141,7 @@ static void test_waits(void **state)
          1, 64, "barriers.thread=64 barriers.warp=2 classes.warp.thread=64 classes.warp.warp=2"},
         {"bar.sync 0; bar.sync 0; barrier.sync 1;", 5, 128,
          "barriers.thread=1920 barriers.warp=60 classes.control.warp=80"},
-        /* two warps meet at barrier 1, one of them without waiting; the other two never see it */
+        /* two warps meet at barrier 1, one of them without waiting; the other two never reach it */
         {"setp.ge.u32 %q0, %r0, 64; @%q0 bra END; setp.lt.u32 %q1, %r0, 32; @%q1 bar.arrive 1, 64; @!%q1 "
          "bar.sync "
          "1, 64;\nEND:",
@@ -151,7 +152,7 @@ static void test_waits(void **state)
     RUN_CASES(cases);
 }
 
-/* m*n*k for each warp that executes one; mma.m8n8k4 of f16 multiplies four pairs of matrices. */
+/* m*n*k for each warp that executes a product; mma.m8n8k4 of f16 multiplies four pairs of matrices. */
 static void test_products(void **state)
 {
 #define F4 "{%f0, %f1, %f2, %f3}"
@@ -183,7 +184,8 @@ static void test_products(void **state)
     RUN_CASES(cases);
 }
 
-/* Four warps share one: A of 2048 bytes, each warp's rows, and B of 512 once; the layout without a swizzle has no conflicts. */
+/* Four warps share a product: A has 2048 bytes, the rows of each warp; B has 512 bytes, which count once. The layout
+   without a swizzle has no bank conflicts. */
 static void test_warpgroup(void **state)
 {
     (void)state;
@@ -201,7 +203,7 @@ static void test_warpgroup(void **state)
         "wgmma");
 }
 
-/* The object of the first instruction in the line of PTX that begins so. */
+/* Returns the JSON object of the first instruction whose PTX line begins with the text. */
 static const char *line_of(const char *text)
 {
     char quoted[128];
@@ -279,7 +281,7 @@ static void test_host_threads(void **state)
               "1;\n"
               "add.u32 %r2, %r2, 1; setp.le.u32 %q0, %r2, %r1; @%q0 bra L;",
               97, 64);
-        /* 97 blocks, of which 7 times 0 to 15 and a last one, go round 6 * 136 + 1 times */
+        /* 97 blocks iterate 6 * 136 + 1 times: six times blocks 0 to 15, and block 0 again */
         expect_from(report,
                     "branches.warp=1634 barriers.thread=52288 p0.read.requests=1634 p0.read.sectors=6536 "
                     "p0.read.distinct_sectors=8 shared.write.wavefronts=1634 p1.atomic.bytes=209152",

@@ -1,4 +1,4 @@
-/* Counters of memory accesses, on kernels whose counts are known by hand. */
+/* Counters of memory accesses, on kernels whose counts are known. */
 #include "count_test.h"
 
 /* Sectors of 32 bytes, and the bytes used of them; p0 and p1 are aligned to 256 bytes. */
@@ -9,7 +9,7 @@ static void test_sectors(void **state)
          "p0.read.requests=1 p0.read.sectors=4 p0.read.distinct_sectors=4 p0.read.bytes=128 "
          "p0.read.bytes_used=128 "
          "p0.write.sectors=4 p0.write.bytes_used=32 p1.read.requests=0"},
-        /* 128 bytes that begin 4 bytes into a sector touch a fifth */
+        /* 128 bytes that begin 4 bytes into a sector touch a fifth sector */
         {"ld.global.u32 %r1, [%p2+4];", 1, 32, "p0.read.sectors=5 p0.read.bytes_used=128"},
         {"mad.wide.u32 %p3, %r0, 1, %p0; ld.global.u8 %r1, [%p3];", 1, 32,
          "p0.read.sectors=1 p0.read.bytes_used=32"},
@@ -26,10 +26,10 @@ static void test_sectors(void **state)
         /* half of each sector */
         {"mad.wide.u32 %p3, %r0, 32, %p0; ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p3];", 1, 32,
          "p0.read.sectors=32 p0.read.bytes_used=512"},
-        /* a stride of 64 bytes: a sector per lane; the same again: as many requested, no new ones */
+        /* a stride of 64 bytes: a sector per lane; the second load requests the same sectors again */
         {"mad.wide.u32 %p3, %r0, 64, %p0; ld.global.u32 %r1, [%p3]; ld.global.u32 %r2, [%p3+8];", 1, 32,
          "p0.read.requests=2 p0.read.sectors=64 p0.read.distinct_sectors=32 p0.read.bytes=256"},
-        /* lanes in reverse order, and lanes that overlap by half */
+        /* lanes in reverse order; lanes that overlap by half */
         {"sub.u32 %r1, 31, %r0; mad.wide.u32 %p3, %r1, 4, %p0; ld.global.u32 %r1, [%p3];", 1, 32,
          "p0.read.sectors=4 p0.read.bytes_used=128"},
         {"shr.u32 %r1, %r0, 1; mad.wide.u32 %p3, %r1, 8, %p0; ld.global.u64 %p4, [%p3];", 1, 32,
@@ -42,26 +42,26 @@ static void test_sectors(void **state)
          "p0.atomic.requests=4 p0.atomic.bytes=512 p0.atomic.sectors=4 p0.write.requests=0 "
          "p1.atomic.requests=4 "
          "p1.read.requests=0"},
-        /* guards: 8 lanes read, then none */
+        /* guards: 8 lanes read; none reads */
         {"setp.lt.u32 %q0, %r0, 8; @%q0 ld.global.u32 %r1, [%p2]; setp.gt.u32 %q0, %r0, 99; @%q0 "
          "ld.global.u32 %r1, "
          "[%p1];",
          1, 32, "p0.read.requests=1 p0.read.sectors=1 p0.read.bytes=32 p1.read.requests=0"},
-        /* one request to two allocations is one to each */
+        /* a request to two allocations counts as one to each */
         {"setp.lt.u32 %q0, %r0, 8; selp.u64 %p3, %p0, %p1, %q0; ld.global.u32 %r1, [%p3];", 1, 32,
          "p0.read.requests=1 p0.read.bytes=32 p0.read.bytes_used=4 p1.read.requests=1 p1.read.bytes=96"},
-        /* lanes that part make a request each side, and blocks make their own */
+        /* after a branch, each side makes a request; each block makes its own */
         {"setp.lt.u32 %q0, %r0, 16; @%q0 bra A; ld.global.u32 %r1, [%p2]; bra END;\nA: ld.global.u32 %r1, "
          "[%p2];\nEND:",
          5, 32, "p0.read.requests=10 p0.read.sectors=20 p0.read.distinct_sectors=4"},
-        /* an address without a state space finds its allocation; a table of the module is one of its own */
+        /* a generic address counts for its allocation; so does a table of the module */
         {"ld.u32 %r1, [%p2]; st.u32 [%p2], %r1;", 1, 32, "p0.read.sectors=4 p0.write.sectors=4"},
     };
     (void)state;
     RUN_CASES(cases);
 }
 
-/* 32 banks of 4 bytes; s is aligned to 1024 bytes, %r1 points at it, %r2 = 4 * lane. */
+/* 32 banks of 4 bytes; s is aligned to 1024 bytes, %r1 points to it, %r2 = 4 * lane. */
 static void test_wavefronts(void **state)
 {
 #define S                     ".shared .align 1024 .b8 s[8192]; mov.u32 %r1, s;\n"
@@ -78,11 +78,11 @@ static void test_wavefronts(void **state)
         {AT_(128) "ld.shared.u32 %r3, [%r2];", 1, 32, IS(32, 1)},
         {AT_(132) "ld.shared.u32 %r3, [%r2];", 1, 32, IS(1, 1)}, /* padded */
         {AT_(12) "ld.shared.u32 %r3, [%r2];", 1, 32, IS(1, 1)},  /* an odd number of words */
-        {S "ld.shared.u32 %r3, [%r1+64];", 1, 32, IS(1, 1)},     /* one word for all */
+        {S "ld.shared.u32 %r3, [%r1+64];", 1, 32, IS(1, 1)},     /* all lanes read one word */
         {AT_(1) "ld.shared.u8 %r3, [%r2];", 1, 32, IS(1, 1)},    /* lanes share words */
         {AT_(2) "ld.shared.u16 %h0, [%r2];", 1, 32, IS(1, 1)},
         {AT_(128) "setp.lt.u32 %q0, %r0, 3; @%q0 ld.shared.u32 %r3, [%r2];", 1, 32,
-         IS(3, 1)},                                            /* the others are off */
+         IS(3, 1)},                                            /* the other lanes are inactive */
         {AT_(8) "ld.shared.u64 %p3, [%r2];", 1, 32, IS(2, 2)}, /* 256 bytes: two parts */
         {AT_(16) "ld.shared.u64 %p3, [%r2];", 1, 32, IS(4, 2)},
         {AT_(128) "ld.shared.u64 %p3, [%r2];", 1, 32, IS(32, 2)},
@@ -96,7 +96,7 @@ static void test_wavefronts(void **state)
         {AT_(4) "st.shared.u32 [%r2], %r0; st.shared.u32 [%r1], %r0;", 2, 64,
          "shared.write.requests=8 shared.write.wavefronts=8 shared.read.requests=0"},
         {AT_(8) "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};", 1, 32, "shared.write.wavefronts=4"},
-        /* atomics to one word follow each other */
+        /* atomics to one word are serialised */
         {AT_(4) "red.shared.add.u32 [%r1], 1;", 1, 32,
          "shared.atomic.requests=1 shared.atomic.wavefronts=32"},
         {AT_(4) "atom.shared.add.u32 %r3, [%r2], 1;", 1, 32,
@@ -104,14 +104,14 @@ static void test_wavefronts(void **state)
         {AT_(8) "atom.shared.add.u32 %r3, [%r2], 1;", 1, 32, "shared.atomic.wavefronts=2"},
         {S "mbarrier.init.shared.b64 [%r1], 32; mbarrier.arrive.shared.b64 %p3, [%r1];", 1, 1,
          "shared.atomic.requests=2 shared.atomic.bytes=16 shared.write.requests=0"},
-        /* through generic addresses */
+        /* by generic addresses */
         {S "cvta.shared.u64 %p3, s; mad.wide.u32 %p3, %r0, 8, %p3; ld.u32 %r3, [%p3];", 1, 32, IS(2, 1)},
     };
     (void)state;
     RUN_CASES(cases);
 }
 
-/* Rows of 16 bytes: a matrix is a part of 8 lanes. */
+/* Each matrix is a part of 8 lanes, whose rows have 16 bytes. */
 static void test_matrices(void **state)
 {
 #define X1 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2];"
@@ -135,7 +135,7 @@ static void test_matrices(void **state)
     RUN_CASES(cases);
 }
 
-/* Before sm_80 all lanes have to hold an address; those of the first rows are read all the same. */
+/* Before sm_80 all lanes need a valid address; only the first rows are read. */
 static void test_matrices_sm_75(void **state)
 {
     CUcontext context;
@@ -147,7 +147,7 @@ static void test_matrices_sm_75(void **state)
     assert_int_equal(cuCtxSetCurrent(test_context), CUDA_SUCCESS);
 }
 
-/* cp.async: a request to its source and one to shared memory, which gets cp-size bytes also where fewer are read. */
+/* cp.async: one request to its source and one to shared memory, which gets cp-size bytes even if fewer are read. */
 static void test_copies(void **state)
 {
 #define COPY(modifier, sizes) "cp.async." modifier ".shared.global [%r2], [%p3], " sizes ";"
@@ -200,7 +200,7 @@ static void test_copies(void **state)
 /* A sector whose halves go to different 32 bytes of shared memory counts twice. */
 static void test_split_sectors(void **state)
 {
-    /* the first two lanes copy the halves of a sector, to s plus %r2 */
+    /* the first two lanes copy the halves of a sector to s plus %r2 */
 #define HALVES FROM(16) "setp.lt.u32 %q0, %r0, 2; @%q0 " COPY("cg", "16")
     static const count_case cases[] = {
         {AT_(16) HALVES, 1, 32, "p0.read.sectors=1 p0.read.bytes_used=32"},
@@ -208,10 +208,10 @@ static void test_split_sectors(void **state)
         {AT_(16) "add.u32 %r2, %r2, 16;" HALVES, 1, 32,
          "p0.read.sectors=2 p0.read.distinct_sectors=1 p0.read.bytes_used=32"},
         {AT_(128) HALVES, 1, 32, "p0.read.sectors=2"},
-        /* rows of 32 bytes in rows of 48: every other one is split */
+        /* 32-byte rows with a stride of 48: every other row is split */
         {AT_(16) "shr.u32 %r3, %r0, 1; mad.lo.u32 %r2, %r3, 16, %r2;" FROM(16) COPY("ca", "16"), 1, 32,
          "p0.read.sectors=24 p0.read.distinct_sectors=16 p0.read.bytes_used=512"},
-        /* the same half to two places, and smaller copies */
+        /* the same half to two places; smaller copies */
         {AT_(32) "mad.wide.u32 %p3, %r0, 0, %p0;" COPY("cg", "16"), 1, 32, "p0.read.sectors=32"},
         {AT_(32) FROM(8) COPY("ca", "8"), 1, 32, "p0.read.sectors=8"},
         {AT_(32) FROM(4) COPY("ca", "4"), 1, 32, "p0.read.sectors=4"},
@@ -239,7 +239,7 @@ static void test_local(void **state)
     RUN_CASES(cases);
 }
 
-/* Tables of the module are allocations too, which no parameter points at. */
+/* Tables of the module are allocations that no parameter points to. */
 static void test_tables(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Approximate functions within the errors that the ISA states (9.7.3, 9.7.4), over all exponents and all halves, with its tables of
-   special values; min and max in all their forms; another rounding mode of the host. The references are the host's double
+/* Approximate functions, within the errors that the ISA states (9.7.3, 9.7.4), for all exponents and all halves, with its
+   tables of special values; min and max in all forms; other rounding modes of the host. References: the host's double
    functions, and the ISA's pseudocode. */
 #include "emu_test.h"
 
@@ -12,7 +12,7 @@
 
 enum { COUNT = 65536 };
 
-/* %f0, %f1, %f2 or %h0 .. or %d0 ..: inputs; %f5, %h5, %d5: the result. */
+/* Inputs: %f0, %f1, %f2, or %h0 .., or %d0 ..; result: %f5, %h5, %d5. */
 static const char *body_of(const char *instruction, int bits)
 {
     static char body[1024];
@@ -64,7 +64,7 @@ static double smallest_normal(layout t)
     return value_of(t, UINT64_C(1) << t.fraction);
 }
 
-/* The distance between neighbours at x. */
+/* The distance to the neighbour of x. */
 static double ulp_at(layout t, double x)
 {
     int e = x != 0 && isfinite(x) ? ilogb(x) : -2000, least = ilogb(smallest_normal(t));
@@ -76,7 +76,7 @@ typedef struct function {
     const layout *type;
     double (*exact)(double, double);
     double relative, absolute, ulps;
-    double limit; /* beyond, no error is stated */
+    double limit; /* the ISA states no error for larger values */
     bool flushes;
 } function;
 
@@ -150,7 +150,8 @@ static double flushed(const function *f, double x)
     return f->flushes && fabs(x) < smallest_normal(*f->type) ? copysign(0, x) : x;
 }
 
-/* The error as stated, and half a step below the smallest normal number, which no relative error covers. */
+/* True within the stated error, or within half a step below the smallest normal number, which a relative error does not
+   cover. */
 static bool is_within(const function *f, double exact, double got)
 {
     double largest = value_of(*f->type, infinity_of(*f->type) - 1), small = smallest_normal(*f->type);
@@ -175,7 +176,7 @@ static bool is_within(const function *f, double exact, double got)
 
 static uint64_t in[COUNT][3], out[COUNT];
 
-/* All halves; of f32 all signs and exponents, and what the tables name. */
+/* All halves; for f32 all signs and exponents, and the values in the tables. */
 static void fill(layout t)
 {
     static const uint64_t special[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
@@ -185,9 +186,9 @@ static void fill(layout t)
     for (int i = 0; i < COUNT; i++) {
         in[i][0] = t.bits == 16 ? (uint64_t)i : (uint64_t)i << 16 | (random_bits() >> 20 & 0xffff);
         in[i][1] = random_bits() >> 12 & UINT32_MAX;
-        if (t.bits == 32 && i % 16 == 0) /* where sin, cos, ex2 and tanh do something */
+        if (t.bits == 32 && i % 16 == 0) /* the range where sin, cos, ex2 and tanh are not constant */
             in[i][0] = (in[i][0] & 0x80ffffff) | (0x3b + random_bits() % 9) << 24;
-        if (i % 8 == 1) /* quotients near one, and near the ends */
+        if (i % 8 == 1) /* quotients near one, and near the ends of the range */
             in[i][1] = in[i][0] ^ (random_bits() >> 20 & 0x80ffffff);
         if (t.bits == 32 && i < SPECIAL * SPECIAL) {
             in[i][0] = special[i % SPECIAL];
@@ -208,7 +209,7 @@ static void test_approximations(void **state)
             double x = flushed(f, value_of(*f->type, in[i][0])), y = flushed(f, value_of(*f->type, in[i][1]));
             double got = value_of(*f->type, out[i]), exact = f->exact(x, y);
             if (f->exact == fast_div && y != 0 && fabs(y) < 0x1p-126)
-                continue; /* not stated */
+                continue; /* the ISA states no error */
             if (isfinite(x) && fabs(x) > f->limit ? !(fabs(got) <= 1) : !is_within(f, exact, got))
                 fail_msg("%s of %a%s%a gave %a, exactly %a", f->instruction, x, divides ? " and " : ", not ",
                          y, got, exact);
@@ -216,7 +217,7 @@ static void test_approximations(void **state)
     }
 }
 
-/* The tables of 9.7.3.14 and 9.7.3.17; of a finite value only the upper half counts, and comes back. */
+/* The tables of 9.7.3.14 and 9.7.3.17. Only the upper half of a finite value is used and returned. */
 static void test_upper_halves(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void test_upper_halves(void **state)
 }
 
 typedef struct extreme {
-    const char *instruction; /* %a for %f, %h or %d */
+    const char *instruction; /* %a stands for %f, %h or %d */
     const layout *type;
     int inputs;
     bool is_max, flushes, propagates, xorsign, abs;
@@ -277,7 +278,7 @@ static const extreme extremes[] = {
      &bf16, 2, true, false, false, true, true},
 };
 
-/* 9.7.3.11; -0 is below +0. NaN as the largest pattern. */
+/* 9.7.3.11: -0 is below +0. A NaN is the largest pattern. */
 static uint64_t extreme_of(const extreme *e, uint64_t x, uint64_t y)
 {
     uint64_t sign = sign_of(*e->type), infinity = infinity_of(*e->type);
@@ -342,7 +343,7 @@ static void test_extremes(void **state)
     }
 }
 
-/* A program that rounds down, and was linked with -ffast-math. */
+/* Like a program that rounds down and is linked with -ffast-math. */
 static void test_host_environment(void **state)
 {
     fenv_t host;
@@ -350,7 +351,7 @@ static void test_host_environment(void **state)
     fegetenv(&host);
     fesetround(FE_DOWNWARD);
 #ifdef __SSE__
-    _mm_setcsr(_mm_getcsr() | 0x8040); /* subnormal numbers are zeros */
+    _mm_setcsr(_mm_getcsr() | 0x8040); /* subnormals are zeros */
 #endif
     for (int i = 0; i < COUNT; i++) {
         in[i][0] = i & 1 ? 0x00800000 : 0x3f800000; /* 2^-126 / 2 and 1 / 3 */
@@ -372,7 +373,7 @@ static int begin_100(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host_environment), /* first: it starts the driver's threads */
+        cmocka_unit_test(test_host_environment), /* first, since it starts the driver's threads */
         cmocka_unit_test(test_approximations), cmocka_unit_test(test_upper_halves),
         cmocka_unit_test(test_extremes)};
     return cmocka_run_group_tests(tests, begin_100, end_context);

@@ -1,5 +1,5 @@
-/* Sums, products and fused multiply-adds of f16, bf16, f32x2 and of mixed precision (ISA 9.7.3 to 9.7.5) with every rounding, .ftz,
-   .sat, .relu and .oob, against exact sums of 128 bits. */
+/* Sums, products and fused multiply-adds of f16, bf16, f32x2 and mixed precision (ISA 9.7.3 to 9.7.5), with every rounding,
+   .ftz, .sat, .relu and .oob, against exact 128-bit sums. */
 #include "emu_test.h"
 
 enum { COUNT = 16384 };
@@ -15,7 +15,7 @@ static const format f16 = {16, 10}, bf16 = {16, 7}, f32 = {32, 23};
 
 typedef enum kind { ZERO, FINITE, INFINITE, NOT_A_NUMBER } kind;
 
-/* (negative ? - : +) m * 2^e; m of a finite one has 48 bits. */
+/* (negative ? -1 : 1) * m * 2^e; m of a finite number has 48 bits. */
 typedef struct number {
     kind kind;
     bool negative;
@@ -60,12 +60,12 @@ static number product(number a, number b)
         p.kind = a.kind == FINITE || b.kind == FINITE ? (a.kind > b.kind ? a.kind : b.kind) : NOT_A_NUMBER;
     else if (a.kind == INFINITE || b.kind == INFINITE || a.kind == ZERO || b.kind == ZERO)
         p.kind = a.kind == INFINITE || b.kind == INFINITE ? INFINITE : ZERO;
-    p.m = (a.m >> 24) * (b.m >> 24); /* sources have 24 bits at most */
+    p.m = (a.m >> 24) * (b.m >> 24); /* sources have at most 24 bits */
     p.e = a.e + b.e + 48;
     return normalised(p);
 }
 
-/* A sum to the type, mode n, z, m or p; NaN as the canonical one. */
+/* Rounds a sum to the type in mode n, z, m or p; a NaN is the canonical one. */
 static uint64_t rounded(format t, wide sum, int e, bool sign_of_zero, char mode)
 {
     bool negative = sum < 0 || (sum == 0 && sign_of_zero);
@@ -105,19 +105,19 @@ static uint64_t sum_of(format t, number a, number b, char mode)
     }
     number big = b.kind == ZERO || (a.kind != ZERO && a.e >= b.e) ? a : b,
            small = big.e == a.e && big.m == a.m ? b : a;
-    if (big.kind == ZERO) /* of unlike zeros the positive one, but towards -infinity */
+    if (big.kind == ZERO) /* unlike zeros add to +0, rounded to -infinity to -0 */
         return rounded(t, 0, 0, a.negative == b.negative ? a.negative : mode == 'm', mode);
     int apart = small.kind == ZERO ? 0 : big.e - small.e;
-    wide low = small.kind == ZERO ? 0 : apart > 70 ? 1 : (wide)small.m; /* 1: that there is something */
+    wide low = small.kind == ZERO ? 0 : apart > 70 ? 1 : (wide)small.m; /* 1: a sticky bit */
     wide high = (wide)big.m << (apart > 70 ? 70 : apart);
     return rounded(t, (big.negative ? -high : high) + (small.negative ? -low : low),
                    big.e - (apart > 70 ? 70 : apart), mode == 'm', mode);
 }
 
 typedef struct half_case {
-    const char *instruction; /* the words; operands follow from `form` */
-    char operation;          /* + - * f */
-    char form; /* h one half, 2 a pair of them, x a pair of f32, a d, a, c of mixed types, m d, a, b, c */
+    const char *instruction; /* the instruction; operands depend on `form` */
+    char operation;          /* one of + - * f */
+    char form;               /* h: a half, 2: two, x: two f32; mixed types: a: d, a, c, m: d, a, b, c */
     const format *source, *result;
     char mode;
 } half_case;
@@ -179,7 +179,7 @@ static uint64_t expected(const half_case *h, uint64_t a, uint64_t b, uint64_t c)
                          h->form == 'a' || h->operation == 'f' ? c : b, flushes);
     number first = h->operation == 'f' || h->operation == '*' ? product(x, y) : x;
     z.negative ^= h->operation == '-';
-    if (h->operation == '*') /* plus a zero of the product's sign */
+    if (h->operation == '*') /* plus a zero with the product's sign */
         z = (number){ZERO, first.negative, 0, 0};
     uint64_t r = sum_of(t, first, z, h->mode);
     if (flushes && !(r & infinity_of(t)))
@@ -219,7 +219,7 @@ static const char *body_of(const half_case *h)
     return body;
 }
 
-/* Any bits; near a former value, so that sums cancel; zeros, infinities, NaN, the NaN of .oob. */
+/* Any bits; values near an earlier one, so that sums cancel; zeros, infinities, NaN, the NaN of .oob. */
 static uint64_t hostile(format t, uint64_t former)
 {
     const uint64_t some[] = {0,

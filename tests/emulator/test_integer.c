@@ -1,5 +1,6 @@
 /* Integer, bit-field, permutation, carry and packed instructions, and mov that packs, against the ISA's pseudocode (9.7.1,
-   9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7), one row per form, on random and hostile values; prmt with all selectors, lop3 with all tables, bit fields with all positions. */
+   9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3 with all
+   tables, bit fields with all positions. */
 #include "emu_test.h"
 
 enum { COUNT = 65536 };
@@ -73,7 +74,7 @@ static uint64_t reversed(uint64_t a, unsigned bits)
     return d;
 }
 
-/* 9.7.1.16: the highest bit that is not the sign. */
+/* 9.7.1.16: the highest bit that differs from the sign. */
 static uint64_t found(uint64_t a, int bits, bool is_signed, bool as_shift)
 {
     if (is_signed && bit_of(a, (uint64_t)bits - 1))
@@ -185,7 +186,7 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
 #define SIGNED_WIDE(x)  ((signed_wide)(int64_t)(x))
 #define HIGH(x)         ((uint64_t)((x) >> 64))
 
-/* a, b and c are 64 bits with W, else their low 32; f: fields, where b and c are small, s: selectors, where c counts up. */
+/* a, b and c have 64 bits with W, otherwise 32. f: bit fields, with small b and c; s: selectors, with consecutive c. */
 #define CASES(X)                                                                                             \
     X('f', "bfe.u32 %r5, %r0, %r1, %r2;", extracted(a, b, c, 31, false))                                     \
     X('f', "bfe.s32 %r5, %r0, %r1, %r2;", low32(extracted(a, b, c, 31, true)))                               \
@@ -369,7 +370,7 @@ static void fill(char kind, uint64_t (*in)[3])
         uint64_t kept = kind == 'W' || kind == 'F' ? UINT64_MAX : UINT32_MAX, n = (uint64_t)i;
         for (int k = 0; k < 3; k++)
             in[i][k] = hostile() & kept;
-        if (kind == 'f' || kind == 'F') { /* 0 to 127 each, beyond 255 now and then */
+        if (kind == 'f' || kind == 'F') { /* each of 0 to 127, and sometimes values above 255 */
             in[i][1] = n % 128 + (n % 97 ? 0 : 256);
             in[i][2] = n / 128 % 128 + (n % 89 ? 0 : 512);
         }
@@ -424,7 +425,7 @@ static void test_cases(void **state)
     }
 }
 
-/* All 256 tables, each on values where every bit position has another combination. */
+/* All 256 tables, on values in which the bit positions have all combinations. */
 static void test_lop3(void **state)
 {
     (void)state;
@@ -434,7 +435,7 @@ static void test_lop3(void **state)
         for (unsigned i = 0; i < 32; i++)
             want |= (table >> (i & 7) & 1) << i;
         snprintf(instruction, sizeof instruction, "lop3.b32 %%r5, %%r0, %%r1, %%r2, %u;", table);
-        for (int i = 0; i < 32; i++) { /* bit k of a, b, c: bits 2, 1, 0 of k */
+        for (int i = 0; i < 32; i++) { /* bits k of a, b and c are bits 2, 1 and 0 of k */
             in[i][0] = 0xf0f0f0f0;
             in[i][1] = 0xcccccccc;
             in[i][2] = 0xaaaaaaaa;

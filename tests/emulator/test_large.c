@@ -1,4 +1,4 @@
-/* Texts that are large beyond reason: deep ones and large arrays are refused with their place, long ones load in time. */
+/* Extremely large texts: deep nesting and large arrays are refused with their place; long texts load in time. */
 #include "emu_test.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void begin(const char *items)
     append(items);
 }
 
-/* The statement that follows stands in line 7. */
+/* The next statement is in line 7. */
 static void begin_kernel(void)
 {
     begin(".visible .entry k()\n{\n.reg .u32 %r; .reg .b64 %d; .reg .pred %p;\n");
@@ -68,7 +68,7 @@ static void *load_in_thread(void *result)
     return NULL;
 }
 
-/* On a stack smaller than any that a main thread has. */
+/* Loads on a stack smaller than that of any main thread. */
 static CUresult load_on_small_stack(void)
 {
     CUresult r = CUDA_ERROR_UNKNOWN;
@@ -116,7 +116,7 @@ static void test_depth(void **state)
         write_deep(i, 50000);
         assert_int_equal(load_on_small_stack(), CUDA_ERROR_INVALID_PTX);
         assert_contains(test_log, "line 7: error: this is nested more than 100 deep\n     7 | ");
-        write_deep(i, 90); /* whatever else is wrong with it */
+        write_deep(i, 90); /* refused, whatever else is wrong with it */
         load_on_small_stack();
         assert_null(strstr(test_log, "nested"));
     }
@@ -124,7 +124,7 @@ static void test_depth(void **state)
     assert_int_equal(load(), CUDA_SUCCESS);
 }
 
-/* An error in the depth does not count for the statements after it. */
+/* A depth error must not affect later statements. */
 static void test_depth_after_error(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_sizes(void **state)
         {".param .b8 s[4294968320];", "line 7: error: the array is too large"},
         {".global .v4 .b32 s[4294967296][4294967296];", "line 7: error: the array is too large"},
         {".global .b8 s[][8589934592] = {{1}, {2}, {3}};", "line 7: error: the array is too large"},
-        {".shared .b8 s[50000];", "declares 50000 bytes of shared memory, 49152 are the most"},
+        {".shared .b8 s[50000];", "declares 50000 bytes of shared memory; the limit is 49152"},
         {".local .b8 s[524272]; .local .b8 t[1];\nld.local.u8 %r, [t];",
          "line 7: error: 's' does not fit: the .local variables take more than 524288 bytes"},
     };
@@ -171,7 +171,7 @@ static void test_sizes(void **state)
     }
 }
 
-/* Together they would wrap, each by itself does not. */
+/* The sum of the sizes would overflow; no single size does. */
 static void test_sum_of_sizes(void **state)
 {
     (void)state;
@@ -186,7 +186,8 @@ static void test_sum_of_sizes(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
-/* Processor seconds that nothing here comes near to, also under sanitizers; in quadratic time each takes longer. */
+/* Limits of processor time, far above what the loads need, also under sanitizers; with quadratic time each load would
+   exceed its limit. */
 static void expect_fast(const char *what)
 {
     enum { MOST_SECONDS = 20 };

@@ -1,5 +1,5 @@
-/* KILN_EMU_JUMPS: how often a block may jump back before it is reported as one that does not end; KILN_EMU_ORDER: in
-   which order blocks begin. */
+/* KILN_EMU_JUMPS: how many backward jumps a block may make before it is reported as endless. KILN_EMU_ORDER: the order in
+   which blocks begin. */
 #include "emu_test.h"
 
 #define COUNT_TO_P1                                                                                          \
@@ -10,7 +10,7 @@
     "@%q bra W;\n"                                                                                           \
     "st.global.u32 [%p0], %r1; ret;"
 
-/* Counts to n, which is n - 1 jumps back, in one warp of each block. */
+/* Counts to n, with n - 1 backward jumps, in one warp of each block. */
 static CUresult count_to(const char *limit, unsigned n, unsigned blocks)
 {
     CUcontext context;
@@ -39,7 +39,7 @@ static void test_within(void **state)
     (void)state;
     assert_int_equal(count_to("1000", 1001, 1), CUDA_SUCCESS);
     assert_string_equal(printed, "");
-    assert_int_equal(count_to("1000", 1001, 5), CUDA_SUCCESS); /* each block has as many */
+    assert_int_equal(count_to("1000", 1001, 5), CUDA_SUCCESS); /* the limit is per block */
     assert_int_equal(count_to(NULL, 300000, 1), CUDA_SUCCESS);
     assert_int_equal(count_to("18446744073709551615", 1001, 1), CUDA_SUCCESS);
 }
@@ -57,7 +57,7 @@ static void test_beyond(void **state)
     assert_contains(printed, "more than 1 times");
 }
 
-/* 2^26 jumps back without a store are taken for a wait that does not end, unless the limit is given or lifted. */
+/* 2^26 backward jumps without a store count as an endless wait, unless a limit is set or lifted. */
 static void test_idle(void **state)
 {
     (void)state;
@@ -81,10 +81,10 @@ static void test_not_a_number(void **state)
         assert_int_equal(count_to(wrong[i], 3, 1), CUDA_ERROR_INVALID_VALUE);
         assert_contains(printed, words);
     }
-    assert_int_equal(count_to("", 3, 1), CUDA_SUCCESS); /* as if it were not there */
+    assert_int_equal(count_to("", 3, 1), CUDA_SUCCESS); /* an empty value counts as not set */
 }
 
-/* The failure is the context's, a new one works. */
+/* The error belongs to the context; a new context works. */
 static void test_afterwards(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_afterwards(void **state)
     "mov.u32 %r0, %ctaid.x; atom.global.add.u32 %r1, [%p1], 1;\n"                                            \
     "mul.wide.u32 %p2, %r1, 4; add.u64 %p0, %p0, %p2; st.global.u32 [%p0], %r0; ret;"
 
-/* On one host thread; element i gets the block that was the i-th to take a number. */
+/* Runs on one host thread. Element i of `taken` is the block that took number i. */
 static void find_order(const char *order, const char *blocks, unsigned count, unsigned taken[])
 {
     unsigned zero = 0;

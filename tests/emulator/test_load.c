@@ -1,14 +1,14 @@
-/* Loading: what is refused, with which result, and what the JIT error log says. */
+/* Loading: which texts are refused, with which result, and the JIT error log. */
 #include "emu_test.h"
 
 typedef struct load_case {
     const char *header; /* NULL: .version 8.8, .target sm_90 */
     const char *body;
     CUresult result;
-    const char *message; /* part of the log */
+    const char *message; /* a part of the log */
 } load_case;
 
-/* The body starts in line 6. ptxas 13.0 refuses each of these too, and takes each of the ones below. */
+/* The body starts in line 6. ptxas 13.0 refuses each of these too, and accepts each of the texts below. */
 static const load_case refused[] = {
     {NULL, "add.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX, "line 6: error: '%r2' is not declared"},
     {NULL, ".reg .b32 %r<9>;\nfoo.u32 %r1, %r2;", CUDA_ERROR_INVALID_PTX,
@@ -43,7 +43,7 @@ static const load_case refused[] = {
      "'%r1' is declared twice; first in line 6"},
     {NULL, ".reg .v2 .b32 %t;\nmov.b64 %t, %t;", CUDA_ERROR_INVALID_PTX, "'%t' is a vector; expected .b32"},
     {NULL, "L: ret;\nL: ret;", CUDA_ERROR_INVALID_PTX, "'L' is declared twice; first in line 6"},
-    {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label that can be seen here"},
+    {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label in scope"},
     {NULL, ".reg .b32 %q_u32<28>;\nmov.b32 %q_u325, 1;", CUDA_ERROR_INVALID_PTX,
      "'%q_u325' is not a declared register"},
     {NULL, ".reg .u32 %u<9>; .shared .b32 s[4];\nld.global.u32 %u1, [s];", CUDA_ERROR_INVALID_PTX,
@@ -57,9 +57,8 @@ static const load_case refused[] = {
     {NULL, ".reg .f32 %f<3>;\nfma.f32 %f1, %f2, %f1, %f2;", CUDA_ERROR_INVALID_PTX,
      "'fma' needs one more modifier: rn|rz|rm|rp"},
     {NULL, ".shared .b8 s[50000];\n.reg .b32 %r; mov.u32 %r, s;", CUDA_ERROR_INVALID_PTX,
-     "declares 50000 bytes of shared memory, 49152 are the most"},
-    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX,
-     "'.maxntid' is not a directive that a function body can hold"},
+     "declares 50000 bytes of shared memory; the limit is 49152"},
+    {NULL, ".maxntid 128;", CUDA_ERROR_INVALID_PTX, "'.maxntid' is not a directive of function bodies"},
     {NULL, "/* never closed", CUDA_ERROR_INVALID_PTX, "this comment is never closed"},
     {NULL, ".reg .u32 %u;\nmov.u32 %u, 0x1g;", CUDA_ERROR_INVALID_PTX, "'g' cannot follow a number"},
     {NULL, ".reg .u32 %u;\nmov.u32 %u, 1/0;", CUDA_ERROR_INVALID_PTX,
@@ -72,7 +71,7 @@ static const load_case refused[] = {
     {".version 3.9\n.target sm_30", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 3.9"},
     {".version 6.6\n.target sm_75", "ret;", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "there is no .version 6.6"},
     {".version 9.9\n.target sm_80", "frob;", CUDA_ERROR_INVALID_PTX,
-     "note: .version 9.9 is newer than 9.1, by whose rules it is read\nline 6: error: 'frob' is not"},
+     "note: .version 9.9 is newer than 9.1, whose rules apply\nline 6: error: 'frob' is not"},
     {".version 1.4\n.target sm_10", "ret;", CUDA_ERROR_INVALID_PTX, "'.address_size' needs .version 2.3"},
     {".version 4.0\n.target sm_14", "ret;", CUDA_ERROR_INVALID_PTX, "there is no .target sm_14"},
     {".version 4.0\n.target sm_9", "ret;", CUDA_ERROR_INVALID_PTX, "'sm_9' is not a target"},
@@ -125,7 +124,7 @@ static const char *const accepted[] = {
     "atom.add.u32 _, [%d], %r;",
 };
 
-/* Between the module's head and a kernel; ptxas 13.0 takes each of these. */
+/* Inserted between the module's header and a kernel. ptxas 13.0 accepts each of these. */
 static const char *const accepted_items[] = {
     ".align 8 .global .b32 g; .visible .align 16 .global .b32 h; .global .b32;",
     ".global .u32 a; .global .u32 a<2>; .global .u64 p[2] = {a, a1}; .const .align 8 .b32 c<2>;",
@@ -185,7 +184,7 @@ static uint64_t map_bits(const char *body, uint64_t in)
     return out;
 }
 
-/* A declared vector is moved to and from one register, its first element lowest. */
+/* Moves a declared vector to one register and back; element 0 is the lowest part. */
 static void test_vector_moves(void **state)
 {
     (void)state;
@@ -200,7 +199,7 @@ static void test_vector_moves(void **state)
                 0x100000002);
 }
 
-/* a<2> declares a0 and a1; `a` is another name. */
+/* a<2> declares a0 and a1; `a` is a different name. */
 static void test_numbered_names(void **state)
 {
     (void)state;
@@ -243,7 +242,8 @@ static void test_accepted(void **state)
     }
 }
 
-/* What is older than any device runs on all of them; what is newer than the ISA that is known is read with a note. */
+/* A target older than all devices runs on all of them. A .version newer than the ISA that the emulator knows is accepted
+   with a note. */
 static void test_versions(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void test_versions(void **state)
                  targets[i]);
         if (load_text(text, &m) != CUDA_SUCCESS)
             fail_msg("%s: %s", targets[i], test_log);
-        snprintf(note, sizeof note, "note: .version %.*s is newer than 9.1, by whose rules it is read\n",
+        snprintf(note, sizeof note, "note: .version %.*s is newer than 9.1, whose rules apply\n",
                  (int)strcspn(targets[i], "\n"), targets[i]);
         assert_string_equal(test_log, i < 18 ? "" : note);
         CUdeviceptr to = device_bytes(4, NULL);
@@ -282,7 +282,7 @@ static void test_versions(void **state)
     }
 }
 
-/* One load reports many mistakes, each with its own line. */
+/* One load reports many mistakes, each with its line. */
 static void test_many_errors(void **state)
 {
     (void)state;
@@ -367,8 +367,8 @@ static void load_right_and(const char *more, CUresult result, CUmodule *m)
         fail_msg("%s\n%s", more, test_log);
 }
 
-/* A kernel that is right and not emulated is refused when it is asked for: by its own lines, or by those of what it calls. The
-   others of the module run. */
+/* Kernels that are valid but not emulated are refused when the program asks for them, because of their own lines or those
+   of their callees. The module's other kernels run. */
 static void test_unsupported(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void test_unsupported(void **state)
     }
 }
 
-/* No log was requested: then the reason is printed with the refusal. */
+/* Without a log, the reason is printed with the refusal. */
 static void test_unsupported_without_log(void **state)
 {
     (void)state;
@@ -432,7 +432,7 @@ static void test_unsupported_without_log(void **state)
     cuModuleUnload(m);
 }
 
-/* What is wrong refuses the module, behind any number of what is not emulated. */
+/* A mistake refuses the module, even after any number of instructions that are not emulated. */
 static void test_wrong_beside_unsupported(void **state)
 {
     (void)state;

@@ -1,19 +1,20 @@
-/* ldmatrix, stmatrix and movmatrix (ISA 9.7.14.5.15 to .17): every count, order and way to address, rows scattered over shared
-   memory, every element different; what a bad row reports; what is refused by name. */
+/* ldmatrix, stmatrix and movmatrix (ISA 9.7.14.5.15 to .17): every count, order and form of address, with rows scattered
+   over shared memory and distinct elements; the report of a bad row; refusals by name. */
 #include "emu_test.h"
 
 enum { ROWS = 128, LANES = 32, BAD = 0x00fff000 };
 
-typedef struct memory { /* of the kernel below: in p1, and back in p0 */
+typedef struct memory { /* inputs of the kernel below in p1, and its results in p0 */
     uint16_t rows[ROWS][8];
-    uint32_t at[LANES]; /* each lane's row, in bytes from the start */
+    uint32_t at[LANES]; /* offset of each lane's row in bytes */
     uint16_t registers[LANES][4][2];
 } memory;
 
 #define AT        "2048"
 #define REGISTERS "2176"
 
-/* Rows to shared memory, %r0 to %r3 and the address in %r5 (of shared memory) and %p5 (generic), INSTRUCTION, and all back. */
+/* A kernel that copies rows to shared memory, loads %r0 to %r3 and the address in %r5 (shared) and %p5 (generic), executes
+   INSTRUCTION, and copies all back. */
 static const char *body_of(const char *instruction)
 {
     static char body[2048];
@@ -49,7 +50,7 @@ static const char *body_of(const char *instruction)
     return body;
 }
 
-/* Lanes that have no row point to nowhere, as they may from sm_80 on. */
+/* Lanes without a row get invalid addresses, which sm_80 and later allow. */
 static void fill(memory *m, int matrices)
 {
     for (int row = 0; row < ROWS; row++)
@@ -62,7 +63,7 @@ static void fill(memory *m, int matrices)
     }
 }
 
-/* Element e of the register that a lane has of matrix n: where it is in memory. */
+/* The place in memory of element e of a lane's register of matrix n. */
 static uint16_t *element(memory *m, bool transposed, int n, int lane, int e)
 {
     int row = transposed ? lane % 4 * 2 + e : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + e;
@@ -121,8 +122,8 @@ static void test_transpose(void **state)
 
 typedef struct fault {
     const char *instruction;
-    int matrices, lane; /* rows that are good except this lane's */
-    uint32_t at;        /* which is this */
+    int matrices, lane; /* all rows are valid except this lane's */
+    uint32_t at;        /* which is at this offset */
     CUresult result;
     const char *message;
 } fault;
@@ -140,7 +141,7 @@ static const fault faults[] = {
     {ST2, 2, 15, 1 << 20, CUDA_ERROR_ILLEGAL_ADDRESS,
      "line 16: " ST2 "\n  thread (15,0,0) of block (0,0,0) writes 16 bytes"},
     {ST2, 2, 0, 2, CUDA_ERROR_MISALIGNED_ADDRESS, "thread (0,0,0) of block (0,0,0) writes 16 bytes"},
-    {ST2, 2, 16, BAD, CUDA_SUCCESS, ""}, /* lanes 16 to 31 have no row */
+    {ST2, 2, 16, BAD, CUDA_SUCCESS, ""}, /* lanes 16 to 31 need no valid row */
     {"ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [%p1];", 4, 0, 0, (CUresult)717,
      "names a row of a matrix that is not in shared memory"},
 };
@@ -192,10 +193,6 @@ static void test_refused(void **state)
         {"mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r1}, {%r2}, {%r3}, "
          "%r4, 0;",
          "'mma.sp' is not emulated"},
-        {"mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {%r0}, {%r1}, "
-         "{%r2}, {%r3}, %r4, "
-         "{0, 0}, %r5, {0, 0};",
-         "'mma' with .block_scale is not emulated"},
         {"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
          "'ldmatrix.m16n16' is not emulated"},
         {"ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32 {%r0, %r1, %r2, %r3}, [%r2];",

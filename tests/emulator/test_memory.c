@@ -1,7 +1,8 @@
-/* Memory: every way of being outside, what the report says, large and generic addresses, atomics. */
+/* Memory: accesses out of bounds in every way, their reports, large and generic addresses, atomics. */
 #include "emu_test.h"
 
-/* Runs the body on a fresh context with p0 of 400 bytes and p1; gives the result, and the report in `printed`. */
+/* Runs the body in a new context with p0, an allocation of 400 bytes, and p1. Returns the result; the report is in
+   `printed`. */
 static CUresult run_faulty(const char *body, unsigned threads, CUdeviceptr p1, size_t offset)
 {
     CUcontext context;
@@ -11,7 +12,7 @@ static CUresult run_faulty(const char *body, unsigned threads, CUdeviceptr p1, s
     capture_stderr();
     CUresult r = launch(f, 1, threads, p0 + offset, p1 ? p1 : p0, threads);
     captured_stderr();
-    assert_int_equal(cuCtxSynchronize(), r); /* an error sticks to its context */
+    assert_int_equal(cuCtxSynchronize(), r); /* the error is sticky in its context */
     assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     return r;
 }
@@ -28,7 +29,7 @@ static void test_past_the_end(void **state)
     assert_contains(printed,
                     "CUDA_ERROR_ILLEGAL_ADDRESS in kernel k\n  in k, line 8: st.global.u32 [%p2], %r0; ret;\n"
                     "  thread (100,0,0) of block (0,0,0) writes 4 bytes at 0x");
-    assert_contains(printed, ": 0 bytes behind the end of the allocation ");
+    assert_contains(printed, ": 0 bytes past the end of the allocation ");
     assert_contains(printed, "(400 bytes at 0x");
     assert_contains(printed, "and 27 more lanes of its warp");
     assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 0, 398),
@@ -83,7 +84,7 @@ static void test_windows(void **state)
             ".shared .b32 s[4]; mov.u32 %r2, s; sub.u32 %r2, %r2, 4096; ld.shared.u32 %r1, [%r2+4096]; ret;",
             1, 0, 0),
         CUDA_SUCCESS);
-    /* from sm_90 on the first kilobyte belongs to the system */
+    /* from sm_90 on, the system reserves the first kilobyte */
     assert_int_equal(
         run_faulty(HEAD ".shared .b32 s[4]; mov.u32 %r2, 0; st.shared.u32 [%r2], %r1; ret;", 1, 0, 0),
         CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -118,7 +119,7 @@ static void test_generic(void **state)
     assert_memory_equal(out, ((uint32_t[]){11, 22, 4, 33}), sizeof out);
 }
 
-/* 64-bit addressing: 16 GB that are never committed. */
+/* 64-bit addresses: 16 GB of which almost no page is touched. */
 static void test_large(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The whole text of what the loader says about programs that it refuses: refused.txt. */
+/* The whole text of the loader's messages about programs that it refuses: refused.txt. */
 #include "emu_test.h"
 
 static char goldens[65536];
@@ -9,11 +9,11 @@ static int read_goldens(const char *path)
     if (!file)
         return 1;
     size_t size = fread(goldens, 1, sizeof goldens - 1, file);
-    goldens[size ? size - 1 : 0] = '\0'; /* without the last end of a line */
+    goldens[size ? size - 1 : 0] = '\0'; /* without the last newline */
     return fclose(file) != 0 || size == sizeof goldens - 1;
 }
 
-/* Ends the text before `mark` and gives what follows; NULL: there is none. */
+/* Ends the text before `mark` and returns the text after it; NULL: no mark. */
 static char *split(char *text, const char *mark)
 {
     char *at = strstr(text, mark);

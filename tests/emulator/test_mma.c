@@ -1,6 +1,6 @@
-/* Every form of mma.sync: which ones the emulator takes is found by asking its decoder word after word, and has to be what
-   the ISA lists; each is then executed on every device that has it, on values from which the sums are exact, so often that
-   no two elements of A, of B or of C hold the same values in all runs. */
+/* Every form of mma.sync. The test finds the forms that the emulator's decoder accepts by trying all words, and compares
+   them with the ISA's list. It then executes each form on every device that has it, on values whose sums are exact, so
+   often that no two elements of A, of B or of C have the same values in all runs. */
 #include "mma_form.h"
 
 enum { MOST_FORMS = 512, MOST_WORDS = 16 };
@@ -122,7 +122,7 @@ static bool is_listed(const form_list *list, const char *name)
     return false;
 }
 
-/* "Specific shapes have type restrictions": D as C; with m8n8k4 an f32 D may have an f16 C. */
+/* "Specific shapes have type restrictions": D has the type of C; with m8n8k4, C may be f16 if D is f32. */
 static bool types_agree(const char *name)
 {
     mma_form f;
@@ -156,7 +156,7 @@ static answer ask_decoder(const char *name)
     CUmodule module;
     snprintf(body, sizeof body, "mma.sync.aligned%s%s %%a, %%b, %%c, %%d%s;", *name ? "." : "", name,
              strstr(name, "block_scale") ? ", %e, %f, %g, %h" : "");
-    if (load_body(header_120, body, &module) == CUDA_SUCCESS) /* without the kernel, then */
+    if (load_body(header_120, body, &module) == CUDA_SUCCESS) /* a module without the kernel */
         assert_contains(test_log, "kernel 'k' is refused");
     if (strstr(test_log, "is not a modifier that"))
         return NO_SUCH_WORD;
@@ -168,8 +168,8 @@ static answer ask_decoder(const char *name)
     return COMPLETE;
 }
 
-/* Where the ISA puts a word: shape, layouts, kind and the like, types, operation. ptxas and the emulator take other orders
-   too: see orders.txt. */
+/* The order of words in the ISA: shape, layouts, kind and similar, types, operation. ptxas and the emulator accept other
+   orders too: see orders.txt. */
 static int rank_of(const char *word)
 {
     static const char *const types =
@@ -189,7 +189,7 @@ static int rank_of(const char *word)
                                                    : 2;
 }
 
-/* Depth first over all words; a word that does not fit ends its branch. */
+/* Depth-first over all words; a word that is refused ends its branch. */
 static void enumerate(const char *name, int depth, int rank)
 {
     assert_true(depth < MOST_WORDS);
@@ -220,7 +220,7 @@ static void test_forms_are_the_isas(void **state)
     print_message("%d forms\n", taken.count);
 }
 
-/* The rules are a bijection: each element of a matrix is in one place (of C with four products as of the others). */
+/* The rules are a bijection: each element of a matrix is in one place (with four products, also each element of C). */
 static void test_layouts_cover(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_layouts_cover(void **state)
     }
 }
 
-/* Integers that the type holds and from which sums are exact: few bits for an f16 result and for narrow floats. */
+/* Integers that the type can represent and whose sums are exact: few bits for f16 results and narrow floats. */
 static int usable_values(const mma_form *f, const element *t, double values[256])
 {
     int limit = f->d->bits == 16 || t->bits <= 8 ? 7 : 127, count = 0;
@@ -262,7 +262,7 @@ static int usable_values(const mma_form *f, const element *t, double values[256]
     return count;
 }
 
-/* Digit `run` of an element's index, to the base of the number of values. */
+/* The element's index in the number system whose base is the number of values: its digit `run`. */
 static double value_for(const double *values, int count, int index, int run)
 {
     while (run--)
@@ -278,7 +278,7 @@ static int runs_needed(int count, int elements_of_matrix)
     return runs;
 }
 
-/* C holds distinct values; integers at the ends of the range, so that sums overflow in half of them. */
+/* C has distinct values; as integers, values near the ends of the range, so that half of the sums overflow. */
 static double c_for(const mma_form *f, int index)
 {
     if (f->c->exponent)
@@ -303,7 +303,7 @@ static void fill(const mma_form *f, matrices *m, int run)
             for (int k = 0; k < f->k; k++)
                 m->a[q][i][k] = value_for(a, a_count, (q * f->m + i) * f->k + k, run);
         for (int k = 0; k < f->k; k++)
-            for (int j = 0; j < 8; j++) /* the last first, so that A and B do not repeat each other */
+            for (int j = 0; j < 8; j++) /* in reverse order, so that A and B differ */
                 m->b[q][k][j] =
                     value_for(b, b_count, f->products * f->k * 8 - 1 - ((q * f->k + k) * 8 + j), run);
         for (int i = 0; i < f->m; i++)
@@ -327,7 +327,7 @@ static double times(const mma_form *f, double a, double b)
     return f->bit_operation == 'x' ? (double)(a != b) : a * b; /* AND of bits is their product */
 }
 
-/* Sums are integers below 2^53. Without .satfinite an s32 wraps. */
+/* Sums are integers below 2^53. An s32 wraps without .satfinite. */
 static double expected(const mma_form *f, const matrices *m, int q, int i, int j)
 {
     double sum = m->c[q][i][j];
@@ -353,7 +353,7 @@ static void check_product(const char *header, const mma_form *f, int run)
                              run, i, j, q, m.d[q][i][j], expected(f, &m, q, i, j), header);
 }
 
-/* Lowest target of a form, for the devices below. */
+/* True if the device has the form. */
 static bool device_has(const mma_form *f, int device)
 {
     if (strstr(f->name, "kind"))

@@ -1,6 +1,6 @@
-/* The sums of mma.sync where they are not exact. For f64 the ISA gives a chain of fused multiply-adds; for the other floats
-   it leaves order and rounding open, and the model is the published one that exec/mma.c tells of, written here once more
-   in doubles. */
+/* Inexact sums of mma.sync. For f64 the ISA defines a chain of fused multiply-adds. For the other floats it leaves
+   order and rounding open; the model is the published one that exec/tensor.h describes, written here again in
+   doubles. */
 #include "mma_form.h"
 
 #include <fenv.h>
@@ -24,14 +24,14 @@ static model model_of(int device, const mma_form *f)
     return (model){24, f->a->bits == 32 ? 4 : 8, 23, false};
 }
 
-/* With which a value of the type takes part: subnormals with the lowest one. */
+/* The exponent that a value has in the sum; subnormals have that of the smallest normal number. */
 static int exponent_of(const element *t, double v)
 {
     int lowest = 2 - (1 << (t->exponent - 1));
     return v != 0 && ilogb(v) > lowest ? ilogb(v) : lowest;
 }
 
-/* To the type: f16 to the nearest, f32 cut after `bits` fractional ones. */
+/* Converts to the result type: f16 is rounded to nearest, f32 truncated after `bits` fractional bits. */
 static double finish(const element *t, double sum, int bits)
 {
     bool is_half = t->bits == 16;
@@ -49,7 +49,7 @@ typedef struct dot {
     int exponent[64];
 } dot;
 
-/* One step: terms and c, aligned to the largest exponent and cut. */
+/* One step: aligns the terms and c to the largest exponent, truncates and adds them. */
 static double add_terms(model m, const mma_form *f, const dot *v, int from, int to, double c)
 {
     double plain = c, sum = 0;
@@ -93,7 +93,8 @@ static double modelled(model m, const mma_form *f, const dot *v, double c)
     return c;
 }
 
-/* Run 0: any bits; 1: exponents near each other, so that terms cancel and meet C; 2: subnormals and the lowest ones. */
+/* Run 0: any bits; 1: similar exponents, so that terms cancel each other and C; 2: subnormals and the smallest normal
+   numbers. */
 static double random_value(const element *t, int run, int spread)
 {
     uint64_t bits = random_bits() & low_bits(1 + t->exponent + t->fraction);
@@ -104,7 +105,7 @@ static double random_value(const element *t, int run, int spread)
         e = (int)(random_bits() & 1);
     if (run)
         bits = (bits & ~exponents) | (uint64_t)(e < 0 ? 0 : e) << t->fraction;
-    else if (random_bits() % 64) /* infinities and NaN seldom */
+    else if (random_bits() % 64) /* few infinities and NaNs */
         bits &= ~(UINT64_C(1) << t->fraction);
     double v = element_value(t, bits << t->shift);
     return isfinite(v) || random_bits() % 32 == 0 ? v : 0;
@@ -244,7 +245,7 @@ static void test_model(void **state)
     }
 }
 
-/* One row of A times one column of B: a0 * b0 + a1 * b1 + c of f16 values, everywhere the same. */
+/* One row of A times one column of B: a0 * b0 + a1 * b1 + c, of f16 values; the same in all elements. */
 static uint32_t sum_of(double a0, double b0, double a1, double b1, double c)
 {
     static matrices m;
@@ -274,19 +275,19 @@ static uint32_t bits_of(float f)
     return u;
 }
 
-/* The device is an sm_90: 25 fractional bits below the largest exponent, then cut to f32. */
+/* The device is an sm_90: 25 fractional bits below the largest exponent, then truncated to f32. */
 static void test_rounding(void **state)
 {
     (void)state;
     const double infinity = (double)INFINITY;
     assert_int_equal(sum_of(1, 1, 1, 1, 1), bits_of(3));
-    /* 1 + 2^-23 is kept; 2^-24 is cut, also from above: 2 - 2^-24 */
+    /* 1 + 2^-23 is kept; 2^-24 is truncated, also below 2: 2 - 2^-24 */
     assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-11, 0), bits_of(1 + 0x1p-23f));
     assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, 0), bits_of(1));
     assert_int_equal(sum_of(1, 1, 0x1p-12, -0x1p-12, 1), bits_of(0x1.fffffep0f));
-    /* two halves of the last bit make one: 2^-24 from the product and 2^-24 from C */
+    /* two halves of the last bit add up to it: 2^-24 from the product and 2^-24 from C */
     assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, 0x1p-24), bits_of(1 + 0x1p-23f));
-    /* below 25 bits nothing is left of a term */
+    /* a term below 25 bits is lost */
     assert_int_equal(sum_of(1, 1, 0x1p-14, 0x1p-12, -1), bits_of(0));
     assert_int_equal(sum_of(1, 1, 0x1p-12, 0x1p-12, -1), bits_of(0x1p-24f));
     /* subnormals, infinities, NaN */
@@ -299,7 +300,7 @@ static void test_rounding(void **state)
     assert_int_equal(sum_of(65504, 65504, 0, 0, 0x1.fffffep127), bits_of(0x1.fffffep127f));
 }
 
-/* NaN and infinities reach their row, column or element and nothing else: of no other product, and of none that follows. */
+/* NaN and infinities affect their row, column or element, and nothing else: neither other products nor later ones. */
 static double special_expected(const mma_form *f, const matrices *m, int q, int i, int j)
 {
     double sum = m->c[q][i][j];

@@ -1,6 +1,6 @@
-/* cvt among the floats that the ISA names one by one (9.7.9.21): 4, 6, 8, 16 and 19 bits, .ue8m0, with .relu and .satfinite;
-   cvt.pack. Packed sources go through all their codes; .f32 ones lie on, between and beside all values of the destination.
-   The reference looks a value up among all codes, which lie in the order of their magnitudes. */
+/* cvt between the floats that the ISA lists one by one (9.7.9.21): 4, 6, 8, 16 and 19 bits, .ue8m0, with .relu and
+   .satfinite; cvt.pack. Packed sources take all their codes; .f32 sources are equal to, between, and next to all values of
+   the destination. The reference searches all codes, which are in order of magnitude. */
 #include "emu_test.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@ enum { MOST = 65536 };
 
 typedef struct format {
     const char *name;
-    int bits; /* of its place; tf32 stands in the upper ones */
+    int bits; /* bits in a register; tf32 uses the upper ones */
     int exponent, fraction;
     unsigned largest; /* magnitude of the largest finite code */
-    unsigned nan;     /* lowest magnitude of a NaN; 0: there is none */
+    unsigned nan;     /* lowest magnitude of a NaN; 0: the type has none */
     bool has_infinity, is_signed;
 } format;
 
@@ -43,7 +43,7 @@ static unsigned sign_of(const format *f)
     return f->is_signed ? 1u << (f->exponent + f->fraction) : 0;
 }
 
-/* As if exponents went on above the largest value. All values of .ue8m0 are powers of two. */
+/* Continues the exponents above the largest value. All values of .ue8m0 are powers of two. */
 static double magnitude_of(const format *f, unsigned code)
 {
     int bias = (1 << (f->exponent - 1)) - 1, e = (int)(code >> f->fraction);
@@ -61,7 +61,7 @@ static double value_of(const format *f, unsigned code)
     return code & sign ? -v : v;
 }
 
-/* Largest code of which the magnitude is not above x. */
+/* The largest code whose magnitude is at most x. */
 static unsigned code_below(const format *f, double x)
 {
     unsigned low = 0, high = f->largest;
@@ -76,7 +76,7 @@ static unsigned code_below(const format *f, double x)
 }
 
 typedef struct rules {
-    char mode; /* n nearest even, a nearest away, z, p towards zero, above */
+    char mode; /* n: to nearest even, a: to nearest, ties away from zero, z: towards zero, p: up */
     bool relu, satfinite;
 } rules;
 
@@ -133,7 +133,7 @@ static bool is_packed(const char *type)
     return strstr(type, "x2") != NULL;
 }
 
-/* The bits of one element or of a pair. */
+/* The bits of an element or a pair. */
 static int bits_of(const char *type)
 {
     return format_named(type)->bits * (is_packed(type) ? 2 : 1);
@@ -144,7 +144,7 @@ static unsigned random_word(void)
     return (unsigned)(random_bits() >> 16);
 }
 
-/* On the values of a format, between them, a little beside both; then any bits. */
+/* The values of a format, values between them and next to both; then any bits. */
 static unsigned hostile_float(const format *to, int i)
 {
     unsigned code = i < 12 * 256 ? (unsigned)i / 6 : random_word(), bits = random_word();
@@ -156,7 +156,7 @@ static unsigned hostile_float(const format *to, int i)
     return bits ^ (random_word() & 0x80000000);
 }
 
-/* in[i]: two words; for a packed source only the first counts. */
+/* in[i] has two words; for a packed source only the first is used. */
 static int fill(const narrow_case *c, unsigned (*in)[2])
 {
     const format *from = format_named(c->from);
@@ -181,7 +181,7 @@ static const char *name_of(const narrow_case *c, rules r)
     return name;
 }
 
-/* Registers of the instruction: d, a; what lies in %r2 and %r3 goes to a and b, and d back to %r4. */
+/* A kernel with the instruction's registers d and a: copies %r2 and %r3 to a and b, and d to %r4. */
 static const char *body_of(const narrow_case *c, rules r)
 {
     static char body[1024];

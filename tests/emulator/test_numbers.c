@@ -1,5 +1,5 @@
-/* Numbers beyond the conformance programs: half precision, directed rounding, single values. The
-   references are written from the ISA in other terms than the emulator's. */
+/* Numbers that the conformance programs do not cover: half precision, directed rounding, single values. The references
+   follow the ISA, and are written differently from the emulator's code. */
 #include "emu_test.h"
 
 #include <fenv.h>
@@ -19,7 +19,7 @@ static double half_value(uint16_t h, int exponent_bits)
     return h & 0x8000 ? -v : v;
 }
 
-/* Nearest, ties to even, by trying both neighbours. */
+/* Rounds to nearest, ties to even: tries both neighbours. */
 static bool is_rounded(uint16_t got, long double exact, int exponent_bits)
 {
     int m = 15 - exponent_bits;
@@ -30,7 +30,7 @@ static bool is_rounded(uint16_t got, long double exact, int exponent_bits)
     if ((got & 0x8000) && exact > 0)
         return false;
     long double x = fabsl(exact), value = fabsl((long double)half_value(magnitude, exponent_bits));
-    if (magnitude == infinity) { /* beyond half a step above the largest */
+    if (magnitude == infinity) { /* beyond half a step above the largest value */
         long double largest = (long double)half_value((uint16_t)(infinity - 1), exponent_bits);
         long double step = largest - (long double)half_value((uint16_t)(infinity - 2), exponent_bits);
         return x >= largest + step / 2;
@@ -82,7 +82,7 @@ static void test_half_arithmetic(void **state)
         for (int i = 0; i < COUNT; i++) {
             for (int n = 0; n < 3; n++)
                 in[i][n] = (uint16_t)random_bits();
-            if (i % 3 == 0) /* near each other, so that sums cancel and products meet the addend */
+            if (i % 3 == 0) /* similar values, so that sums cancel, and products are close to the addend */
                 in[i][1] = (uint16_t)((in[i][0] & 0x7f00) ^ (in[i][1] & 0x80ff));
             if (i % 5 == 0)
                 in[i][2] &= 0x83ff;
@@ -101,7 +101,7 @@ static void test_half_arithmetic(void **state)
         for (int i = 0; i < COUNT; i++) {
             int e = cases[k].exponent_bits;
             long double a = half_value(in[i][0], e), b = half_value(in[i][1], e), c = half_value(in[i][2], e);
-            /* 64 bits hold the exact f16 results; for bf16 only when the exponents are near */
+            /* 64 bits hold the exact f16 results; for bf16 only if the exponents are close */
             long double exact = exact_of(cases[k].operation, a, b, c);
             bool near = e == 5 || cases[k].operation != 'f' || fabsl(c) == 0 || isnan(exact) ||
                         fabs(log2((double)fabsl(a * b)) - log2((double)fabsl(c))) < 40;
@@ -112,7 +112,7 @@ static void test_half_arithmetic(void **state)
     }
 }
 
-/* A body with one instruction on 64-bit slots: %d0 %d1 %d2 -> %d3 as f64 or as f32 in %f0..%f3. */
+/* A body with one instruction on 64-bit slots: from %d0, %d1, %d2 to %d3 as f64, or from %f0, %f1, %f2 to %f3 as f32. */
 static void run_words(const char *instruction, uint64_t (*in)[3], uint64_t *out)
 {
     char body[2048];
@@ -244,7 +244,7 @@ typedef struct one_value {
     uint64_t a, b, c, want;
 } one_value;
 
-/* Single values that the ISA's text decides: NaN, saturation, flushing, ties, ranges. */
+/* Single values that the ISA's text defines: NaN, saturation, flushing, ties, ranges. */
 static void test_values(void **state)
 {
     (void)state;

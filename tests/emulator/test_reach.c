@@ -1,5 +1,5 @@
-/* KILN_EMU_UNREACHED: the instructions that no launch reached, over launches of two kernels from several modules. A child
-   launches, because the file is written when the process exits. */
+/* KILN_EMU_UNREACHED: the instructions that no launch reached, for launches of two kernels from several modules. A child
+   process launches, because the file is written at exit. */
 #include "emu_test.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* Reports name the place in the source that .loc and .file tell of, beside the line of the PTX. */
+/* Reports give the source line from .loc and .file, next to the line of the PTX. */
 #include "emu_test.h"
 
 #define FUNCTION_WITH_LOC                                                                                    \
@@ -7,7 +7,7 @@
     ".loc 1 70 1\n"                                                                                          \
     "ret;\n"                                                                                                 \
     "}\n"
-#define STORE "st.global.u32 [%p], 7;" /* to null */
+#define STORE "st.global.u32 [%p], 7;" /* to a null pointer */
 #define RACE                                                                                                 \
     ".loc 1 11 3\n"                                                                                          \
     "st.shared.u32 [s], %r;\n"                                                                               \
@@ -27,13 +27,13 @@
 static const struct {
     const char *body, *expected;
 } rows[] = {
-    {STORE, "  in k, line 11: " STORE "\n  thread"}, /* another function's .loc means nothing here */
+    {STORE, "  in k, line 11: " STORE "\n  thread"}, /* .loc of another function is ignored */
     {".loc 1 3 5\n" STORE, ", line 12: " STORE " (axpy.cu:3:5)\n  thread"},
     {".loc 2 3\n" STORE, ", line 12: " STORE " (dir/axpy.cuh:3:0)\n  thread"},
     {".loc 1 3 5 // why\n" STORE " ret;", ", line 12: " STORE " ret; (axpy.cu:3:5)\n"},
     {".loc 1 3 5\n.loc 2 9 1, function_name $name + 4, inlined_at 1 4 9\n" STORE,
      STORE " (dir/axpy.cuh:9:1, inlined at axpy.cu:4:9)\n"},
-    {".loc 1 3 5\nmov.u32 %r, 1;\n.loc 1 0 0\n" STORE, ", line 14: " STORE "\n  thread"}, /* of no line */
+    {".loc 1 3 5\nmov.u32 %r, 1;\n.loc 1 0 0\n" STORE, ", line 14: " STORE "\n  thread"}, /* no line */
     {".loc 3 3 5\n" STORE, STORE " (?:3:5)\n"},
     {".loc 1 3 5\n{ // a scope\n" STORE "\n}", STORE " (axpy.cu:3:5)\n"},
     {RACE, ", line 14: ld.shared.u32 %r, [s]; (dir/axpy.cuh:12:3)\n"},
@@ -42,7 +42,7 @@ static const struct {
     {PART, "wait at another one, in line 18 (axpy.cu:23:5)\n"},
 };
 
-/* What the kernel of this body is reported for is in `printed`. */
+/* Runs the body; the report is in `printed`. */
 static void report(const char *files, const char *body)
 {
     char text[4096];
@@ -76,7 +76,7 @@ static void test_places(void **state)
     }
 }
 
-/* A name of any length leaves a report that ends as it should. */
+/* Reports stay complete with names of any length. */
 static void test_long_name(void **state)
 {
     char file[2048];

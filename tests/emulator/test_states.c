@@ -10,7 +10,7 @@ static const char *const run_for_ever = ADDRESS "W: st.volatile.global.u32 [%p],
 
 /* ---- cuInit and fork ---------------------------------------------------------------------------------------------- */
 
-/* A sample: every_call.py calls every entry point. */
+/* A sample of entry points; every_call.py calls all of them. */
 static void all_give(CUresult expected)
 {
     int count;
@@ -52,7 +52,7 @@ static void fork_after_init(void)
     HOLDS(works());
 }
 
-/* Parent and child each go on with their copy of the state. */
+/* Parent and child each continue with their own copy of the state. */
 static void fork_with_state(void)
 {
     setenv("KILN_EMU_FORK", "1", 1);
@@ -88,7 +88,7 @@ static void *launch_until_stopped(void *unused)
     return NULL;
 }
 
-/* The child has none of its parent's threads, but may inherit locks that they held. */
+/* The child has no threads of its parent, but may inherit locks that they held. */
 static void fork_during_launches(void)
 {
     pthread_t thread;
@@ -110,7 +110,7 @@ static void fork_during_launches(void)
 
 /* ---- CUDA_VISIBLE_DEVICES ----------------------------------------------------------------------------------------- */
 
-/* The devices are 75, 80 and 90; their UUIDs begin with 4b00, 5001 and 5a02. */
+/* The devices are sm_75, sm_80 and sm_90; their UUIDs begin with 4b00, 5001 and 5a02. */
 static const struct {
     const char *list;
     unsigned numbers[4]; /* the visible devices, in order */
@@ -123,7 +123,7 @@ static const struct {
     {"GPU-5a02", {90}},
     {"GPU-5a,GPU-4b006b69-6c6e-2d65-6d75-6c617465642d", {90, 75}},
     {"GPU-50,GPU-ffff,GPU-4b", {80}},
-    {"1,GPU-5,0", {80}}, /* ambiguous: two UUIDs begin so */
+    {"1,GPU-5,0", {80}}, /* ambiguous: a prefix of two UUIDs */
     {"", {0}},
     {"-1", {0}},
     {"3", {0}},

@@ -1,12 +1,12 @@
-/* What ptxas 13.0 refuses, the emulated driver refuses as well, at the same line; the nearest text that ptxas takes is
-   taken. A bundle that was executed here would otherwise not load on a device. */
+/* The emulated driver refuses what ptxas 13.0 refuses, at the same line, and accepts a similar text that ptxas accepts.
+   Otherwise a bundle that runs here might not load on a device. */
 #include "emu_test.h"
 
 typedef struct pair {
     const char *refused, *message, *accepted;
 } pair;
 
-/* In the body of a kernel with these registers, line 8 on. */
+/* Inserted in the body of a kernel with these registers, from line 8 on. */
 static const pair bodies[] = {
     /* bytes */
     {"ret; // \xc3\xa9", "line 8: error: byte 0xC3 is not ASCII", "ret; // e\x01"},
@@ -15,7 +15,7 @@ static const pair bodies[] = {
     {"mov.u32\v%r1, 1;", "line 8: error: expected", "mov.u32\f%r1, 1;"},
     {"add.. u32 %r1, %r2, %r3;", "line 8: error: expected",
      "add .u32 %r1, %r2, %r3; ld.global\n.v2 .f32 {%f1, %f2}, [%d1];"},
-    /* a comma and nothing after it */
+    /* nothing after a comma */
     {"add.f32 %f1, %f1, %f2, ;", "line 8: error: expected a constant, found ';'", "add.f32 %f1, %f1, %f2;"},
     {"bar.sync 0, ;", "line 8: error: expected a constant, found ';'", "bar.sync 0;"},
     {"ld.global.u32 %r1, [%d1+48, ];", "line 8: error: expected a constant, found ']'",
@@ -24,14 +24,14 @@ static const pair bodies[] = {
     {"mov.b32 %r1, {%h1, %h2, };", "found '}'", "mov.b32 %r1, {%h1, %h2};"},
     {"call f, (%u1, );", "found ')'", "call f, (%u1);"},
     {"call f, (%u1), ;", "found ';'", "call f, (%u1);"},
-    /* labels and functions by their names alone */
-    {"L: bra L+4;", "line 8: error: 'L' is not a label that can be seen here", "L: bra L;"},
+    /* labels and functions only by their names */
+    {"L: bra L+4;", "line 8: error: 'L' is not a label in scope", "L: bra L;"},
     {"L: bra L[1];", "'L' is not a label", "L: bra L;"},
     {"L: @!%p1 bra !L;", "'L' is not a label", "L: @!%p1 bra L;"},
     {"call f+4, (%u1);", "expected the function to call by its name alone", "call f, (%u1);"},
-    {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label that can be seen here",
+    {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label in scope",
      "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
-    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label that can be seen here",
+    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label in scope",
      "T: .callprototype _ (.param .b32 _); call %d1, (%r1), T;"},
     /* barriers */
     {"bar.sync 0+40;", "line 8: error: the barriers are numbered from 0 to 15", "bar.sync 0+15;"},
@@ -133,7 +133,7 @@ static const pair bodies[] = {
     {".param .f16x2 x;", "'.f16x2' is a type of instructions, not of .param", ".reg .f16x2 %x;"},
 };
 
-/* At the module's level, from line 4 on. */
+/* At module level, from line 4 on. */
 static const pair modules[] = {
     {".entry k(.param .u64 p);\n.entry k(.param .u32 p) { ret; }",
      "line 5: error: function 'k' was declared with other parameters",

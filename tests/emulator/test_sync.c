@@ -1,4 +1,4 @@
-/* Barriers, divergence, spin locks, warp-level operations, and launches that cannot end. */
+/* Barriers, divergence, spin locks, warp-level operations, and launches that never end. */
 #include "emu_test.h"
 
 #define HEAD                                                                                                 \
@@ -33,7 +33,7 @@ static void test_block_barrier(void **state)
         assert_int_equal(out[i], 255 - i);
 }
 
-/* Threads that have exited are not waited for (ISA 9.7.13.1); an aligned barrier is still for all. */
+/* Barriers do not wait for threads that have exited (ISA 9.7.13.1); an aligned barrier still requires all threads. */
 static void test_exited_threads(void **state)
 {
     (void)state;
@@ -46,7 +46,7 @@ static void test_exited_threads(void **state)
     assert_int_equal(run_faulty(skipped, 96), CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "is at an aligned barrier that 56 threads of its block skip by ending, first "
                              "thread (40,0,0) of block (0,0,0)");
-    assert_int_equal(run_faulty(skipped, 40), CUDA_SUCCESS); /* the others never were */
+    assert_int_equal(run_faulty(skipped, 40), CUDA_SUCCESS); /* the block has no other threads */
     assert_int_equal(run_faulty(HEAD "setp.ge.u32 %q0, %r0, 0; @%q0 exit; bar.sync 0; ret;", 96),
                      CUDA_SUCCESS);
 }
@@ -85,7 +85,7 @@ static void test_divergence(void **state)
 {
     (void)state;
     uint32_t out[64];
-    /* a loop with a different count in each lane, then a shuffle that needs all of them again */
+    /* a loop with a different trip count in each lane, then a shuffle that needs all lanes */
     run_body(NULL,
              HEAD "mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.u32 %r1, %r1, %r2; add.u32 %r2, %r2, 1; "
                   "setp.le.u32 %q0, %r2, %r0;\n"
@@ -149,7 +149,7 @@ static void test_warp_operations(void **state)
     }
 }
 
-/* Two halves of a warp, each among itself, in different branches. */
+/* Each half of a warp synchronises in its own branch. */
 static void test_partial_masks(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_partial_masks(void **state)
         assert_int_equal(out[i], i < 7 ? 3 : 9);
 }
 
-/* Every lane takes the same lock: the lane that holds it must get its turn although others spin. */
+/* Every lane takes the same lock. The lane that holds it must make progress although others spin. */
 static void test_spin_lock(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void test_spin_lock(void **state)
     cuMemFree_v2(p);
 }
 
-/* One warp waits for what another one stores. */
+/* One warp waits for a store of another one. */
 static void test_flag(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_flag(void **state)
     assert_int_equal(out[0], 9);
 }
 
-/* A block waits for a later one: both must be resident at once. */
+/* A block waits for a later one, so both must be resident at once. */
 static void test_block_waits_for_later_block(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void test_divergent_barrier(void **state)
                    32),
         CUDA_ERROR_LAUNCH_FAILED);
     assert_contains(printed, "waits at an aligned barrier while lanes 0x");
-    /* the other form of the instruction allows it */
+    /* allowed without .aligned */
     assert_int_equal(
         run_faulty(HEAD
                    "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B: ret;",

@@ -1,11 +1,10 @@
-/* What is not defined: registers before something is written to them, where that is watched; and memory behind the end of an
- * allocation, where it is not.
- *
- * usage: test_undefined [pages]
- */
+/* Undefined values: registers that were never written, with the check that reports them; and memory after the end of an
+   allocation, without the check.
+
+   usage: test_undefined [pages] */
 #include "emu_test.h"
 
-/* A vector store is reported when none of it is defined: what is not there shows as NaN. */
+/* A vector store is reported only if all of its elements are undefined; undefined elements are NaNs. */
 static void test_vector(void **state)
 {
     (void)state;
@@ -19,8 +18,8 @@ static void test_vector(void **state)
         assert_true(out[i] != out[i]);
 }
 
-/* Without the memory check an access reaches to the end of the allocation's last page, as on a device: also where the race
- * check keeps something of every word. */
+/* Without the memory check, accesses may reach to the end of the allocation's last page, as on a device; also with the race
+   check, which keeps state for every word. */
 static void test_behind_the_end(void **state)
 {
     (void)state;
@@ -36,7 +35,7 @@ static void test_behind_the_end(void **state)
     assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
 }
 
-/* What is watched is read once by a process. */
+/* A process reads KILN_EMU_CHECK only once. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest registers[] = {cmocka_unit_test(test_vector)},

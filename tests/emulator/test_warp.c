@@ -1,5 +1,5 @@
-/* Operations among lanes against the ISA's text (9.7.9.6, 9.7.13.9 to 9.7.13.14): shfl in all modes with all segments, clamps and
-   distances; vote, match, redux, elect and activemask over subsets of a warp. */
+/* Warp-level operations, against the ISA's text (9.7.9.6, 9.7.13.9 to 9.7.13.14): shfl in all modes with all segments,
+   clamps and distances; vote, match, redux, elect and activemask on subsets of a warp. */
 #include "emu_test.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@ typedef struct lane_output {
 typedef lane_output reference(const lane_input *warp, int lane);
 
 typedef struct warp_case {
-    const char *
-        instruction; /* %d0 %r0 %f0: a; %r1 %r2: b and c; %r3: mask; %q0: bit 0 of a; to %d5 or %r5, and %q5 */
-    char source;     /* how a warp is filled: s shuffles, else members with values of this kind */
+    const char
+        *instruction; /* %d0 %r0 %f0: a; %r1 %r2: b, c; %r3: mask; %q0: bit 0 of a; results %d5, %r5, %q5 */
+    char source; /* inputs of a warp: s: shuffles; other letters: member masks with values of this kind */
     reference *want;
 } warp_case;
 
@@ -131,7 +131,7 @@ static float float_of(uint64_t bits)
     return f;
 }
 
-/* Zeros compare by sign, a NaN counts only with .NaN, or when there is nothing else. */
+/* Zeros are ordered by sign. A NaN counts only with .NaN, or if all values are NaNs. */
 static lane_output reduced_float(const lane_input *warp, bool is_max, bool magnitudes, bool propagates)
 {
     float best = (float)NAN;
@@ -163,7 +163,7 @@ REDUX_FLOAT(redux_min_abs, false, true, false)
 REDUX_FLOAT(redux_max_abs_nan, true, true, true)
 REDUX_FLOAT(redux_min_nan, false, false, true)
 
-/* "Elects one predicated active leader thread from a set of threads": here it is the first one. */
+/* "Elects one predicated active leader thread from a set of threads": here the first one. */
 static lane_output elected(const lane_input *warp, int lane)
 {
     int leader = __builtin_ctz(warp[0].mask);
@@ -221,7 +221,7 @@ static uint64_t value_for(char source, int warp, int lane)
         return warp % 3 == 0 ? (uint64_t)(warp / 3 & 1) : r >> 9;
     case 'm':
         return warp % 4 ? r >> 20 & 3 : 7;
-    case 'w': /* differences in the upper half only */
+    case 'w': /* differences only in the upper half */
         return warp % 4 ? (r >> 20 & 3) << 40 | 5 : UINT64_C(7) << 33;
     case 'f':
         return warp % 2 ? floats[r >> 20 & 7] : r >> 13 & UINT32_MAX;
@@ -230,7 +230,7 @@ static uint64_t value_for(char source, int warp, int lane)
     }
 }
 
-/* Every segment mask and clamp with distances of 0 to 31, the same in all lanes or not. */
+/* Every segment mask and clamp with distances of 0 to 31, equal or different in the lanes. */
 static void fill(lane_input *lanes, char source, int warp)
 {
     uint32_t mask = (uint32_t)(random_bits() >> 11);

@@ -1,6 +1,6 @@
-/* wgmma: the values of every type and every N, from operands laid out in shared memory and registers by the ISA's formulas
-   (9.7.15.5.1), under all checks; then each rule, broken and kept. Nothing here knows how the emulator does it. ptxas, where it is, takes
-   every kernel. */
+/* wgmma: the results of every type and every N, with operands placed in shared memory and registers by the ISA's formulas
+   (9.7.15.5.1), under all checks; then each rule, broken and kept. Independent of the emulator's code. If ptxas is
+   installed, it must accept every kernel. */
 #include "mma_form.h"
 #include "rules_test.h"
 
@@ -18,11 +18,11 @@ static const char header[] = ".version 8.8\n.target sm_90a";
 
 /* ---- one product --------------------------------------------------------------------------------------------------- */
 
-/* How an operand lies in shared memory: the ISA's canonical layouts, in elements. */
+/* The layout of an operand in shared memory: the ISA's canonical layouts, in elements. */
 typedef struct layout {
     int swizzle; /* bytes; 0: none */
     bool is_mn_major;
-    int column; /* K-major with a swizzle: how many times 32 bytes into the row */
+    int column; /* K-major with a swizzle: offset in the row, in units of 32 bytes */
 } layout;
 
 typedef struct product {
@@ -46,7 +46,7 @@ static int depth_of(const product *p)
     return 256 / named(p->a)->bits;
 }
 
-/* Leading and stride byte offsets, LBO and SBO, for a matrix of this many rows: not the smallest ones everywhere. */
+/* Leading and stride byte offsets, LBO and SBO, for a matrix of this many rows; not always the smallest possible. */
 static void offsets_of(layout l, int rows, int *leading, int *stride)
 {
     if (l.swizzle && l.is_mn_major) {
@@ -64,7 +64,7 @@ static void offsets_of(layout l, int rows, int *leading, int *stride)
     }
 }
 
-/* Byte of the element in row `mn` at place k of the sum: table of 9.7.15.5.1.2.1.3. */
+/* Byte offset of the element in row `mn` at place k of the sum: table of 9.7.15.5.1.2.1.3. */
 static int byte_of(layout l, int start, int rows, int bits, int mn, int k)
 {
     int t = 128 / bits, leading, stride, at; /* T */
@@ -93,7 +93,7 @@ static int byte_of(layout l, int start, int rows, int bits, int mn, int k)
     }
 }
 
-/* All of a matrix descriptor but the address. */
+/* A matrix descriptor without the address. */
 static unsigned long long descriptor_of(layout l, int rows)
 {
     int leading, stride;
@@ -113,7 +113,7 @@ static void add_list(char *body, size_t size, const char *prefix, int count)
         add_text(body, size, "%s%s%d%s", n ? ", " : "{", prefix, n, n + 1 < count ? "" : "}");
 }
 
-/* p1: the bytes of shared memory, A's registers, D's; n: scale-d. */
+/* p1: the bytes of shared memory, then the registers of A and D; n: scale-d. */
 static const char *body_of(const product *p)
 {
     static char body[32768];
@@ -159,7 +159,7 @@ static const char *body_of(const product *p)
     return body;
 }
 
-/* Element i of A's fragment (9.7.15.5.1.1): four registers, `each` elements in one. */
+/* Place of element i of A's fragment (9.7.15.5.1.1): four registers with `each` elements each. */
 static void place_in_a(int thread, int each, int i, int *row, int *k)
 {
     *row = thread / 32 * 16 + thread % 32 / 4 + i / each % 2 * 8;
@@ -217,7 +217,7 @@ static void run_product(const product *p, values *v)
         }
 }
 
-/* ---- every type and N, every layout: values whose sums are exact --------------------------------------------------- */
+/* ---- every type, N and layout: values whose sums are exact --------------------------------------------------------- */
 
 static double small_value(const element *t)
 {
@@ -249,7 +249,7 @@ static void check_product(const product *p)
         for (int k = 0; k < depth_of(p); k++)
             v.b[k][j] = small_value(named(p->b));
     for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < p->n; j++) /* near the ends, so that sums overflow */
+        for (int j = 0; j < p->n; j++) /* near the ends of the range, so that sums overflow */
             v.c[i][j] = d->exponent
                             ? (double)(int)(random_bits() % 17) - 8
                             : element_value(d, (random_bits() & 0x80007fff) ^ (i & 1 ? 0x7fff0000 : 0));
@@ -263,7 +263,7 @@ static void check_product(const product *p)
                          exact(p, &v, i, j));
 }
 
-/* ptxas 13.0 takes these N: every multiple of 8, and with integers 8, 24 and multiples of 16, up to 256. */
+/* The N that ptxas 13.0 accepts: multiples of 8; for integers 8, 24 and multiples of 16; up to 256. */
 static bool takes_n(bool is_integer, int n)
 {
     return n % 8 == 0 && (!is_integer || n % 16 == 0 || n == 8 || n == 24);
@@ -308,7 +308,7 @@ static void test_values(void **state)
             }
 }
 
-/* A and B in all layouts, each with some of the other's. */
+/* A and B in all layouts, each combined with some layouts of the other. */
 static void test_layouts(void **state)
 {
     static const int swizzles[] = {0, 32, 64, 128}, ns[] = {8, 64, 96, 256};
@@ -331,10 +331,11 @@ static void test_layouts(void **state)
     }
 }
 
-/* ---- sums that are not exact --------------------------------------------------------------------------------------- */
+/* ---- inexact sums -------------------------------------------------------------------------------------------------- */
 
-/* Published measurements (arXiv 2511.10909): the products and C are aligned to the largest exponent, cut after 25 fractional
-   bits, 13 with fp8, and added; the sum is cut to f32, or to 13 fractional bits with fp8, or rounded to f16. */
+/* Published measurements (arXiv 2511.10909): the products and C are aligned to the largest exponent, truncated after 25
+   fractional bits, 13 with fp8, and added; the sum is truncated to f32, or to 13 fractional bits with fp8, or rounded to
+   f16. */
 static int exponent_of(const element *t, double v)
 {
     int lowest = 2 - (1 << (t->exponent - 1));
@@ -367,7 +368,8 @@ static double modelled(const product *p, const values *v, int i, int j)
                                                        : result;
 }
 
-/* Run 0: any bits; 1: exponents near each other, so that terms cancel and meet C; 2: subnormals and the lowest ones. */
+/* Run 0: any bits; 1: similar exponents, so that terms cancel each other and C; 2: subnormals and the smallest normal
+   numbers. */
 static double random_value(const element *t, int run, int spread)
 {
     if (!t->exponent)
@@ -412,7 +414,7 @@ static void test_sums(void **state)
     }
 }
 
-/* What is no N, and no combination of types. */
+/* An N, and a combination of types, that do not exist. */
 static void test_refused(void **state)
 {
     static const struct {
@@ -463,9 +465,9 @@ static void test_refused(void **state)
     assert_contains(test_log, "needs one of the targets 90a");
 }
 
-/* ---- the rules: a kernel that breaks one, and one that keeps it ---------------------------------------------------- */
+/* ---- the rules: for each a kernel that breaks it, and one that keeps it --------------------------------------------- */
 
-/* Two products' operands, written by all threads: A at s, B at s + 2048, K-major without a swizzle. */
+/* Operands of two products, written by all threads: A at s, B at s + 2048, K-major without a swizzle. */
 #define PROLOGUE                                                                                             \
     ".reg .u64 %p<9>; .reg .u32 %r<9>; .reg .pred %q<3>; .reg .b32 %a<4>; .reg .b32 %u<4>; .reg .f32 "       \
     "%f<16>;\n"                                                                                              \
@@ -498,8 +500,8 @@ static void test_refused(void **state)
 
 static const struct {
     const char *name, *body;
-    const char *words; /* of its only report; NULL: it has none */
-    unsigned threads;  /* 0: 128 */
+    const char *words; /* words of its only report; NULL: no report */
+    unsigned threads;  /* 0 means 128 */
 } rules[] = {
     {"an accumulator read in flight", READY FENCE PRODUCT COMMIT "add.f32 %f8, %f0, %f0;\n" WAIT(0),
      "reads an accumulator of the product in line", 0},
@@ -559,14 +561,14 @@ static const struct {
     {"a warp runs ahead, and ends late",
      READY "mov.u32 %r3, 0; add.u32 %r4, %r5, 200;\nLOOP:\n" FENCE PRODUCT DONE
            "add.u32 %r3, %r3, 1; setp.lt.u32 %q1, %r3, %r4; @%q1 bra LOOP;\n",
-     "all four do, or none", 0},
+     "all four warps must execute it", 0},
     {"a warpgroup of three warps", FENCE PRODUCT DONE, "in a warpgroup that is not complete", 96},
     {"a warp of 16 threads", READY FENCE PRODUCT DONE, "in a warpgroup that is not complete", 112},
     {"warps 1 to 4",
      READY
      "add.u32 %r3, %r5, 7; and.b32 %r3, %r3, 7; setp.ge.u32 %q1, %r3, 4; @%q1 bra END;\n" FENCE PRODUCT DONE
      "END:\n",
-     "all four do, or none", 256},
+     "all four warps must execute it", 256},
     {"", READY "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n", NULL, 256},
     {"a warp takes another branch",
      READY FENCE "setp.eq.u32 %q1, %r5, 2; @%q1 bra TWO;\n" PRODUCT DONE "bra END;\nTWO:\n" PRODUCT DONE
@@ -574,20 +576,20 @@ static const struct {
      "all four execute the same instruction", 0},
     {"a warp skips a wait",
      READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r5, 1; @%q1 bra END;\n" WAIT(0) "END:\n",
-     "all four do, or none", 0},
+     "all four warps must execute it", 0},
     {"a lane has ended", READY "setp.eq.u32 %q1, %r0, 37; @%q1 exit;\n" FENCE PRODUCT DONE,
      "executes this for its whole warp", 0},
     {"descriptors of warps differ", READY "cvt.u64.u32 %x3, %r5; add.u64 %x2, %x2, %x3;\n" FENCE PRODUCT DONE,
-     "a matrix descriptor of B that is not that of another warp", 0},
+     "and another warp of its warpgroup give different matrix descriptors of B", 0},
     {"descriptors of lanes differ",
      READY "and.b32 %r3, %r0, 1; cvt.u64.u32 %x3, %r3; add.u64 %x1, %x1, %x3;\n" FENCE PRODUCT DONE,
-     "gives a matrix descriptor of A that is not that of its warp's first lane", 0},
+     "and the first lane of its warp give different matrix descriptors of A", 0},
     {"scale-d of lanes differs",
      READY "setp.lt.u32 %q1, %r0, 16;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
-     "gives a scale-d that is not that of all lanes", 0},
+     "and other lanes of its warp give different values of scale-d", 0},
     {"scale-d of warps differs",
      READY "setp.lt.u32 %q1, %r0, 32;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
-     "gives a scale-d that is not that of another warp", 0},
+     "and another warp of its warpgroup give different values of scale-d", 0},
     {"", READY "setp.lt.u32 %q1, %r0, 999;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE, NULL, 0},
     {"A ends outside of the block's shared memory", READY "add.u64 %x1, %x1, 312;\n" FENCE PRODUCT DONE,
      "of .shared memory", 0},
@@ -689,7 +691,7 @@ static void add_entry(FILE *file, const char *name, size_t number, const char *b
             number, body);
 }
 
-/* It takes all kernels of this file. */
+/* ptxas accepts all kernels of this file. */
 static void test_ptxas(void **state)
 {
     char path[] = "/tmp/wgmmaXXXXXX", log[] = "/tmp/wgmmaXXXXXX";

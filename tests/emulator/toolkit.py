@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a CUDA toolkit says of the names of driver functions, and its NVRTC on the emulated driver. Skipped where there is none.
+"""Compares names of driver functions with a CUDA toolkit, and runs its NVRTC on the emulated driver. Skipped without a toolkit.
 
-usage: toolkit.py symbols DRIVER DRIVER_H    names of the runtime's table and of the emulated driver are NVIDIA's own
-       toolkit.py nvrtc DRIVER               NVRTC compiles beside the emulated driver, which runs what it made
+usage: toolkit.py symbols DRIVER DRIVER_H    the runtime's table and the emulated driver have NVIDIA's names
+       toolkit.py nvrtc DRIVER               the emulated driver runs a kernel that NVRTC compiles
 """
 import collections
 import ctypes
@@ -14,9 +14,9 @@ import subprocess
 import sys
 
 SKIPPED = 77
-# The second version came with CUDA 12.8; older drivers have the first alone, and so has the runtime's table.
+# The second version is new in CUDA 12.8. Older drivers have only the first, so the runtime's table uses it.
 OLDER = {"cuEventElapsedTime": "cuEventElapsedTime_v2"}
-IN_HEADER = {"cuGetProcAddress_v2_ptsz"}  # an inline function of cuda.h
+IN_HEADER = {"cuGetProcAddress_v2_ptsz"}  # an inline function in cuda.h
 
 
 def skip(why):
@@ -42,7 +42,7 @@ def base(symbol):
 
 
 def mapped(root, bases, *define):
-    """The symbol that cuda.h makes of each name."""
+    """Returns {name: the symbol that cuda.h's macros replace it by}."""
     text = "#include <cuda.h>\n" + "".join(f'"{b}" {b}\n' for b in sorted(bases))
     done = subprocess.run(["cc", "-E", "-P", *define, f"-I{root / 'include'}", "-x", "c", "-"], input=text, capture_output=True,
                           text=True, check=True)
@@ -70,7 +70,7 @@ def check_names(root, driver, header):
 
 
 def check_versions(root, driver, ours):
-    """cuGetProcAddress, by the versions of cudaTypedefs.h: the oldest is the plain name, the next _v2, and so on."""
+    """Checks cuGetProcAddress for each version in cudaTypedefs.h: the oldest is the plain name, the next _v2, and so on."""
     text = (root / "include/cudaTypedefs.h").read_text()
     versions = collections.defaultdict(set)
     for name, version in re.findall(r"\*PFN_(cu\w+?)_v(\d+)\)", text):
@@ -93,7 +93,7 @@ def check_versions(root, driver, ours):
                 asked += 1
                 if result or (symbol in ours or not has_any) and (found.value != want or status.value != (0 if want else 2)):
                     wrong.append(f"cuGetProcAddress of {name} at {ask}: result {result}, status {status.value}, not {symbol}")
-    print(f"{asked} questions to cuGetProcAddress")
+    print(f"{asked} calls of cuGetProcAddress")
     return wrong
 
 
@@ -115,7 +115,7 @@ SOURCE = b"""extern "C" __global__ void twice(float *x, int n)
 
 
 def nvrtc(driver):
-    """NVRTC looks for libcuda.so.1 by itself, so the loader has to find the emulated one."""
+    """NVRTC loads libcuda.so.1 itself, so the dynamic linker has to find the emulated one."""
     root = toolkit()
     found = sorted((root / "lib64").glob("libnvrtc.so*"))
     if not found:

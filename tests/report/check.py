@@ -691,7 +691,7 @@ def check_tools():
             option = ["--json", "main.c"] if name == "v.json" else []
             again = subprocess.run([verify, "--driver", emulator, "--filter", one, "--size", "n=64", *option], check=False, capture_output=True,
                                    text=True, env={**os.environ, "KILN_EMU_REPORT": "main.c", "KILN_EMU_DEVICE": "sm_90"})
-            said_kept = "kiln-verify did not write this file" if option else "KILN_EMU_REPORT: main.c is no report of an earlier run, so it stays"
+            said_kept = "kiln-verify did not write this file" if option else "KILN_EMU_REPORT: main.c is not a report, so it is not overwritten"
             expect(f"main.c for {name}", (again.returncode, again.stderr.count(said_kept), pathlib.Path("main.c").read_text()),
                    (2 if option else 0, 1, "int main(void) {}\n"))
             own = subprocess.run([verify, "--driver", emulator, "--filter", one, "--size", "n=64", "--json", "w.json"], check=False,

@@ -20,9 +20,9 @@ static const char usage[] =
     "or the folder of the two\n"
     "  --variant ID   as `kiln list CONFIG` prints it, or its key\n"
     "  --target T     the device, such as sm_90 (the default), or one image, such as sm_100a\n"
-    "  --args A       every size of an array or the grid; other scalars as wanted\n"
+    "  --args A       a value for every size that arrays or the grid depend on; other scalars are optional\n"
     "  --driver PATH  another build of the emulated driver\n"
-    "  --json         everything, for programs\n";
+    "  --json         print everything as JSON\n";
 
 /* Flushes standard output; exits with status 3 if that fails. */
 static void end_output(void)

@@ -1,4 +1,4 @@
-"""Calls kernels that kiln baked from Python; needs only the standard library, and no compiler.
+"""Calls kernels of a kiln bundle from Python; needs only the standard library, and no compiler.
 
     import array, kiln
 

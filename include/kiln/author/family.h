@@ -9,16 +9,16 @@
  *     literals      12  0x10
  *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
- *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() and given() only.
+ *                   Arguments are u16, u32 or u64 values; pointers only in aligned() and given().
  *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
  *     shape         threads  shared_bytes: the variant's; blocks_per_multiprocessor: of the variant, on this device.
- *                   Unless a parameter or an argument is called so
- *     numbers       those that kiln_family.numbers lists, wherever parameters may stand: the variant's
+ *                   A parameter or an argument of that name takes precedence
+ *     numbers       those that kiln_family.numbers lists, wherever parameters are allowed: the variant's
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   given(pointer): an optional pointer is not null
- *                   negative(x) of a signed integer or a float argument, valid nowhere else: it is not at
- *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
+ *                   negative(x) only of a signed integer or float argument: it is less than 0, or a NaN.
+ *                   finite(x) only of a float argument: it is neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
  * family and the text. Subtraction below zero and division by zero are mistakes of the family: rules must exclude them.
  */

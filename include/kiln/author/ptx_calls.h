@@ -1,4 +1,4 @@
-/* Behind the macros of kiln/author/ptx.h and its parts: what they call. Authors need not read it. */
+/* The functions that the macros of kiln/author/ptx.h and its parts call. Authors need not read it. */
 #ifndef KILN_PTX_CALLS_H
 #define KILN_PTX_CALLS_H
 
@@ -9,7 +9,7 @@ extern "C" {
 #endif
 /* clang-format off */
 
-/* The operations, in the order of generator/ptx/ops.def, which says for each what it prints, takes and needs. */
+/* The operations, in the order of generator/ptx/ops.def, which has the text, the operands and the requirements of each. */
 typedef enum KILN_AS_INT ptx_op {
     PTX_OP_ADD, PTX_OP_ADD_RZ, PTX_OP_ADD_RM, PTX_OP_ADD_RP, PTX_OP_SUB,
     PTX_OP_MUL, PTX_OP_MUL_RZ, PTX_OP_MUL_RM, PTX_OP_MUL_RP, PTX_OP_MUL_HI, PTX_OP_MUL_WIDE,
@@ -129,7 +129,7 @@ ptx_val ptx_ordered_atom_cas(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_v
 void ptx_ordered_red(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
 void ptx_fence_at(ptx_fn *f, ptx_op op, int order, const char *file, int line);
 
-/* An open block of PTX_IF and the like. */
+/* An open block of PTX_IF and similar macros. */
 typedef struct ptx_block {
     ptx_fn *f;     /* null once it has ended */
     ptx_val value; /* PTX_FOR: the counter */
@@ -150,8 +150,8 @@ void ptx_main_loop_at(ptx_fn *f, const char *file, int line);
 void ptx_side_loop_at(ptx_fn *f, const char *file, int line);
 void ptx_rarely_at(ptx_fn *f, const char *file, int line);
 
-/* Calls that take several values, whose order must not be open: the first thing that one does, before C evaluates its
- * arguments, is to note where it begins, so that what they emitted is known. */
+/* For calls with several values: records where the call begins before C evaluates its arguments, so that the checker sees
+ * if two arguments emit instructions, whose order C leaves open. */
 #define PTX_ORDERED_(f, call) (ptx_call_begins(f), call)
 void ptx_call_begins(ptx_fn *f);
 

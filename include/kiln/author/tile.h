@@ -76,8 +76,8 @@ typedef struct tile_pipeline {
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line);
 
-/* Returns the bytes of shared memory for one matrix of `rows` rows, for a family's `shape`. Rows are rounded up to the
- * thread block's copy size, so call it for each matrix, and add. 0 if tile_pipeline_open would reject the numbers. */
+/* Returns the bytes of shared memory for `rows` rows of one matrix, for a family's `shape`. Rounds rows up to the thread
+ * block's copy size, so call it for each matrix, and add. 0 if tile_pipeline_open would reject the numbers. */
 uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows);
 uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t packed, uint32_t threads,
                                     uint32_t rows);
@@ -120,8 +120,8 @@ typedef struct tile_operand {
     ptx_val stage;               /* the pipeline's variable */
 } tile_operand;
 
-/* An operand: the product's rows, 16 for each row tile of the sums, or its columns, 8 for each column tile. `first` is
- * the warp's first in the slot, a multiple of 8. */
+/* An operand: the rows of the product, 16 for each row tile of the sums, or its columns, 8 for each column tile. `first` is
+ * the warp's first row in the slot, a multiple of 8. */
 #define tile_rows(p, slot, first)    tile_operand_at(p, slot, first, true, PTX_HERE)
 #define tile_columns(p, slot, first) tile_operand_at(p, slot, first, false, PTX_HERE)
 tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,

@@ -1,4 +1,4 @@
-/* kiln-lm: a language model that writes text. Its kernels come from a bundle that was baked when the program was built.
+/* kiln-lm: a language model that writes text. Its kernels come from a bundle that was generated when the program was built.
  *
  *     kiln-lm MODEL.gguf --prompt TEXT [-n N] [--chat | --bench] [option ...]
  *

@@ -8,18 +8,18 @@
 
 static const char usage[] =
     "usage: kiln-lm MODEL.gguf --prompt TEXT [-n N] [option ...]\n"
-    "  --prompt TEXT    what the model goes on from\n"
-    "  -n N             tokens to write at most, from 1 [128]\n"
-    "  --chat           TEXT is a question: it is put into the model's own template\n"
-    "  --temperature T  0: always the likeliest token [0]\n"
+    "  --prompt TEXT    the text that the model continues\n"
+    "  -n N             write at most N tokens; at least 1 [128]\n"
+    "  --chat           TEXT is a question; put it into the model's chat template\n"
+    "  --temperature T  0: always take the likeliest token [0]\n"
     "  --top-k K        draw from the K likeliest tokens; 0: from all [40]\n"
-    "  --top-p P        of these from the likeliest that make P of their probability [0.95]\n"
-    "  --seed S         of the draws [0]\n"
-    "  --context N      tokens to have room for; 0: prompt and answer [0]\n"
+    "  --top-p P        of these, only the likeliest, whose probabilities add up to P [0.95]\n"
+    "  --seed S         seed of the draws [0]\n"
+    "  --context N      make room for N tokens; 0: for prompt and answer [0]\n"
     "  --driver PATH    the CUDA driver [libcuda.so.1]\n"
-    "  --quiet          print the answer alone\n"
+    "  --quiet          print only the answer\n"
     "  --bench          print rates and N token ids as JSON instead of the answer\n"
-    "  --no-graphs      launch each kernel by itself\n";
+    "  --no-graphs      launch kernels one by one, without CUDA graphs\n";
 
 static bool misused(const char *option, const char *expected, const char *found)
 {

@@ -1,4 +1,4 @@
-/* See values.h. Random numbers are splitmix64's, from a fixed seed. */
+/* See values.h. Random numbers: splitmix64 with a fixed seed. */
 #include "values.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static void put_hurting(value_type type, void *bytes, size_t at)
 static void put_random(value_type type, void *bytes, uint64_t random)
 {
     float f = type == UNIT ? (float)(int32_t)random * 0x1p-31f : (float)((int32_t)(random % 33) - 16);
-    uint16_t half = random & 0xbfff; /* without the highest bit of the exponent */
+    uint16_t half = random & 0xbfff; /* clears the highest bit of the exponent */
     if (type == UNIT2)
         memcpy(bytes, &half, sizeof half);
     else if (type == UNIT || type == WHOLE)

@@ -1,6 +1,6 @@
-/* The driver's entry points in any order, with handles that were never given out, were destroyed, or are of another
-   kind or context: five bytes of the input are a call and its arguments. The process survives, every result is an
-   error code that has a name, no handle that was never given out is taken, and afterwards a fresh context works. */
+/* Calls the driver's entry points in any order, with handles that are invented, destroyed, or of another kind or context.
+   Five bytes of the input are a call and its arguments. The process must survive; every result must be an error code that
+   has a name; no call may accept an invented handle; and a fresh context must work afterwards. */
 #include "fuzz.h"
 
 typedef struct call {
@@ -60,7 +60,7 @@ static const char *const names[] = {"k", "g", "c", "other", "", "cuMemAlloc", "c
 #define OUT(table, n)  ((n) % 32 == 31 ? NULL : &(table)[(n) % SLOTS])
 #define NULL_OR(n, p)  ((n) % 32 == 31 ? NULL : (p))
 
-/* A handle from the table, dead or alive, or one that no call ever gave: see is_invented. */
+/* A handle from the table, live or destroyed, or one that no call returned: see is_invented. */
 #define IN(table, n) (is_invented(n) ? (void *)invented(n) : (void *)(table)[(n) % SLOTS])
 
 static bool is_invented(uint8_t n)
@@ -81,7 +81,7 @@ static CUdeviceptr address_at(uint8_t n)
     return is_invented(n) ? PICK(odd, n) : addresses[n % SLOTS] + (n >= 0x80 ? n % 8 : 0);
 }
 
-/* Memory of the process, or pinned memory, dead or alive. */
+/* Memory of the process, or pinned memory, perhaps freed. */
 static void *host_at(uint8_t n)
 {
     return n % 32 == 31 ? NULL : n % 2 && hosts[n % SLOTS] ? hosts[n % SLOTS] : host;
@@ -195,10 +195,10 @@ API_CALLS(DEFINE)
 static const struct {
     const char *name;
     CUresult (*function)(const call *k);
-    bool has_handle; /* argument a is one */
+    bool has_handle; /* argument a is a handle */
 } calls[] = {API_CALLS(ROW)};
 
-static CUcontext made[2 * MOST_CALLS]; /* all contexts, also those whose slot another one has taken */
+static CUcontext made[2 * MOST_CALLS]; /* all contexts, also those whose slot was overwritten */
 static unsigned made_count;
 
 static void note_contexts(void)
@@ -227,7 +227,7 @@ static void make(const call *k)
     }
 }
 
-/* Whatever was left is destroyed, where it is still alive. */
+/* Destroys all objects that are still alive. */
 static void clean_up(void)
 {
     CUcontext context;
@@ -252,7 +252,7 @@ static void clean_up(void)
     memset(hosts, 0, sizeof hosts);
 }
 
-/* A context of its own is untouched by what others did. */
+/* A new context must not be affected by earlier calls. */
 static void check_fresh_context(void)
 {
     CUcontext context;

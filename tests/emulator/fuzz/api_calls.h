@@ -1,4 +1,4 @@
-/* The calls of api.c: a name, whether argument a is a handle, and the call; its arguments come from the bytes of k. */
+/* The calls of api.c: name, whether argument a is a handle, and the call, whose arguments come from the bytes of k. */
 #ifndef EMU_FUZZ_API_CALLS_H
 #define EMU_FUZZ_API_CALLS_H
 

@@ -1,8 +1,8 @@
-/* Execution of whatever loads, with all checks and a limit of jumps: the process survives, and a second launch of the
-   same does the same. The first entry is launched as the input's first line says:
+/* Launches every text that loads, with all checks and a limit of jumps. The process must survive, and a second launch must
+   have the same results. The first line of the input describes the launch of the first kernel:
        // launch GRID BLOCK SHARED PARAMETERS
-   with a letter for each parameter: a buffer of a: any bytes, b: small numbers, c: floats, d: bytes of which every
-   other 64 were never written; n: a small number, m: one. The values are clamped; what is missing has a default. */
+   PARAMETERS has a letter per parameter. A buffer of any bytes: a; of small numbers: b; of floats: c; of bytes of which every
+   other 64 were never written: d. A small number: n; one: m. Values are clamped; missing ones have defaults. */
 #include "fuzz.h"
 
 #include <ctype.h>
@@ -11,10 +11,10 @@
 enum { BUFFERS = 4, BUFFER_BYTES = 2048, MOST_PARAMETERS = 32768, LETTERS = 64 };
 enum { MOST_BLOCKS = 3, MOST_THREADS = 96, MOST_SHARED = 16384 };
 
-typedef struct session { /* lasts until a launch fails, which spoils the context */
+typedef struct session { /* lasts until a launch fails, which invalidates the context */
     CUcontext context;
     CUdeviceptr buffers[BUFFERS];
-    CUdeviceptr partly; /* written in part: a copy of it makes bytes unwritten again */
+    CUdeviceptr partly; /* partly written: copying it makes bytes uninitialised again */
 } session;
 
 typedef struct plan {
@@ -24,7 +24,7 @@ typedef struct plan {
 
 static session sessions[8]; /* by device */
 static const unsigned devices[] = {120, 75, 80, 90, 100};
-static char wide[BUFFERS + 2][32768]; /* a parameter may be this large; a value and zeros */
+static char wide[BUFFERS + 2][32768]; /* parameters may be this large; a value, then zeros */
 static void *parameters[MOST_PARAMETERS];
 static struct {
     unsigned long inputs, loaded, launched, ended, twice;
@@ -148,13 +148,13 @@ static CUresult launch(const session *s, CUfunction f, const plan *p, char out[B
     return r;
 }
 
-/* Clocks go on and module variables keep what they were given. */
+/* True if a second launch may differ: clocks advance, and module variables keep their values. */
 static bool may_differ(const char *text)
 {
     return strstr(text, "clock") || strstr(text, "timer") || strstr(text, ".global ");
 }
 
-/* The second launch is counted, which must not change what it does. */
+/* The second launch is counted, which must not change its results. */
 static CUresult run(const session *s, CUfunction f, const plan *p, const char *text)
 {
     static char one[BUFFERS][BUFFER_BYTES], two[BUFFERS][BUFFER_BYTES];
@@ -175,7 +175,7 @@ static CUresult run(const session *s, CUfunction f, const plan *p, const char *t
     return r;
 }
 
-/* A failure of a kernel, not of the launch call, spoils the context for good. */
+/* Ends the session if a kernel failed, which invalidates the context. A launch that is refused does not. */
 static void end_session(session *s, CUresult r)
 {
     CUresult after = cuCtxSynchronize();

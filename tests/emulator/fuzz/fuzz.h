@@ -1,4 +1,4 @@
-/* What the fuzz targets share: the driver with its checks, loading, and complaints. */
+/* Shared by the fuzz targets: the driver with its checks, loading, and error reports. */
 #ifndef EMU_FUZZ_H
 #define EMU_FUZZ_H
 
@@ -20,8 +20,7 @@ static inline void fuzz_must(CUresult r, const char *what)
     abort();
 }
 
-/* All checks, unless KILN_EMU_CHECK says otherwise. FUZZ_SHOW=1 prints what the driver reports, to see why a kept input
-   ends as it does. */
+/* All checks, unless KILN_EMU_CHECK is set. FUZZ_SHOW=1 prints the driver's reports, to see why a kept input fails. */
 static inline void fuzz_begin(void)
 {
     setenv("KILN_EMU_VERBOSE", getenv("FUZZ_SHOW") ? "2" : "0", 1);
@@ -43,7 +42,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t bytes)
     return text;
 }
 
-/* A module, or NULL; a refusal must say why. */
+/* Returns a module, or NULL. A refusal must have a reason. */
 static inline CUmodule fuzz_load(const char *text)
 {
     static char log[65536];

@@ -1,4 +1,4 @@
-/* Loading of any bytes: a module, or an error with a reason; no crash, no leak, no hang. */
+/* Loads any bytes: must return a module, or an error with a reason, without a crash, a leak or a hang. */
 #include "fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

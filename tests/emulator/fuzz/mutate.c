@@ -1,6 +1,6 @@
-/* libFuzzer's mutation of PTX: statement by statement, so that most texts still load. Operands are replaced by others
-   of their class, words of an opcode by others of their family; statements go, come twice, change places, get guards,
-   or come from another text or from snippets.ptx, with the names of the text that they come into. */
+/* libFuzzer's mutation of PTX, by statement, so that most texts still load. It replaces operands by others of their class,
+   and words of an opcode by others of their family. It deletes, repeats, moves and guards statements, and copies statements
+   from another text or from snippets.ptx, with names of the text that they are copied to. */
 #include "fuzz.h"
 #include "view.h"
 #include "words.h"
@@ -10,12 +10,12 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigne
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t one_bytes, const uint8_t *two, size_t two_bytes,
                                  uint8_t *out, size_t most, unsigned seed);
 
-/* Defined by a target that wants few texts that do not load: says whether this one does. */
+/* A target that wants few invalid texts defines this. Returns whether the text loads. */
 bool fuzz_is_loadable(const uint8_t *data, size_t bytes) __attribute__((weak));
 
-static view here, there; /* the text being changed, and the one that statements come from */
+static view here, there; /* the text being changed, and the text that statements are copied from */
 
-/* Puts the text in place of the span; the size as before when there is no room. */
+/* Replaces the span by the text, and returns the new size. Changes nothing if there is no room. */
 static size_t splice(uint8_t *data, size_t bytes, size_t most, span where, const char *text, size_t size)
 {
     if (bytes - where.size + size > most)
@@ -31,7 +31,7 @@ static span random_statement(const view *v, unsigned *seed)
     return v->statement_count ? v->statements[next_random(seed) % v->statement_count] : (span){0, 0};
 }
 
-/* The opcode: behind a guard. */
+/* The opcode, which follows the guard. */
 static span opcode_of(const uint8_t *data, span s)
 {
     span word = view_word(data, s.at + s.size, s.at);
@@ -79,7 +79,7 @@ static size_t random_word(const char *words, unsigned *seed, char out[64])
     return size;
 }
 
-/* Another word of a family that has this one; 0: there is none. */
+/* Picks another word of a family that contains this one. Returns its size; 0: there is none. */
 static size_t relative_of(const char *word, size_t size, unsigned *seed, char out[64])
 {
     unsigned seen = 0;
@@ -133,7 +133,7 @@ static size_t change_opcode(uint8_t *data, size_t bytes, size_t most, unsigned *
     return bytes;
 }
 
-/* A word more or less. */
+/* Adds or deletes a modifier. */
 static size_t change_modifier(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
     char text[65] = ".";
@@ -171,7 +171,7 @@ static size_t move_statement(uint8_t *data, size_t bytes, size_t most, unsigned 
         return bytes;
     memcpy(text, data + from.at, from.size);
     text[from.size] = '\n';
-    unsigned how = next_random(seed) % 3; /* 0: the statement comes twice, 1: it goes, 2: it moves */
+    unsigned how = next_random(seed) % 3; /* 0: repeats the statement, 1: deletes it, 2: moves it */
     if (how != 0)
         bytes = splice(data, bytes, most, from, NULL, 0);
     if (how == 2 && to.at > from.at)
@@ -179,7 +179,8 @@ static size_t move_statement(uint8_t *data, size_t bytes, size_t most, unsigned 
     return how == 1 ? bytes : splice(data, bytes, most, (span){to.at, 0}, text, from.size + 1);
 }
 
-/* The statement with names of this text; a name has the same new one all through. 0: a name has no counterpart. */
+/* Copies the statement with names of this text; the same name is always replaced by the same one. Returns 0 if a name has
+   no counterpart. */
 static size_t translate(span s, unsigned names_seed, char *out, size_t room)
 {
     size_t used = 0, at = s.at, end = s.at + s.size;
@@ -210,7 +211,7 @@ static size_t translate(span s, unsigned names_seed, char *out, size_t room)
     return used;
 }
 
-/* Up to six statements in a row of the other text. */
+/* Copies up to six consecutive statements of the other text. */
 static size_t transplant(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
     char text[4096];
@@ -224,7 +225,7 @@ static size_t transplant(uint8_t *data, size_t bytes, size_t most, unsigned *see
     return splice(data, bytes, most, (span){random_statement(&here, seed).at, 0}, text, used);
 }
 
-/* From snippets.ptx, whose path is FUZZ_SNIPPETS. */
+/* Copies statements from snippets.ptx, whose path is in FUZZ_SNIPPETS. */
 static size_t insert_snippet(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
     static uint8_t snippets[32768];
@@ -239,7 +240,7 @@ static size_t insert_snippet(uint8_t *data, size_t bytes, size_t most, unsigned 
     return transplant(data, bytes, most, seed);
 }
 
-/* See execute.c. */
+/* Changes the launch line, see execute.c. */
 static size_t change_launch(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
     static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96};

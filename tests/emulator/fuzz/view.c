@@ -1,4 +1,4 @@
-/* See view.h. Everything is bounded and nothing is believed: the text may be any bytes. */
+/* See view.h. The text may be any bytes, so all reads are bounded and nothing is assumed. */
 #include "view.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ static void read_declaration(view *v, size_t at, size_t end)
     }
 }
 
-/* Up to `stop`, or the end of the line for what has no end of its own. */
+/* Returns the next place of a character in `stop`, or the end. */
 static size_t skip_to(const view *v, size_t at, const char *stop)
 {
     while (at < v->bytes && (!v->data[at] || !strchr(stop, v->data[at])))

@@ -1,4 +1,4 @@
-/* A PTX text as the mutator sees it: its statements and the names that it declares, each of a class. */
+/* A PTX text for the mutator: its statements and its declared names, each with a class. */
 #ifndef EMU_FUZZ_VIEW_H
 #define EMU_FUZZ_VIEW_H
 
@@ -10,11 +10,11 @@ typedef struct span {
     size_t at, size;
 } span;
 
-/* Classes: p h r f d F q registers by width (f, F: float), ':' labels, S L G C P variables by state space. */
+/* Classes: p h r f d F q are registers by width (f, F: float), ':' labels, S L G C P variables by state space. */
 typedef struct name {
     span text;
     char class;
-    unsigned count; /* of name<count>, else 0 */
+    unsigned count; /* from name<count>, else 0 */
 } name;
 
 enum { MOST_STATEMENTS = 4096, MOST_NAMES = 512 };
@@ -22,15 +22,15 @@ enum { MOST_STATEMENTS = 4096, MOST_NAMES = 512 };
 typedef struct view {
     const uint8_t *data;
     size_t bytes;
-    span statements[MOST_STATEMENTS]; /* instructions with their ';' and guard */
+    span statements[MOST_STATEMENTS]; /* instructions, with guard and ';' */
     name names[MOST_NAMES];
     unsigned statement_count, name_count;
 } view;
 
 void view_text(view *v, const uint8_t *data, size_t bytes);
-span view_word(const uint8_t *data, size_t end, size_t at); /* the next one from `at` on; size 0: none */
-char view_class(const view *v, span word);                  /* 0: not a name that it declares */
-/* A random name of the class into `out`; its size, or 0 when there is none. */
+span view_word(const uint8_t *data, size_t end, size_t at); /* the next word from `at` on; size 0: none */
+char view_class(const view *v, span word);                  /* 0: not a declared name */
+/* Copies a random name of the class to `out`. Returns its size; 0: there is none. */
 size_t view_random_name(const view *v, char class, unsigned *seed, char out[64]);
 unsigned next_random(unsigned *seed);
 

@@ -1,4 +1,4 @@
-/* What the mutator writes: words that may stand for each other, and values at the edges. */
+/* Words that the mutator may exchange for each other, and edge values. */
 #ifndef EMU_FUZZ_WORDS_H
 #define EMU_FUZZ_WORDS_H
 

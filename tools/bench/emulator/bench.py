@@ -1,7 +1,7 @@
 """Speed of the emulated driver under several checks and on one and two host threads, beside the same loop in C.
 
-Nothing passes or fails here. Medians of five rounds; a round runs every row once, so that what else the machine does
-meets all of them, and ratios are taken within rounds.
+Nothing passes or fails. Prints medians of five rounds. A round runs every row once, so that other load on the machine
+affects all rows alike, and ratios compare rows of one round.
 
 usage: bench.py libcuda.so.1 [--json] [--rounds N] [--small]
 """
@@ -130,7 +130,7 @@ ROWS = [(name, checks, threads) for name in ("arithmetic", "stream", "product")
         if checks != "all" or threads == 1]  # the race check uses one thread
 
 
-# ---- one row, in a process of its own -------------------------------------------------------------------
+# ---- one row, in its own process -------------------------------------------------------------------
 
 
 def serve(library, name, small):

@@ -18,7 +18,7 @@ from conan.tools.system.package_manager import Apt
 class Kiln(ConanFile):
     name = "kiln"
     license = "MIT"
-    description = "GPU kernels baked ahead of time: a generator of PTX in C, and a small runtime"
+    description = "GPU kernels generated at build time: a generator of PTX in C, and a small runtime"
     package_type = "static-library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"tools": [True, False],  # the emulated driver, kiln-verify and kiln-profile

@@ -1,4 +1,4 @@
-/* The switch of the checks: see check.h. */
+/* Reads KILN_EMU_CHECK and subscribes the checks: see check.h. */
 #include "check.h"
 
 #include "plan.h"

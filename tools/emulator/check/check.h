@@ -1,4 +1,4 @@
-/* The checks. Each observes a launch (core/observer.h) from a file of its own; one that is not asked for costs nothing. */
+/* The checks. Each is a file of its own that observes a launch (core/observer.h). A check that is off costs nothing. */
 #ifndef EMU_CHECK_H
 #define EMU_CHECK_H
 
@@ -10,14 +10,14 @@ enum {
     EMU_CHECK_RACE = 4, /* in a launch, and between launches that may overlap */
     EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks, wgmma, bulk copies */
     EMU_CHECK_ALL = 15,
-    EMU_CHECK_SAME = 16 | EMU_CHECK_RACE, /* the same, and races of equal values */
+    EMU_CHECK_SAME = 16 | EMU_CHECK_RACE, /* races of equal values too */
 };
 
-/* What KILN_EMU_CHECK asks for; false after saying what is wrong with it. */
+/* Reads KILN_EMU_CHECK. Returns false after reporting a word that it does not know. */
 bool emu_read_checks(unsigned *checks);
-/* From now on the checks observe memory, as they need to for launches to come. */
+/* Subscribes to memory events from now on: some checks need to know who wrote what before a launch. */
 void emu_check_memory(unsigned checks);
-/* The checks subscribe to what the launch tells. */
+/* Subscribes to the launch's events. */
 void emu_check_launch(emu_launch *launch, unsigned checks);
 
 extern const emu_observer emu_bulk_check, emu_dependent_check, emu_init_check, emu_race_check,

@@ -1,13 +1,13 @@
-/* Launches with programmatic stream serialization (griddepcontrol, ISA 9.7.13.13): they may begin while the launch before
-   them on their stream still runs. They are run one after the other here, and this check reports what would be different on
-   a device. Of a thread that has not executed griddepcontrol.wait yet:
+/* Launches with programmatic stream serialization (griddepcontrol, ISA 9.7.13.13) may begin while the preceding launch on their
+   stream still runs. The emulator runs them one after the other; this check reports what could go wrong on a device.
+   For a thread that has not yet executed griddepcontrol.wait:
 
-   - a store or an atomic to global memory, whatever lies there: the launch before may still read or write it;
-   - a load of a byte that a launch which may still run has written, or this launch itself.
+   - a store or an atomic to any global memory: the preceding launch may still read or write it;
+   - a load of a byte that this launch, or another launch that may still run, has written.
 
-   And a thread block of which no thread waits: the launch may then end before the one before it has, so that the next one,
-   which waits for this one alone, overlaps with both. A wait orders the thread that executes it; what others of its block
-   learn through a barrier does not count. Which launches may still run: see driver/work.c. */
+   And a thread block in which no thread waits: the launch may then end before the preceding one, and the next launch, which
+   waits only for this one, would overlap with both. A wait orders only the thread that executes it, even if other threads
+   of its block pass a barrier after it. Which launches may still run: see driver/work.c. */
 #include "check.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 typedef struct emu_dependent {
-    uint32_t waited[EMU_LANES]; /* lanes, by warp */
+    uint32_t waited[EMU_LANES]; /* by warp: lanes that have executed griddepcontrol.wait */
     bool any;
 } emu_dependent;
 
@@ -60,12 +60,12 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
         emu_note(
             w, op, lanes, EMU_NOBODY,
             "ends its thread block, which has not executed griddepcontrol.wait: the next launch may begin "
-            "before the one before this one has ended");
+            "before the preceding one has ended");
 }
 
 /* ---- what launches have written ---------------------------------------------------------------------------------- */
 
-/* Address space, which costs memory only where it is touched. */
+/* Reserves address space; only pages that are touched take memory. */
 static uint32_t *writers_of(emu_allocation *a)
 {
     if (a->writers)
@@ -125,7 +125,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     emu_describe_place(w, at[__builtin_ctz(wrong)], place, sizeof place);
     if (writes)
         emu_note(w, op, wrong, EMU_NOBODY,
-                 "writes %u bytes at %s before griddepcontrol.wait, while the launch before may still run",
+                 "writes %u bytes at %s before griddepcontrol.wait, while the preceding launch may still run",
                  bytes, place);
     else
         emu_note(w, op, wrong, EMU_NOBODY,

@@ -1,11 +1,11 @@
-/* Uninitialised registers and memory. Undefined lanes of registers flow through moves and arithmetic, as compilers compute
-   ahead of the conditions that decide, and are reported where they matter: as an address, a guard, a member mask, a barrier's
-   operand, an operand of an atomic, or when stored to global or shared memory; from then on they count as defined, so that
-   one mistake is reported once. An address, and what steers control flow, ends the launch: it goes nowhere. Memory remembers
-   what was written to it by kernels, copies and fills. A load of which no byte was written is reported from global and shared
-   memory; from local memory and call parameters it hands the undefinedness on to the register. One that is written in part is
-   defined: compilers read padding along with what it pads, and shift the parts out. A vector store is reported when all of
-   its elements are undefined. Granularity: a lane of a register, a byte of memory. */
+/* Uninitialised registers and memory. Moves and arithmetic pass undefined lanes on without a report, since compilers
+   compute values before the condition that decides whether they are needed. A report comes where the value matters: as an
+   address, a guard, a member mask, a barrier's operand, an operand of an atomic, or in a store to global or shared memory.
+   From then on it counts as defined, so that one mistake is reported once. An undefined address or control operand ends the
+   launch. Kernels, copies and fills mark the memory that they write. A load of which no byte was written is reported in
+   global and shared memory; in local memory and call parameters it makes the register undefined. A load that is written in
+   part counts as defined: compilers read padding together with data, and shift the parts out. A vector store is reported if
+   all of its elements are undefined. Granularity: a lane of a register, a byte of memory. */
 #include "check.h"
 #include "plan.h"
 
@@ -19,12 +19,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- what is kept of a block ------------------------------------------------------------------------------------- */
+/* ---- the state of a block ---------------------------------------------------------------------------------------- */
 
 typedef struct emu_init {
     size_t slots;
     uint32_t *defined;       /* by warp and slot: lanes */
-    uint8_t *shared, *local; /* a byte per byte: has been written */
+    uint8_t *shared, *local; /* one per byte of memory: 1 if written */
 } emu_init;
 
 static uint32_t *defined_of(const emu_warp *w)
@@ -33,7 +33,7 @@ static uint32_t *defined_of(const emu_warp *w)
     return k->defined + (size_t)w->id * k->slots;
 }
 
-/* On a device, registers hold what others left there. NaNs show where what is undefined flows on into results. */
+/* On a device, registers hold stale values. Here they hold NaNs, so that undefined values show in results. */
 static void launch_begin(emu_launch *l)
 {
     l->garbage = 0xff;
@@ -180,7 +180,7 @@ static uint32_t operands_of(const emu_warp *w, const emu_plan *p)
     return d;
 }
 
-/* The address is judged later, where it is used. */
+/* Skips the address, which is checked where it is used. */
 static void check_operands(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
 {
     uint32_t *defined = defined_of(w), undefined = 0;
@@ -215,7 +215,7 @@ static void load_parameter(emu_warp *w, const emu_op *op, const emu_plan *p, uin
     define_results(p, defined_of(w), mask, d);
 }
 
-/* Without scale-d it does not matter what the accumulators hold. */
+/* The accumulators matter only where scale-d is true. */
 static void multiply(emu_warp *w, const emu_op *op, const emu_plan *p, uint32_t mask)
 {
     if (op->mods.mode != EMU_WGMMA_PRODUCT)
@@ -283,12 +283,12 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
     case EMU_FLOW_PARAM_LOAD:
         load_parameter(w, op, p, mask);
         return;
-    default: /* loads and stores: see access(), which sees where generic addresses lead; and exchanges */
+    default: /* loads and stores, which access() handles because it sees resolved addresses; and exchanges */
         return;
     }
 }
 
-/* Lanes that had to wait for others come again: only those that are here have a result. */
+/* Lanes that had to wait for others execute the operation again, so only the lanes that are here get a result. */
 static void exchange(emu_warp *w, const emu_op *op, uint32_t lanes)
 {
     const emu_plan *p = emu_plan_of(w, op);
@@ -301,7 +301,7 @@ static void exchange(emu_warp *w, const emu_op *op, uint32_t lanes)
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* More than any lane accesses at once. */
+/* More than a lane ever accesses at once. */
 #define MANY_BYTES 256
 
 static bool is_written(const emu_allocation *a, uint64_t offset)
@@ -326,7 +326,7 @@ static void mark_written(emu_allocation *a, uint64_t offset, uint64_t bytes, boo
         mark_byte(&a->written[offset / 8], (uint8_t)(((1u << n) - 1) << offset % 8), is_written);
         offset += n;
     }
-    if (end - offset >= MANY_BYTES) { /* of a copy or fill: no one else marks these */
+    if (end - offset >= MANY_BYTES) { /* a copy or fill by the host: no other thread marks these bytes */
         memset(&a->written[offset / 8], is_written ? 0xff : 0, (end - offset) / 8);
         offset += (end - offset) & ~(uint64_t)7;
     }
@@ -349,7 +349,7 @@ static void host_copied(uint64_t to, uint64_t from, uint64_t bytes)
         mark_written(a, to - a->base + k, 1, is_written(b, from - b->base + k));
 }
 
-/* Address space, which costs memory only where it is touched. */
+/* Reserves address space; only pages that are touched take memory. */
 static void allocated(emu_allocation *a)
 {
     if (a->kind != EMU_ALLOCATION_DEVICE)
@@ -368,9 +368,9 @@ static void freed(emu_allocation *a)
 
 const emu_memory_observer emu_init_memory = {.allocated = allocated, .freed = freed, .copied = host_copied};
 
-/* One lane's bytes: where their marks are. */
+/* Where the marks of one lane's bytes are. */
 typedef struct marks {
-    uint8_t *bytes; /* of shared and local memory: one each */
+    uint8_t *bytes; /* shared and local memory: one mark per byte */
     emu_allocation *allocation;
     uint64_t offset;
     bool is_local;
@@ -389,7 +389,7 @@ static marks find_marks(const emu_warp *w, const emu_op *op, uint64_t at)
     return (marks){.allocation = a && a->written ? a : NULL, .offset = a ? at - a->base : 0};
 }
 
-/* The bytes from `from` on that are written, as bits. */
+/* Bit k: byte `from` + k is written. */
 static uint32_t written(const marks *m, unsigned from, unsigned bytes)
 {
     uint32_t bits = 0;
@@ -412,9 +412,9 @@ static void write_bytes(const marks *m, unsigned from, unsigned bytes, bool is)
         mark_written(m->allocation, m->offset + from, bytes, is);
 }
 
-/* The usual case: all lanes read from shared memory, or from one allocation, and every byte was written. */
+/* The fast path: all lanes read from shared memory, or from one allocation, and every byte was written. */
 
-/* Marks are a byte per byte, 1 for written. */
+/* The map has a byte per byte of memory, 1 for written. */
 static inline bool written_in_shared(const uint8_t *map, const uint64_t at[EMU_LANES], uint64_t base,
                                      unsigned bytes)
 {
@@ -430,7 +430,7 @@ static inline bool written_in_shared(const uint8_t *map, const uint64_t at[EMU_L
     return all == ones;
 }
 
-/* Marks are a bit per byte, and the accesses are aligned. */
+/* The map has a bit per byte of memory; the accesses are aligned. */
 static inline bool written_in_allocation(const uint8_t *map, const uint64_t at[EMU_LANES], uint64_t base,
                                          unsigned bytes)
 {
@@ -452,7 +452,8 @@ static inline bool written_in_allocation(const uint8_t *map, const uint64_t at[E
      : bytes == 2  ? place(map, at, base, 2)                                                                 \
                    : bytes == 1 && place(map, at, base, 1))
 
-/* Whether all that the lanes read was certainly written. Idle lanes repeat an active one. */
+/* True if every byte that the lanes read is written; false also if the fast path cannot tell. Idle lanes repeat an active
+   one. */
 static inline bool surely_written(const emu_warp *w, const emu_op *op, unsigned bytes,
                                   const uint64_t at[EMU_LANES])
 {
@@ -475,7 +476,7 @@ static void define_loaded(emu_warp *w, uint32_t arg, uint32_t mask, uint32_t lan
         *to = (*to & ~mask) | (mask & lanes);
 }
 
-/* No observer watches .const and .param. */
+/* Always defined. .const and .param have no marks. */
 static void load_constant(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     unsigned count = op->mods.count > 1 ? op->mods.count : 1;
@@ -557,7 +558,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
         check_stored(w, op, lanes_outside_local(w, op, mask, at));
-    if (writes && p->flow != EMU_FLOW_COPY) /* a copy writes when it is complete */
+    if (writes && p->flow != EMU_FLOW_COPY) /* a copy writes when it completes */
         note_write(w, op, mask, bytes, at);
 }
 

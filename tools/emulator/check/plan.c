@@ -20,7 +20,7 @@ static const struct {
     {"call", EMU_FLOW_CONTROL}, {"wgmma", EMU_FLOW_PRODUCT},
 };
 
-/* cp.async and mbarrier: by their first modifiers, the first row that fits; and the order that they have by default. */
+/* Rows of cp.async and mbarrier, matched in order by the first modifiers; `order` is the default memory order. */
 static const struct {
     const char *opcode, *word;
     emu_flow flow;
@@ -121,7 +121,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     return EMU_FLOW_LANES;
 }
 
-/* Then the address is the second argument. */
+/* True if the first argument is a result, so that the address is the second. */
 static bool gives_result(const emu_instruction *i)
 {
     static const char *const words[] = {"arrive", "arrive_drop", "test_wait", "try_wait"};

@@ -26,7 +26,12 @@
    Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
    those of their warp, of no lane. They read in the async proxy. Two simplifications may miss
    a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
-   the product's warp after the write counts. */
+   the product's warp after the write counts.
+
+   Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) access in the async proxy, too, and are pending like the others. A load that lands
+   becomes an access of its mbarrier's clock, which the end of the phase hands on: it orders nothing else of the thread that issued it.
+   A wait for a group makes what it covers accesses of the thread. Tensor maps are read in a proxy of their own. If a thread has two
+   copies of the same bytes in flight, the first to complete counts for both. */
 #include "check.h"
 #include "plan.h"
 
@@ -45,10 +50,10 @@ enum {
     RACE_STRONG = 1,
     RACE_CLUSTER = 2, /* in the cluster */
     RACE_WIDE = 4,    /* in the grid */
-    RACE_OF_WARP = 8, /* by no lane: a product's */
-    RACE_MIXED = 16   /* of reads: not all lanes read the same bytes */
+    RACE_OF_WARP = 8, /* a product's read, not of one lane */
+    RACE_MIXED = 16   /* reads: some lanes read other bytes than others */
 };
-enum { ALL_BYTES = 15 /* of a word, a bit each */ };
+enum { ALL_BYTES = 15 /* of a word, one bit per byte */ };
 
 #define RACE_WARPS 32
 /* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
@@ -58,19 +63,19 @@ enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 typedef struct race_record {
     uint32_t block;
-    uint32_t time, step; /* 0: none; which access of the block */
+    uint32_t time, step; /* 0: no access; number of the access in its block */
     uint32_t lanes;
-    uint32_t pending; /* lanes whose copy is in flight: ordered with nothing that comes */
+    uint32_t pending; /* lanes whose copy or product is in flight: ordered before nothing */
     uint32_t at;
     uint8_t clock, bytes, flags;
     uint8_t warp; /* of the block, that executed the instruction */
 } race_record;
 
-/* A word's; what most accesses look at fills the first line of a cache. */
+/* The last accesses of one word. The fields that most accesses need fill the first cache line. */
 typedef struct emu_race_cell {
-    uint64_t run; /* block run or launch that it belongs to */
+    uint64_t run; /* the block run, or the launch for global memory */
     race_record write, reads[2];
-    uint32_t readers[2][4]; /* the lanes of each of the reads that is mixed, by byte */
+    uint32_t readers[2][4]; /* for each read that is mixed: the lanes that read each byte */
 } emu_race_cell;
 
 /* What releases left at an address, by their scope. */
@@ -80,7 +85,7 @@ typedef struct sync_object {
     const emu_block *holder; /* of the shared memory; NULL: it is global */
     uint64_t block, cluster; /* that `narrow` and `near` come from */
     uint32_t *narrow, *near; /* by block and clock of the cluster; near is NULL if that is one block */
-    uint32_t *wide;          /* by block and clock of the grid */
+    uint32_t *wide;          /* by block and clock, for the whole grid */
 } sync_object;
 
 /* The last access of a warp of the cluster to a block's shared memory from outside of the block; time 0: none. */
@@ -93,7 +98,7 @@ typedef struct emu_race_grid {
     emu_arena arena;
     sync_object *sync_objects[4096];
     uint64_t run;
-    emu_race_cell *spare; /* those of a block that has ended, for the next one; NULL: none */
+    emu_race_cell *spare; /* of a block that has ended, to be reused by the next one; NULL: none */
     uint32_t
         *proxied; /* by block and warp: time of the last fence.proxy.async; NULL: there are no bulk copies */
 } emu_race_grid;
@@ -105,15 +110,15 @@ typedef struct emu_race_grid {
 typedef struct emu_race {
     uint64_t run;
     uint32_t time, step; /* the first block of a cluster keeps the step of all */
-    unsigned clocks;     /* of each block */
+    unsigned clocks;     /* per block */
     unsigned span, own;  /* clocks of the cluster; the first one of this block */
     uint32_t *known;     /* by warp and clock of the cluster */
     struct {
-        uint32_t lanes[EMU_LANES][EMU_LANES]; /* what each knows of each */
-        uint32_t all[EMU_LANES];              /* and of all: the least of those */
+        uint32_t lanes[EMU_LANES][EMU_LANES]; /* [i][k]: up to which time lane i knows lane k */
+        uint32_t all[EMU_LANES];              /* the least of each row of `lanes` */
         uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
-        sync_object *read[RACE_READS]; /* by strong reads since the last fence */
+        sync_object *read[RACE_READS]; /* objects that strong reads found since the last fence */
         unsigned read_count;
     } of[RACE_WARPS];
     uint32_t *arrived; /* by barrier: what the warps know that have come there */
@@ -122,8 +127,7 @@ typedef struct emu_race {
     remote_access *remote; /* by clock of the cluster */
     struct {
         uint32_t step, time;
-    } proxied[RACE_WARPS]
-             [RACE_PROXIED]; /* each warp's last executions of fence.proxy.async, the last one first */
+    } proxied[RACE_WARPS][RACE_PROXIED]; /* each warp's last fences with .proxy.async, newest first */
     struct {
         uint64_t map;
         uint32_t warp, step, time;
@@ -161,7 +165,7 @@ static uint64_t new_run(void)
 
 static void launch_begin(emu_launch *l)
 {
-    l->is_ordered = true; /* so that a race is always found between the same two threads */
+    l->is_ordered = true; /* so that the same pair of threads is always reported */
     l->race = emu_alloc(sizeof *l->race);
     l->race->run = new_run();
     if (l->program->has_bulk)
@@ -178,7 +182,7 @@ static void launch_end(emu_launch *l)
     l->race = NULL;
 }
 
-/* The cells of its shared memory serve the next block. */
+/* The cells of its shared memory are reused by the next block. */
 static void block_free(emu_block *b)
 {
     emu_race *r = b->race;
@@ -223,7 +227,7 @@ static void block_begin(emu_block *b)
 
 /* ---- clocks -------------------------------------------------------------------------------------------------------- */
 
-/* Every lane knows of every other up to a time. */
+/* All lanes of the warp know each other's accesses up to `time`. */
 static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
 {
     for (unsigned i = 0; i < EMU_LANES; i++) {
@@ -447,7 +451,7 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     emu_sync_scope scope = (emu_sync_scope)plan->scope;
     if (plan->joins_proxies)
         note_proxy_fence(w->block, w->id);
-    if (plan->flow != EMU_FLOW_FENCE) /* of a proxy */
+    if (plan->flow != EMU_FLOW_FENCE) /* a proxy fence */
         return;
     acquire_reads(w, scope);
     for (unsigned i = 0; i < EMU_LANES; i++)
@@ -511,7 +515,7 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
     return (uint64_t)(uintptr_t)b->shared + shared;
 }
 
-/* An mbarrier's two sync objects, at addresses next to its own, which is a multiple of 8. */
+/* An mbarrier has two sync objects. Their addresses are its own, a multiple of 8, plus 1 and plus 2. */
 static sync_object *arrivals_at(const emu_block *holder, uint64_t at)
 {
     return sync_object_at(holder, at + 1, holder->race->run, holder);
@@ -558,7 +562,7 @@ static void phase_passed(emu_warp *w, const emu_op *op, uint64_t at)
         remember_read(w, ended_phase_at(b, at));
 }
 
-/* A thread that waits for its groups knows of all its copies, those that have arrived somewhere included. */
+/* A thread that waits for its groups knows all its copies, also those that arrive at mbarriers. */
 static void copies_awaited(emu_block *b, uint32_t warp, uint32_t lanes)
 {
     emu_race *r = b->race;
@@ -599,7 +603,7 @@ static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
 static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     emu_race *r = b->race;
-    if (!c->bytes) { /* the arrival: all copies of the thread before it are complete */
+    if (!c->bytes) { /* an arrival: all earlier copies of its thread are complete */
         unsigned clock = r->own + b->warp_count + c->thread / EMU_LANES;
         raise_to(&arrivals_at(b, host_of(b, c->to))->narrow[clock], r->time++);
         return;
@@ -609,7 +613,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     complete_source(b, c, by_mbarrier);
 }
 
-/* A product's reads are the warp's of this moment: lane n of every 32 has the n-th. */
+/* Turns a product's reads into reads of its warp at this moment. Lane n made the reads n, n + 32, and so on. */
 static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
 {
     emu_block *b = w->block;
@@ -772,21 +776,21 @@ static bool are_strong(const emu_warp *w, const race_record *a, const race_recor
     return (both & RACE_CLUSTER) && peer_of(w->block, a->block);
 }
 
-/* One access of one warp, as the words of its lanes are looked at. */
+/* One access of one warp, while the words of its lanes are checked. */
 typedef struct race_access {
     emu_warp *warp;
     const emu_op *op;
     const emu_plan *plan;
     unsigned bytes;
     bool reads, writes;
-    race_record now; /* of the lane in hand */
+    race_record now; /* of lane `lane` */
     uint32_t lane;
     uint64_t at;
-    /* lanes that race with one instruction, and the first such pair */
+    /* lanes that race with the same instruction, and the first such pair */
     uint32_t racing;
     race_record other;
     bool other_wrote;
-    bool is_same; /* value that both write */
+    bool is_same; /* both write the same value */
     uint64_t racing_at;
     uint64_t map; /* the tensor map that is read; 0: none */
     /* lanes that access what was written in another proxy */
@@ -795,7 +799,7 @@ typedef struct race_access {
     uint64_t unproxied_at;
 } race_access;
 
-/* Does the store leave what the other write has put there? */
+/* True if the store writes the value that the other write has left there. */
 static bool is_same_value(const race_access *a, const race_record *o)
 {
     const emu_op *op = a->op;
@@ -897,7 +901,7 @@ static void join_read(emu_race_cell *c, int k, const race_record *now)
 
 static void note_read(emu_race_cell *c, const race_record *now)
 {
-    for (int k = 0; k < 2; k++) { /* lanes of one warp share a record */
+    for (int k = 0; k < 2; k++) { /* the lanes of a warp share a record */
         race_record *o = &c->reads[k];
         bool same_warp = o->time && o->block == now->block && o->clock == now->clock;
         if (same_warp && o->pending && !now->pending)
@@ -914,7 +918,7 @@ static void note_read(emu_race_cell *c, const race_record *now)
     c->reads[1] = *now;
 }
 
-/* The k-th reads, by the lanes that read one of these bytes. */
+/* The k-th reads, reduced to the lanes that read one of these bytes. */
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     race_record o = c->reads[k];
@@ -929,7 +933,8 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-/* A fence after the write, by the writer's warp, by this one, or by one that this one has heard of since. */
+/* True if a proxy fence came after the write: in the writer's warp, in this one, or in a warp that this one has
+   synchronised with since. */
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
     const emu_block *b = w->block, *writer = o->block == b->index ? b : peer_of(b, o->block);
@@ -1006,7 +1011,8 @@ static void check_word(race_access *a, emu_race_cell *c)
         return;
     }
     c->write = a->now;
-    /* A read without a time may be of another launch, and of a block that this one does not have. */
+    /* Drops reads that this write is ordered after. Skips a read without a time: it may be of an earlier launch, and of a
+       block that this launch does not have. */
     for (int k = 0; k < 2; k++)
         if (c->reads[k].time && is_ordered(a->warp, &c->reads[k], a->lane))
             c->reads[k].time = 0;
@@ -1026,7 +1032,7 @@ static void synchronise(race_access *a, uint64_t run, const emu_block *holder, e
         release_fenced(a->warp, p, a->lane, scope);
 }
 
-/* What is left of another run. */
+/* Drops the accesses of an earlier run. */
 static void reset_cell(emu_race_cell *c, uint64_t run)
 {
     c->run = run;
@@ -1189,17 +1195,17 @@ const emu_observer emu_race_check = {
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* The cells of freed allocations serve new ones: touching fresh pages is dear, and what lies in them belongs to launches that
-   are over, which shows by their numbers. All memory is locked meanwhile. */
+/* Reuses the cells of freed allocations, since fresh pages are slow. Stale cells do no harm: their run has another number.
+   The callers hold the lock of all memory. */
 enum { KEPT_ARRAYS = 8, MOST_KEPT_BYTES = 1 << 25 };
 
 static struct kept {
-    uint64_t bytes; /* of the allocation that it was made for; 0: none */
+    uint64_t bytes; /* bytes of the allocation that the cells were made for; 0: free */
     emu_race_cell *cells;
     uint64_t cell_bytes;
 } kept[KEPT_ARRAYS];
 
-/* The smallest has to go. */
+/* Keeps the largest arrays: replaces the smallest one if this is larger. */
 static void freed(emu_allocation *a)
 {
     if (!a->race_cells)
@@ -1217,7 +1223,7 @@ static void freed(emu_allocation *a)
     a->race_cells = NULL;
 }
 
-/* The smallest that is large enough. */
+/* Takes the smallest array that is large enough. */
 static void allocated(emu_allocation *a)
 {
     struct kept *best = NULL;

@@ -1,9 +1,9 @@
-/* ld.global.nc and ldu in the race check. They read "via non-coherent cache" and "read-only data" (ISA 9.7.9.9, 9.7.9.10):
-   what a line of that cache holds stays there while the kernel runs, neighbours of what was asked for included. So no thread
-   of the launch, not even the one that reads, may write such bytes, before or after; no barrier, fence or strong access
-   orders the two. Copies of cp.async and all other loads are coherent. Kept by word for the whole launch, whatever the
-   order of its blocks, and only where the program has such loads; of several threads that read, or write, one word the last
-   one is named. */
+/* ld.global.nc and ldu in the race check. They read "via non-coherent cache" and "read-only data" (ISA 9.7.9.9,
+   9.7.9.10): a cache line, with bytes next to those that were asked for, may stay there while the kernel runs. So no
+   thread of the launch, not even the reader, may write such bytes before or after the load; no barrier, fence or strong
+   access orders the two. cp.async and all other loads are coherent. The check keeps one reader and one writer per word
+   for the whole launch, and only for programs with such loads. If several threads read or write a word, it names the last
+   one. */
 #include "check.h"
 #include "plan.h"
 
@@ -15,7 +15,7 @@ typedef struct party {
     uint64_t block;
     uint32_t at;
     uint16_t thread;
-    uint8_t bytes; /* of the word: bits */
+    uint8_t bytes; /* one bit per byte of the word */
 } party;
 
 typedef struct word_use {
@@ -64,7 +64,7 @@ static word_use *words_of(emu_launch *l, const emu_allocation *a)
     return u->words;
 }
 
-/* Lanes of one access that meet one instruction. */
+/* Lanes of one access that conflict with the same instruction. */
 typedef struct meeting {
     uint32_t lanes;
     uint64_t address; /* of the first lane */

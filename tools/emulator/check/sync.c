@@ -1,12 +1,12 @@
-/* Barriers and warp-level operations whose rules on participation are broken (ISA 9.7.13). The program promises that an aligned barrier
-   is executed by all threads of the block or, with a thread count, of each warp that comes: those that have exited without it
-   are reported, once. */
+/* Broken rules on participation in barriers and warp-level operations (ISA 9.7.13). All threads of the block must execute
+   an aligned barrier; with a thread count, all threads of each warp that arrives. Threads that exit without it are reported
+   once. */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Exited lanes, by warp, that a barrier has missed and reported; NULL while there are none. */
+/* By warp: exited lanes that skipped a barrier and are already reported. NULL while there are none. */
 typedef struct emu_sync {
     uint32_t blamed[EMU_LANES];
 } emu_sync;
@@ -71,7 +71,7 @@ static void report_divergence(emu_warp *w)
               g->mask, p->instructions[g->pc->at]->line, emu_source_of(p, g->pc->at, source));
 }
 
-/* Takes the warp's exited lanes of which no barrier has been told yet. */
+/* Returns the warp's exited lanes that are not yet reported, and marks them as reported. */
 static uint32_t blame_exited(const emu_warp *w)
 {
     emu_block *b = w->block;
@@ -125,7 +125,7 @@ static void at_cluster(emu_warp *w)
         report_exited(w, &w->fragments[0], false);
 }
 
-/* With a thread count the warps have been asked as they came. */
+/* With a thread count, barrier_arrive has already checked each warp. */
 static void barrier_complete(emu_block *b, unsigned number)
 {
     const emu_barrier *barrier = &b->barriers[number];

@@ -14,25 +14,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has used a register of a warp. */
+/* The last uses of one register of a warp. */
 typedef struct use {
-    const emu_op *product; /* the last one */
-    const emu_op *access;  /* the last other one */
-    uint32_t number;       /* of the product; 0: none */
+    const emu_op *product; /* the last product that used it */
+    const emu_op *access;  /* the last access by another instruction */
+    uint32_t number;       /* the product's number; 0: none */
     uint32_t product_fences,
-        access_fences; /* that the warp had executed by then; 1 more, so that 0 is never */
+        access_fences; /* 1 + the fences that the warp had executed by then; 0: never used */
     bool is_accumulator;
 } use;
 
 typedef struct warp_state {
     use *uses;             /* by slot */
-    uint32_t done, issued; /* numbers of products */
+    uint32_t done, issued; /* the newest product that is complete; the newest one issued */
     uint32_t fences;
     size_t events;
     bool has_set_registers; /* by setmaxnreg, and has passed no barrier since */
 } warp_state;
 
-/* What the first warp to come there has executed. */
+/* An instruction of wgmma, as the first warp of the group that came to it executed it. */
 typedef struct event {
     const emu_op *op;
     uint64_t a, b;
@@ -40,16 +40,16 @@ typedef struct event {
 } event;
 
 typedef struct group_state {
-    event *events; /* those after `passed` */
+    event *events; /* numbers `passed` and on; all four warps have executed the earlier ones */
     size_t passed, count, room;
-    bool has_parted; /* and that was reported */
+    bool has_parted; /* the warps differ, and that was reported */
 } group_state;
 
 typedef struct emu_wgmma_state {
     warp_state *warps;
     group_state *groups;
     unsigned warp_count;
-    emu_handler *copy; /* of mov, 4 bytes */
+    emu_handler *copy; /* the handler of a 4-byte mov */
 } emu_wgmma_state;
 
 static unsigned line_of(const emu_warp *w, const emu_op *op)
@@ -94,7 +94,7 @@ static void block_begin(emu_block *b)
 
 /* ---- registers ----------------------------------------------------------------------------------------------------- */
 
-/* What has been reported of a product counts as waited for. */
+/* After the report, the product counts as waited for. */
 static void report_in_flight(emu_warp *w, const emu_op *op, uint32_t lanes, const use *u, const char *verb)
 {
     char source[EMU_SOURCE_BYTES];
@@ -115,7 +115,7 @@ static void access_register(emu_warp *w, const emu_op *op, uint32_t lanes, uint3
     u->access_fences = s->fences + 1;
 }
 
-/* True if a mov gives an accumulator in flight another name. */
+/* True for a mov that gives an accumulator in flight another name. */
 static bool is_renamed(const emu_warp *w, const emu_op *op, uint32_t mask)
 {
     const emu_wgmma_state *s = w->block->wgmma;
@@ -147,13 +147,14 @@ static bool are_of_one_shape(const emu_op *a, const emu_op *b)
     return f.n == g.n && emu_wgmma_element_bytes(f.a) == emu_wgmma_element_bytes(g.a);
 }
 
-/* Products follow each other on a register without a fence as accumulators of one shape, and where both only read it. */
+/* True if two products need no fence between them: both use the register as an accumulator of the same shape, or both only
+   read it. */
 static bool follows_freely(const emu_op *op, const use *u, bool is_accumulator)
 {
     return u->is_accumulator == is_accumulator && (!is_accumulator || are_of_one_shape(u->product, op));
 }
 
-/* True after a report that a fence is missing. */
+/* Returns true after reporting a missing fence. */
 static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, const use *u, bool is_accumulator)
 {
     char source[EMU_SOURCE_BYTES];
@@ -227,7 +228,7 @@ static const emu_warp *ended_warp(const emu_warp *w)
     return NULL;
 }
 
-/* Forgets what all four have executed. */
+/* Forgets the events that all four warps have executed. */
 static void forget_passed(const emu_warp *w, group_state *g)
 {
     const warp_state *s = &w->block->wgmma->warps[w->id - w->id % EMU_WARPGROUP_WARPS];
@@ -267,9 +268,10 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
         append_event(w, g, e);
         g->has_parted = ended != NULL;
         if (ended)
-            emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                     "executes this without warp %u of its warpgroup, which has ended: all four do, or none",
-                     ended->id);
+            emu_note(
+                w, op, EMU_ALL, EMU_NOBODY,
+                "executes this without warp %u of its warpgroup, which has ended: all four warps must execute it",
+                ended->id);
         return;
     }
     const event *first = &g->events[n - g->passed];
@@ -281,11 +283,11 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
                  line_of(w, first->op), emu_source_of(w->block->launch->program, first->op->at, source));
     else if (first->a != e.a || first->b != e.b)
         emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                 "gives a matrix descriptor of %c that is not that of another warp of its warpgroup",
+                 "and another warp of its warpgroup give different matrix descriptors of %c",
                  first->a != e.a ? 'A' : 'B');
     else if (first->adds != e.adds)
         emu_note(w, op, EMU_ALL, EMU_NOBODY,
-                 "gives a scale-d that is not that of another warp of its warpgroup");
+                 "and another warp of its warpgroup give different values of scale-d");
     else
         g->has_parted = false;
 }
@@ -349,8 +351,9 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
     size_t n = w->block->wgmma->warps[w->id].events;
     if (n < g->passed + g->count && !g->has_parted) {
         g->has_parted = true;
-        emu_note(w, g->events[n - g->passed].op, lanes, EMU_NOBODY,
-                 "ends without this, which another warp of its warpgroup has executed: all four do, or none");
+        emu_note(
+            w, g->events[n - g->passed].op, lanes, EMU_NOBODY,
+            "ends without executing this, as another warp of its warpgroup did: all four warps must execute it");
     }
 }
 

@@ -7,7 +7,7 @@
 typedef struct emu_async {
     emu_copy *copies; /* in order of issue */
     size_t count, room;
-    uint32_t *groups; /* committed, by thread */
+    uint32_t *groups; /* by thread: groups that are committed */
     uint32_t threads;
 } emu_async;
 
@@ -49,7 +49,7 @@ void emu_async_commit(emu_block *b, uint32_t thread)
     async_of(b)->groups[thread]++;
 }
 
-/* The bytes become visible; the one place where a copy writes. */
+/* Writes the copy's bytes, or arrives at the mbarrier. No other function writes the data of a copy. */
 static void complete(emu_block *b, const emu_copy *c, bool by_mbarrier)
 {
     b->stores++;
@@ -67,7 +67,7 @@ static void complete(emu_block *b, const emu_copy *c, bool by_mbarrier)
     emu_mbarrier_store(b, c->to, m);
 }
 
-/* An arrival comes when all copies of its thread before it are complete. */
+/* True while earlier copies of the arrival's thread are incomplete. */
 static bool is_held(const emu_async *a, size_t kept, const emu_copy *c)
 {
     for (size_t n = 0; n < kept; n++)
@@ -76,7 +76,7 @@ static bool is_held(const emu_async *a, size_t kept, const emu_copy *c)
     return false;
 }
 
-/* Does an arrival wait for what the thread has issued up to here? Then the copy belongs to the mbarrier's phase too. */
+/* True if an arrival of the thread follows copy n: the copy then also belongs to that mbarrier's phase. */
 static bool is_tracked(const emu_async *a, size_t n, uint32_t thread)
 {
     for (size_t k = n + 1; k < a->count; k++)

@@ -38,7 +38,7 @@ static bool is_complete(const emu_block *block, const emu_barrier *b)
     return b->is_used && b->arrived >= expected;
 }
 
-/* The lanes that wait at barriers, if they all wait at the same one. */
+/* Sums up the lanes that wait at barriers. Returns true if all lanes that have not exited wait at the same one. */
 static bool gather(const emu_warp *w, emu_fragment *sum)
 {
     *sum = (emu_fragment){0};

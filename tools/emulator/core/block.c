@@ -1,4 +1,5 @@
-/* A thread block: its memory, its warps in turn. Everything in a block happens on one host thread and in one order. */
+/* A thread block: its memory, and its warps, which take turns. One host thread runs the whole block, so its events have one
+   order. */
 #include "async.h"
 #include "bulk.h"
 #include "launch.h"
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
+/* A backward jump of a warp that polls counts as this many, unless the warp may be waiting for a block of another host
+   thread. */
 #define POLLING UINT64_C(16)
 
 pthread_mutex_t emu_wide_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -88,7 +90,7 @@ static bool try_barriers(emu_warp *w)
     return emu_barrier_try(w) || (w->state == EMU_WARP_BLOCKED && emu_cluster_try(w));
 }
 
-/* A barrier that is complete when a warp arrives there takes no turn from it. */
+/* A warp that completes a barrier goes on in the same turn. */
 static void run_turn(emu_warp *w)
 {
     emu_warp_begin_turn(w);

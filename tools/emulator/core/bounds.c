@@ -1,4 +1,5 @@
-/* Bounds, alignment, lifetime and space of every access. Called when the fast tests in exec/access.h could not tell. */
+/* Bounds, alignment, lifetime and space of every access. The fast tests in exec/access.h come first; they call this if they
+   fail. */
 #include "bounds.h"
 
 #include "launch.h"
@@ -42,7 +43,7 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
     uint64_t end = a->base + a->bytes;
     char where[96] = "inside";
     if (address >= end)
-        snprintf(where, sizeof where, "%llu bytes behind the end of", (unsigned long long)(address - end));
+        snprintf(where, sizeof where, "%llu bytes past the end of", (unsigned long long)(address - end));
     else if (address + bytes > end)
         snprintf(where, sizeof where, "across the end of (%llu bytes fit)",
                  (unsigned long long)(end - address));
@@ -56,7 +57,7 @@ static void describe(char *text, size_t room, const emu_allocation *a, uint64_t 
 
 typedef struct window {
     emu_space space;
-    uint64_t low, high; /* offsets */
+    uint64_t low, high; /* offsets in the window */
     char *host;
 } window;
 
@@ -81,7 +82,7 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     }
 }
 
-/* Nearer than the gap between allocations. */
+/* Less than the gap between allocations. */
 #define NEAR 65536
 
 static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
@@ -108,7 +109,7 @@ static void fault_global(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned
               (unsigned long long)address, where);
 }
 
-/* The end of what an access may touch: to the byte, or to the page as hardware would. */
+/* The end of the accessible bytes: of the allocation, or of its last page, as on hardware. */
 static uint64_t end_of(const emu_warp *w, const emu_allocation *a)
 {
     return a->base + (w->block->launch->is_exact ? a->bytes : a->mapped_bytes);
@@ -223,7 +224,7 @@ bool emu_bounds_cluster(emu_warp *w, const emu_op *op, uint32_t mask, unsigned b
     return true;
 }
 
-/* Lanes may point to different spaces, each is judged by itself. */
+/* Lanes may point to different spaces, so each lane is checked separately. */
 static bool check_generic_lane(emu_warp *w, const emu_op *op, uint32_t lane, unsigned bytes, bool writes,
                                uint64_t *at)
 {

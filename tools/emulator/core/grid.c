@@ -12,9 +12,9 @@ __extension__ typedef unsigned __int128 u128;
 typedef struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    emu_launch *launch; /* that helpers should join */
-    unsigned threads;   /* that share it */
-    unsigned wanted;    /* helpers */
+    emu_launch *launch; /* the launch that helpers should join */
+    unsigned threads;   /* that run it, the caller's included */
+    unsigned wanted;    /* helpers that have not joined yet */
     unsigned helpers;
 } pool;
 
@@ -65,7 +65,7 @@ static unsigned threads_for(const emu_launch *l, uint64_t most)
 
 typedef struct worker {
     emu_launch *launch;
-    emu_cluster **clusters; /* live ones first; the others' memory serves the next ones */
+    emu_cluster **clusters; /* live blocks first; then ended ones, whose memory later blocks reuse */
     unsigned live, room, most;
 } worker;
 
@@ -122,7 +122,7 @@ static bool start_cluster(worker *k)
             return true;
         }
         if (l->order == EMU_FORWARD)
-            return false; /* all that are left are beyond the fault, too */
+            return false; /* all blocks that are left have higher numbers */
     }
 }
 
@@ -133,7 +133,7 @@ static void end_cluster(worker *k, unsigned i)
     k->clusters[k->live] = ended;
 }
 
-/* The device ignores the host thread's rounding mode and flushing of subnormals, which fesetround and -ffast-math change. */
+/* Uses the default floating-point environment, as the device does: fesetround and -ffast-math change the host thread's. */
 static void run_clusters(emu_launch *l, unsigned threads)
 {
     fenv_t host;
@@ -222,7 +222,7 @@ CUresult emu_run_launch(emu_launch *l)
     EMU_TELL(&l->audience, launch_begin, l);
     unsigned threads = l->is_ordered ? 1 : threads_for(l, limits.threads);
     l->is_shared = threads > 1;
-    pthread_mutex_lock(&launch_lock); /* one launch at a time uses the helpers */
+    pthread_mutex_lock(&launch_lock); /* only one launch at a time uses the helpers */
     if (threads > 1)
         call_helpers(l, threads - 1);
     run_clusters(l, threads);

@@ -17,60 +17,58 @@
 typedef struct emu_launch {
     emu_program *program;
     uint32_t grid[3], block[3], cluster[3];
-    uint32_t threads;         /* per block */
+    uint32_t threads;         /* per thread block */
     bool is_explicit_cluster; /* the launch or the kernel gives the cluster's size, be it 1 */
     uint32_t dynamic_shared_bytes;
     char *parameters;
     uint32_t parameter_bytes;
-    char *const_bank; /* of the module */
+    char *const_bank; /* of the kernel's module */
     uint64_t const_bytes;
     unsigned multiprocessors, device_number, max_resident_blocks;
     uint32_t registers;    /* per thread, at entry; 0: not known, and setmaxnreg is ignored */
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
-    bool is_exact;      /* bounds are those of allocations, to the byte, and not of pages */
+    bool is_exact;      /* accesses are checked to the byte of the allocation, not to its last page */
     uint8_t garbage;    /* what each byte of registers and local memory holds before it is written */
     bool races_of_same; /* two writes of the same value are a race */
-    bool is_ordered;    /* on one host thread, so that all accesses have one order */
+    bool is_ordered;    /* runs on one host thread, so that accesses have one order */
     emu_report report;
     emu_findings findings;
     emu_audience audience;
     unsigned observers;
-    struct emu_race_grid *race; /* the observers keep these four */
+    struct emu_race_grid *race; /* these four belong to observers */
     struct emu_read_only *read_only;
     struct emu_counts *counts;
     struct emu_reach *reach;
-    bool
-        is_dependent; /* programmatic stream serialization: it may begin while launches before it still run */
-    uint64_t overlap_from; /* the serial of the first of those; UINT64_MAX: none */
-    bool
-        lets_next_early; /* kept by an observer: a thread let the next launch begin before it had waited itself */
-    /* the runner's */
+    bool is_dependent; /* programmatic stream serialization: it may begin while earlier launches still run */
+    uint64_t overlap_from; /* the serial of the first launch that may still run; UINT64_MAX: none */
+    bool lets_next_early;  /* kept by an observer: a thread let the next launch begin before it had waited */
+    /* these belong to the runner */
     uint64_t block_count;
-    uint64_t first_block, end_block; /* those that run: from the first to before the end */
+    uint64_t first_block, end_block; /* the blocks that run: first_block to end_block - 1 */
     uint32_t cluster_blocks;
     uint64_t first_cluster, end_cluster; /* those that may have such a block */
-    uint64_t next_number;                /* how many of them have begun */
+    uint64_t next_number;                /* how many blocks have begun */
     emu_order order;
-    uint64_t step;            /* of a shuffled order */
+    uint64_t step;            /* for EMU_SHUFFLE */
     uint64_t fault_cluster;   /* lowest one with a fault, UINT64_MAX: none; later ones need not go on */
-    uint64_t most_jumps;      /* back, of one block; UINT64_MAX: no limit */
-    uint64_t most_idle_jumps; /* backward jumps of each warp without progress of the launch */
-    uint64_t progress;        /* slices in which something was stored, released or finished */
+    uint64_t most_jumps;      /* limit of a block's backward jumps; UINT64_MAX: none */
+    uint64_t most_idle_jumps; /* limit of each warp's backward jumps without progress of the launch */
+    uint64_t progress;        /* slices in which a block stored, released or finished something */
     unsigned workers_left;
-    bool is_shared; /* by several host threads */
+    bool is_shared; /* runs on several host threads */
 } emu_launch;
 
 typedef struct emu_barrier {
-    uint32_t arrived;      /* threads, in whole warps */
-    uint32_t expected;     /* threads; 0: all that have not exited */
-    bool is_used;          /* somebody has arrived since it was last complete */
-    uint64_t waiting;      /* warps */
-    uint32_t true_count;   /* of the predicates of a reduction */
-    uint32_t thread_count; /* that took part in the reduction */
+    uint32_t arrived;      /* threads that have arrived, counted in whole warps */
+    uint32_t expected;     /* threads that it waits for; 0: all that have not exited */
+    bool is_used;          /* a warp has arrived since it last completed */
+    uint64_t waiting;      /* warps that wait, one bit each */
+    uint32_t true_count;   /* threads whose predicate is true in a reduction */
+    uint32_t thread_count; /* threads that take part in the reduction */
 } emu_barrier;
 
-/* The last allocation that an instruction hit, so that the table is searched rarely. */
+/* The last allocation that an instruction accessed, to avoid searches. */
 typedef struct emu_recent {
     uint64_t base, end;
     emu_allocation *allocation;
@@ -80,7 +78,7 @@ typedef struct emu_recent {
 
 typedef struct emu_block {
     emu_launch *launch;
-    uint64_t index; /* linear */
+    uint64_t index; /* linear index in the grid */
     uint32_t id[3];
     struct emu_cluster *cluster;
     uint32_t rank; /* in the cluster */
@@ -94,13 +92,13 @@ typedef struct emu_block {
     emu_barrier barriers[EMU_BARRIERS];
     uint32_t free_registers; /* in the pool of setmaxnreg */
     emu_recent recent[EMU_RECENT];
-    uint64_t stores, seen_stores; /* and everything else that is progress */
+    uint64_t stores, seen_stores; /* stores and other progress */
     uint64_t seen_progress, idle_jumps, jumps;
     size_t register_room, shared_room, local_room, warp_room;
     struct emu_async *async;       /* async.h; NULL until the block copies asynchronously */
     struct emu_bulks *bulks;       /* bulk.h; NULL until the block issues a bulk copy or commits one */
-    struct emu_products *products; /* wgmma.h, by warp; NULL until the block has issued one */
-    struct emu_init *init;         /* the rest is kept by observers */
+    struct emu_products *products; /* wgmma.h, by warp; NULL until the block issues a product */
+    struct emu_init *init;         /* these belong to observers */
     struct emu_race *race;
     struct emu_sync *sync;
     struct emu_tally *tally;
@@ -116,7 +114,7 @@ typedef struct emu_cluster {
     uint64_t index;    /* linear, among the clusters of the launch */
     emu_block *blocks; /* by rank */
     unsigned count;
-    unsigned findings; /* so far */
+    unsigned findings; /* number of the next finding */
     unsigned live_warps;
     /* barrier.cluster: a warp's arrivals and waits are counted, and so are the phases */
     uint32_t phases;                                       /* completed */
@@ -141,7 +139,7 @@ static inline emu_block *emu_block_holding(const emu_block *b, uint64_t at)
     return NULL;
 }
 
-/* The live allocation at the address, which the operation is about to access; NULL: none. */
+/* Returns the live allocation at an address that the operation is about to access, or NULL. */
 static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op *op, uint64_t at)
 {
     const emu_recent *r = &b->recent[op->at % EMU_RECENT];
@@ -150,11 +148,11 @@ static inline emu_allocation *emu_allocation_at(const emu_block *b, const emu_op
     return emu_memory_contains(at) ? emu_memory_holding(at, 1) : NULL;
 }
 
-/* Runs the launch to its end; CUDA_SUCCESS or the error that the report explains. The results do not depend on how many
-   host threads (KILN_EMU_THREADS) share the blocks. */
+/* Runs the launch to its end. Returns CUDA_SUCCESS, or the error that the report explains. The results do not depend on the
+   number of host threads (KILN_EMU_THREADS). */
 CUresult emu_run_launch(emu_launch *launch);
 
-/* Held by strong accesses of 16 bytes, which no host atomic has. */
+/* Held by strong 16-byte accesses: the host has no atomic of this size. */
 extern pthread_mutex_t emu_wide_lock;
 
 /* cluster.c */
@@ -183,7 +181,7 @@ bool emu_cluster_is_stuck(emu_cluster *cluster);
 /* registers.c: the warp goes on with op->imm registers per thread, or waits for them. */
 void emu_set_registers(emu_warp *warp, const emu_op *op, uint32_t lanes, bool raises);
 
-/* barrier.c: a warp whose lanes all wait at barrier operations arrives; false: it has to keep waiting. */
+/* barrier.c: lets the warp arrive if all its lanes wait at the same barrier. Returns false if it has to keep waiting. */
 bool emu_barrier_try(emu_warp *warp);
 void emu_barrier_warp_exited(emu_block *block);
 

@@ -10,7 +10,7 @@
 
 #define MOST_THREADS 256
 
-/* Backward jumps of each warp without progress, after which a wait is taken to be endless. */
+/* Backward jumps of each warp without progress, after which a wait counts as endless. */
 #define IDLE_JUMPS (UINT64_C(1) << 26)
 
 static bool is_number(const char *text, size_t size, uint64_t least, uint64_t most, uint64_t *value)
@@ -36,7 +36,7 @@ static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* One limit applies: the given one, to all jumps, or the default, to jumps without progress. */
+/* Applies one of two limits: the given one, to all jumps, or the default, to jumps without progress. */
 static bool jumps_from(const char *name, emu_limits *l)
 {
     uint64_t given = UINT64_MAX;
@@ -83,7 +83,7 @@ static bool order_from(const char *name, emu_order *order)
 
 static uint64_t processors;
 
-/* Asking reads a file, too slow for every launch. */
+/* Called once: counting reads a file, which is too slow for every launch. */
 static void count_processors(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);

@@ -8,21 +8,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Between allocations, so that a small overrun is no access to a neighbour. */
+/* A gap between allocations, so that a small overrun does not hit a neighbour. */
 #define GUARD_BYTES ((uint64_t)1 << 20)
 
 static struct {
     pthread_mutex_t lock;
     uint64_t start, end, next;
-    emu_allocation **all; /* by address, which is by age */
+    emu_allocation **all; /* in order of address, which is also order of allocation */
     size_t count, room;
-    size_t first_live; /* all before it are freed */
+    size_t first_live; /* all allocations before it are freed */
     uint64_t used[16];
     const emu_memory_observer *observers[3];
     size_t observer_count;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Address space only. The wish for a fixed place keeps addresses the same from run to run. */
+/* Reserves address space only. It asks for a fixed place, so that addresses are the same in every run. */
 static bool reserve(void)
 {
     for (unsigned bits = 43; bits >= 36 && !memory.start; bits--) {
@@ -109,7 +109,7 @@ static void release(emu_allocation *a)
     memory.used[a->device % 16] -= a->bytes;
     for (size_t i = 0; i < memory.observer_count; i++)
         memory.observers[i]->freed(a);
-    /* a fresh mapping gives the pages back and makes a stray host access fault */
+    /* a fresh mapping releases the pages, and a stray access by the host then faults */
     mmap((void *)(uintptr_t)a->base, a->mapped_bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

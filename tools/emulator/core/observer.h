@@ -1,6 +1,6 @@
-/* A launch's events for its observers, the checks and the counters. They subscribe before it begins; the core and the
-   handlers know none of them. An event without subscribers costs a branch. An observer that faults the warp ends it,
-   so the sender checks the warp's state before going on. */
+/* The events of a launch, for its observers: the checks and the counters. Observers subscribe before the launch begins; the
+   core and the handlers do not know them. An event without subscribers costs a branch. An observer may fault the warp,
+   which ends it, so the sender checks the warp's state before it goes on. */
 #ifndef EMU_OBSERVER_H
 #define EMU_OBSERVER_H
 
@@ -12,16 +12,16 @@ struct emu_product;
 struct emu_bulk;
 struct emu_cluster;
 
-/* What a program does against the rules on participation, and what a device would silently accept. */
+/* Broken rules on participation, which a device would silently accept. */
 typedef enum emu_misuse {
-    EMU_NOT_A_MEMBER,    /* lanes that are not in the member mask that they name */
+    EMU_NOT_A_MEMBER,    /* lanes that are not in their own member mask */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
-    EMU_PART_OF_WARP,   /* lanes that execute for a whole warp, of which others do not exist or have exited */
-    EMU_INIT_OF_VALID,  /* lanes that initialise an mbarrier object that is one already */
-    EMU_STALE_PHASE,    /* lanes that test for a phase before the last two */
-    EMU_INC_LOWERS,     /* lanes that execute setmaxnreg.inc with fewer registers than they have */
-    EMU_DEC_RAISES,     /* setmaxnreg.dec with more */
-    EMU_PARTED_UNIFORM, /* lanes that take a .uni branch that other active lanes do not take */
+    EMU_PART_OF_WARP,    /* lanes that execute a warp-wide operation without the rest of their warp */
+    EMU_INIT_OF_VALID,   /* lanes that initialise an mbarrier object that is one already */
+    EMU_STALE_PHASE,     /* lanes that test for a phase before the last two */
+    EMU_INC_LOWERS,      /* lanes that execute setmaxnreg.inc with fewer registers than they have */
+    EMU_DEC_RAISES,      /* setmaxnreg.dec with more */
+    EMU_PARTED_UNIFORM,  /* lanes that take a .uni branch while other active lanes do not */
 } emu_misuse;
 
 /* Each event and what it says.
@@ -109,7 +109,7 @@ typedef enum emu_misuse {
     X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
 /* clang-format on */
 
-/* What is NULL is not told. */
+/* NULL: the observer does not want the event. */
 typedef struct emu_observer {
 #define EMU_EVENT(event, says) void(*event) says;
     EMU_EVENTS(EMU_EVENT)
@@ -118,7 +118,7 @@ typedef struct emu_observer {
 
 #define EMU_MOST_OBSERVERS 8
 
-/* The observers of each event, in the order of subscription, up to a NULL. */
+/* The observers of each event, in the order of subscription; NULL ends the list. */
 typedef struct emu_audience {
 #define EMU_EVENT(event, says) void(*event[EMU_MOST_OBSERVERS + 1]) says;
     EMU_EVENTS(EMU_EVENT)
@@ -135,7 +135,7 @@ typedef struct emu_audience {
 
 void emu_observe(struct emu_launch *launch, const emu_observer *observer);
 
-/* Tells of a misuse: true when an observer has ended the warp for it. */
+/* Reports a misuse to the observers. Returns true if one of them has ended the warp. */
 bool emu_is_misused(emu_warp *warp, const emu_op *op, uint32_t lanes, emu_misuse what);
 
 #endif

@@ -7,8 +7,7 @@
 typedef struct emu_warp emu_warp;
 typedef struct emu_op emu_op;
 
-/* Executes one operation for the lanes in `mask`, which is never empty except for operations with a guard that
-   are marked as running always (control flow). */
+/* Executes one operation for the lanes in `mask`, which is never empty. */
 typedef void emu_handler(emu_warp *warp, const emu_op *op, uint32_t mask);
 
 enum { EMU_RN, EMU_RZ, EMU_RM, EMU_RP, EMU_RNA, EMU_RNI, EMU_RZI, EMU_RMI, EMU_RPI };
@@ -51,24 +50,24 @@ enum {
 };
 
 typedef struct emu_mods {
-    uint8_t type, source; /* emu_type: of the instruction; the second one of set, slct, cvt, ... */
+    uint8_t type, source; /* emu_type: of the instruction; the second type of set, slct, cvt, ... */
     union {
         uint8_t round;   /* EMU_RN... */
         uint8_t combine; /* EMU_COMBINE_...: the boolean operator of setp, set, lop3 */
     };
-    uint8_t mode;  /* index of the word among a row's alternatives, or the comparison */
+    uint8_t mode;  /* index of the chosen alternative in its row, or the comparison */
     uint8_t space; /* emu_space */
-    uint8_t count; /* elements of the vector; 1 */
+    uint8_t count; /* elements of the vector; 1 for scalars */
     uint16_t flags;
 } emu_mods;
 
 #define EMU_MAX_ARGS 6
 
-/* Operand offsets count from the warp's registers; with bit 0 set, from the program's constants. */
+/* Operand offsets are relative to the warp's registers; with bit 0 set, to the program's constants. */
 struct emu_op {
     emu_handler *run;
     const uint32_t *list; /* elements of vector operands */
-    int64_t imm;          /* immediate, address offset, or the target as const emu_op * */
+    int64_t imm;          /* immediate, address offset, or the target as a const emu_op * */
     uint32_t arg[EMU_MAX_ARGS];
     uint32_t guard; /* offset of the predicate, bit 0: negated; 0: none */
     uint32_t at;    /* index of the instruction in the program */
@@ -77,7 +76,7 @@ struct emu_op {
 
 #define EMU_LANES 32
 
-/* A value's slot holds its 32 lanes side by side; slots start on cache lines. */
+/* A slot holds a value of all 32 lanes side by side; slots begin on cache lines. */
 static inline uint32_t emu_slot_bytes(emu_type type)
 {
     uint32_t bytes = EMU_LANES * (uint32_t)emu_types[type].bytes;
@@ -88,12 +87,12 @@ static inline uint32_t emu_slot_bytes(emu_type type)
 #define EMU_SINK       0u
 #define EMU_SINK_BYTES 512u
 
-/* What an operation reads and writes, for observers: the first `writes` entries of arg are destinations,
-   list_writes says whether the vector is one; of a list that also holds sources, the first list_results entries are. */
+/* What an operation reads and writes, for observers. The first `writes` entries of arg are destinations. list_writes: the
+   list is a destination; if it also holds sources, the first list_results entries are the destinations. */
 typedef struct emu_uses {
     uint8_t writes, args;
     bool list_writes;
-    bool is_first; /* of its instruction */
+    bool is_first; /* the first operation of its instruction */
     uint16_t list_size, list_results;
 } emu_uses;
 
@@ -102,20 +101,20 @@ typedef struct emu_program {
     const emu_function *kernel;
     emu_arena arena;
     emu_op *ops;
-    emu_uses *uses; /* beside ops */
+    emu_uses *uses; /* by operation */
     size_t op_count;
     const emu_instruction **instructions;
-    const char **functions; /* beside instructions: the function's name */
+    const char **functions; /* by instruction: the name of its function */
     size_t instruction_count;
     char *constants;
     uint32_t constant_bytes;
     uint32_t register_bytes;
-    uint32_t local_bytes;           /* per thread, with the parameters of calls */
-    uint32_t reserved_shared_bytes; /* at the start of shared memory: the system's, on this device */
+    uint32_t local_bytes;           /* per thread, parameters of calls included */
+    uint32_t reserved_shared_bytes; /* reserved for the system at the start of shared memory on this device */
     uint32_t static_shared_bytes;
-    uint32_t dynamic_shared_start; /* after what is reserved and what is static */
+    uint32_t dynamic_shared_start; /* after the reserved and the static bytes */
     const emu_op *entry;
-    bool has_products;       /* wgmma.mma_async */
+    bool has_products;       /* uses wgmma.mma_async */
     bool sets_registers;     /* setmaxnreg */
     bool has_bulk;           /* bulk copies */
     bool has_maps;           /* bulk copies by tensor maps */

@@ -1,4 +1,4 @@
-/* From what went wrong to what is printed: see report.h. */
+/* From a mistake to its printed report: see report.h. */
 #include "report.h"
 
 #include "async.h"
@@ -30,7 +30,7 @@ static int print_source_place(char *text, size_t bytes, const char *before, cons
 const char *emu_source_of(const emu_program *p, uint32_t at, char text[EMU_SOURCE_BYTES])
 {
     const emu_source *s = p->instructions[at]->source;
-    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the parenthesis */
+    size_t room = EMU_SOURCE_BYTES - 1, n = 0; /* the last byte is for the closing parenthesis */
     text[0] = '\0';
     if (!s)
         return text;
@@ -290,10 +290,10 @@ static struct {
     pthread_mutex_t lock;
     unsigned count;
     bool at_exit;
-    pid_t process; /* a child must not print its parent's count */
+    pid_t process; /* a forked child must not print its parent's count */
 } reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* KILN_EMU_VERBOSE: 0 prints nothing, 2 everything. */
+/* KILN_EMU_VERBOSE: 0 prints nothing, 2 prints everything. */
 static unsigned reports_to_show(void)
 {
     const char *verbose = getenv("KILN_EMU_VERBOSE");

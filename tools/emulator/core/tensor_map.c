@@ -18,6 +18,9 @@ static const struct {
 void emu_map_set(void *bytes, emu_map_field field, unsigned which, uint64_t value)
 {
     uint64_t word = 0, mask = (UINT64_C(1) << places[field].bits) - 1;
+    const uint64_t most = places[field].bytes < 4 ? (UINT64_C(1) << 8 * places[field].bytes) - 1 : UINT64_MAX;
+    if (!places[field].bits && value > most) /* of a box or a step: too large in any case */
+        value = most;
     char *at = (char *)bytes + places[field].at + (size_t)which * places[field].bytes;
     memcpy(&word, at, places[field].bytes);
     word = places[field].bits ? (word & ~(mask << places[field].bit)) | (value & mask) << places[field].bit

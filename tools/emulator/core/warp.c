@@ -3,10 +3,10 @@
 
 #include "launch.h"
 
-/* After this many jumps back a fragment lets the parked ones go first; after this many more the warp lets others run. */
+/* After this many backward jumps a fragment lets parked ones go first; after JUMPS_PER_TURN the warp lets other warps run. */
 #define JUMPS_PER_FRAGMENT 4096u
 #define JUMPS_PER_TURN     65536u
-/* After this many polls and a jump back it is waiting for another warp. */
+/* After this many polls, the next backward jump counts as waiting for another warp. */
 #define POLLS_PER_TURN 32u
 
 void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
@@ -25,7 +25,7 @@ void emu_warp_start(emu_warp *w, emu_block *block, uint32_t id, uint32_t lanes)
     w->state = EMU_WARP_READY;
 }
 
-/* The nearest parked fragment ahead: the running one has to be asked there whether lanes meet. */
+/* Stops the running fragment at the nearest parked fragment ahead, to see if their lanes meet. */
 static void set_stop(emu_warp *w)
 {
     const emu_op *stop = (const emu_op *)UINTPTR_MAX;
@@ -47,7 +47,7 @@ static bool comes_first(const emu_fragment *a, const emu_fragment *b)
     return a->rank != b->rank ? a->rank < b->rank : a->pc < b->pc;
 }
 
-/* Lanes that stand at the same place go on together; those that wait there for lanes try again. */
+/* Joins the parked fragments at the same operation to the running one; lanes that waited there try again. */
 static void absorb(emu_warp *w)
 {
     for (unsigned i = 0; i < w->parked;) {
@@ -79,7 +79,7 @@ static bool resume_best(emu_warp *w)
     return true;
 }
 
-/* Nothing can run: lanes that wait for lanes may have become complete, because the missing ones have exited. */
+/* Called when no fragment can run. The missing lanes of a wait may have exited, which completes the wait. */
 static bool complete_lane_waits(emu_warp *w)
 {
     bool any = false;
@@ -95,7 +95,7 @@ static bool complete_lane_waits(emu_warp *w)
             continue;
         any = true;
         if (f->wait == EMU_WAIT_LANES) {
-            f->wait = EMU_WAIT_NONE; /* executes the operation again, for itself */
+            f->wait = EMU_WAIT_NONE; /* it executes the operation again, without the missing lanes */
             continue;
         }
         uint32_t members = f->members;
@@ -144,7 +144,7 @@ static void run_operations(emu_warp *w)
     }
 }
 
-/* The same, telling of every operation. */
+/* Like run_operations, with an `issue` event for each operation. */
 static void run_observed(emu_warp *w)
 {
     for (;;) {
@@ -226,8 +226,8 @@ void emu_send(emu_warp *w, const emu_op *op, uint32_t lanes, const emu_op *targe
     w->stop = NULL;
 }
 
-/* Lanes that have come to the same barrier instruction one after the other: where a compiler puts the meeting point before
-   the branches that lead to it, the lowest PC goes first and arrives alone. */
+/* Joins lanes that come to the same barrier instruction one after another. They do if a compiler places the barrier before
+   the branches that lead to it: the lowest PC then goes first and arrives alone. */
 static bool join_at_barrier(emu_warp *w, const emu_fragment *waiting)
 {
     for (unsigned i = 0; i < w->parked; i++) {

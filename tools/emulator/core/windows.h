@@ -1,5 +1,5 @@
-/* Generic addresses of the windows that are not global memory (ISA 6.4.1.1). They lie above all that a host gives to a
-   process, so they never mean host memory. */
+/* Generic addresses of the windows of shared, local and parameter memory (ISA 6.4.1.1). They are above all addresses of a
+   host process, so they never collide with host memory. */
 #ifndef EMU_WINDOWS_H
 #define EMU_WINDOWS_H
 

@@ -8,7 +8,7 @@ const char *const emu_work_class_names[EMU_WORK_CLASSES] = {
     "shared",  "local", "const",  "param", "generic",    "control", "warp", "tensor",
 };
 
-/* Opcodes that have a class whatever their type. All others go by their type. */
+/* Opcodes whose class does not depend on the type. All others go by type. */
 static const struct {
     const char *opcodes;
     emu_work_class class;
@@ -55,7 +55,7 @@ static emu_work_class class_of_space(const emu_instruction *i)
         {" const ", EMU_IS_CONST},
         {" param param::entry param::func ", EMU_IS_PARAM},
     };
-    for (size_t s = 0; s < sizeof spaces / sizeof *spaces; s++) /* a copy between two spaces is global */
+    for (size_t s = 0; s < sizeof spaces / sizeof *spaces; s++) /* global first: also copies from it */
         for (int k = 0; k < i->modifier_count; k++)
             if (is_among(spaces[s].words, i->modifiers[k]))
                 return spaces[s].class;
@@ -134,7 +134,7 @@ uint64_t emu_multiply_adds(const emu_instruction *i)
         uint64_t m = number(&at, end, 'm'), n = number(&at, end, 'n'), depth = number(&at, end, 'k');
         if (m && n && depth && at == end)
             return m * n * depth * (m == 8 && depth == 4 && has(i, "f16") ? 4 : 1) /
-                   (emu_text_is(i->opcode, "wgmma") ? 4 : 1); /* warps share it */
+                   (emu_text_is(i->opcode, "wgmma") ? 4 : 1); /* four warps share the product */
     }
     return 0;
 }

@@ -41,7 +41,7 @@ static void launch_begin(emu_launch *l)
         c->is_atomic[i] = emu_is_atomic(l->program->instructions[l->program->ops[i].at]);
     const emu_function *k = l->program->kernel;
     uint64_t at = 0;
-    for (size_t i = 0; i < k->parameter_count; i++) { /* so that what is given but not touched has a row */
+    for (size_t i = 0; i < k->parameter_count; i++) { /* makes the rows of the parameters' allocations */
         uint64_t value = 0;
         at = emu_align_up(at, k->parameters[i]->alignment);
         if (k->parameters[i]->bytes == sizeof value) {
@@ -65,7 +65,7 @@ static void launch_end(emu_launch *l)
     l->counts = NULL;
 }
 
-/* One tally serves all blocks that run in the same memory. */
+/* Blocks that run one after another in the same memory share a tally. */
 static void block_begin(emu_block *b)
 {
     if (b->tally)
@@ -183,7 +183,7 @@ static void free_row(emu_count_row *r, size_t op_count)
     free(r);
 }
 
-/* The number of the row of the allocation at the address; SIZE_MAX: there is none. */
+/* Returns the row of the allocation at the address, or SIZE_MAX if there is none. */
 static size_t row_of(emu_counts *c, uint64_t address)
 {
     const emu_allocation *a = emu_memory_find(address);
@@ -239,7 +239,7 @@ static void sort(uint64_t *at, unsigned count)
     }
 }
 
-/* The sectors that the operation has touched; NULL unless they are asked for. */
+/* The bitmap of sectors that the operation has touched; NULL if KILN_EMU_REPORT_LINES is not set. */
 static uint64_t *seen_by(emu_counts *c, emu_count_row *r, size_t op)
 {
     if (!r->seen_by)
@@ -251,7 +251,7 @@ static uint64_t *seen_by(emu_counts *c, emu_count_row *r, size_t op)
     return r->seen_by[op];
 }
 
-/* One request: distinct bytes and sectors, in ascending order; the sectors are noted in both sets. */
+/* Measures one request; sorts `at`. Marks its sectors in `seen` and, if it is not NULL, in `also`. */
 static emu_count_access measure_request(const emu_count_row *r, uint64_t *seen, uint64_t *also, uint64_t *at,
                                         unsigned count, uint64_t bytes)
 {
@@ -292,7 +292,7 @@ static bool is_in(const emu_allocation *a, uint64_t address)
     return address - a->base < a->mapped_bytes;
 }
 
-/* The lanes of `lanes` whose addresses lie in the allocation of the first of them; the others remain. */
+/* Counts the lanes in the allocation of the first lane. Returns the other lanes. */
 static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, uint32_t lanes,
                                  uint64_t bytes, const uint64_t at[EMU_LANES], const uint32_t *to)
 {
@@ -330,7 +330,7 @@ static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, 
 
 enum { BANKS = 32, BANK_BYTES = 4 };
 
-/* Wavefronts of the lanes that are handled together. */
+/* Wavefronts of lanes that are handled together. */
 static unsigned wavefronts(uint32_t lanes, unsigned words, bool is_atomic, const uint64_t at[EMU_LANES])
 {
     uint64_t in_bank[BANKS][EMU_LANES];

@@ -73,19 +73,19 @@ bool emu_is_atomic(const emu_instruction *instruction);
 /* A test of an mbarrier; cp.async.bulk.wait_group. */
 bool emu_is_test(const emu_instruction *instruction);
 bool emu_is_group_wait(const emu_instruction *instruction);
-/* Multiply-adds of a matrix product, a quarter of them for wgmma; 0 for any other instruction. */
+/* Multiply-adds of a product, as defined above; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);
 
 typedef struct emu_count_op {
     uint64_t warps, slots, lanes;
-    uint64_t parted; /* issues whose guard holds for some lanes, or an indexed branch to several places */
+    uint64_t parted; /* issues whose guard is true for some lanes only, or that branch to several targets */
 } emu_count_op;
 
 typedef enum emu_access_kind { EMU_READ, EMU_WRITE, EMU_ATOMIC, EMU_ACCESS_KINDS } emu_access_kind;
 
 typedef enum emu_count_place { EMU_AT_ALLOCATIONS, EMU_AT_SHARED, EMU_AT_LOCAL, EMU_PLACES } emu_count_place;
 
-/* What does not apply stays 0. */
+/* Fields that do not apply are 0. */
 typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
@@ -97,13 +97,13 @@ typedef struct emu_count_bulk {
 
 typedef struct emu_count_row { /* an allocation that the launch touched or was given */
     const emu_allocation *allocation;
-    uint64_t *seen[EMU_ACCESS_KINDS]; /* a bit per sector */
-    uint64_t **seen_by; /* the same by operation, NULL where it has not come; NULL: not asked for */
+    uint64_t *seen[EMU_ACCESS_KINDS]; /* one bit per sector */
+    uint64_t **seen_by; /* by operation: the same, or NULL if it made no request; NULL: not asked for */
     uint64_t seen_bytes;
     emu_count_access total[EMU_ACCESS_KINDS];
 } emu_count_row;
 
-/* What one block slot of a worker has counted; added to the launch's when the worker ends. */
+/* What the blocks of one slot of a worker have counted. It is added to the launch's tally when the worker ends. */
 typedef struct emu_tally {
     struct emu_counts *counts;
     emu_count_op *ops;
@@ -120,8 +120,7 @@ typedef struct emu_counts {
     const emu_program *program;
     pthread_mutex_t lock;
     emu_tally total;
-    emu_count_row
-        *rows[4096]; /* they stay where they are; accesses to more allocations are not counted by row */
+    emu_count_row *rows[4096]; /* rows do not move; allocations beyond the last row are not counted */
     size_t row_count;
     bool *is_atomic;  /* by operation */
     bool wants_lines; /* KILN_EMU_REPORT_LINES=1 */

@@ -9,7 +9,7 @@
 
 enum { CAME = 1, HELD = 2, FAILED = 4 };
 
-/* A kernel; modules with the same text of it share one entry. */
+/* A kernel. Modules with the same text share one entry. */
 typedef struct emu_reach {
     struct emu_reach *next;
     char *name;
@@ -18,7 +18,7 @@ typedef struct emu_reach {
     size_t op_count;
     uint8_t *seen; /* by operation */
     struct reach_op {
-        char *text; /* of an instruction's first operation */
+        char *text; /* of the instruction, at its first operation; NULL at its other operations */
         uint32_t line;
         bool has_guard;
     } * ops;
@@ -35,7 +35,7 @@ static char *copy_of(emu_text t)
     return copy;
 }
 
-/* NULL: the operation is not the first of an instruction, or is the ret that stands for a function's end. */
+/* Returns the instruction that begins with this operation. NULL: none does, or it is the ret at a function's end. */
 static const emu_instruction *instruction_at(const emu_program *p, size_t op)
 {
     const emu_instruction *i = p->instructions[p->ops[op].at];
@@ -89,7 +89,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 
 #define LINE_BEGINS "{\"unreached\":"
 
-/* What never happened; NULL: nothing. */
+/* What never happened, in the words of the file; NULL: nothing to report. */
 static const char *never(const emu_reach *r, size_t op)
 {
     const uint8_t seen = r->seen[op];
@@ -123,7 +123,7 @@ static void write_kernel(FILE *f, const emu_reach *r)
 static void write_all(void)
 {
     if (!emu_may_replace(path, LINE_BEGINS)) {
-        fprintf(stderr, "kiln emulator: KILN_EMU_UNREACHED: %s is no report of an earlier run, so it stays\n",
+        fprintf(stderr, "kiln emulator: KILN_EMU_UNREACHED: %s is not a report, so it is not overwritten\n",
                 path);
         return;
     }

@@ -1,6 +1,6 @@
-/* The report of a launch: one JSON object per line in the file that KILN_EMU_REPORT names, which the process's first
-   launch empties. KILN_EMU_REPORT_LINES=1 adds every instruction that was executed, with its line of the PTX text. A launch
-   that failed has its result and no counters, since how far its blocks came is chance. */
+/* The report of a launch: one line of JSON in the file that KILN_EMU_REPORT names. The process's first launch empties the
+   file. KILN_EMU_REPORT_LINES=1 adds every executed instruction, with its line of the PTX text. A failed launch has a
+   result and no counters, since it is chance how far its blocks came. */
 #define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "report.h"
 #include "count.h"
@@ -113,7 +113,7 @@ static uint64_t count_bits(const uint64_t *bits, uint64_t bytes)
     return n;
 }
 
-/* Both begin behind the brace. */
+/* Writes the members and the closing brace; the caller has written the opening one. */
 static void write_sectors(FILE *f, const emu_count_access *a, uint64_t distinct)
 {
     fprintf(f,
@@ -149,7 +149,7 @@ static void write_local(FILE *f, const emu_count_access a[EMU_ACCESS_KINDS])
     fputs("}", f);
 }
 
-/* Positions of the kernel's parameters that point into the allocation. */
+/* Writes the positions of the kernel's parameters that point into the allocation. */
 static void write_parameters(FILE *f, const emu_launch *l, const emu_allocation *a)
 {
     const emu_function *k = l->program->kernel;
@@ -213,7 +213,7 @@ static void write_rows(FILE *f, const emu_counts *c, const emu_launch *l)
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
-/* Requests of an instruction may come from a later one of its operations. */
+/* Adds up the requests of all operations of an instruction. */
 static emu_count_access accesses_of(const emu_counts *c, size_t op, emu_count_place place)
 {
     const emu_program *p = c->program;
@@ -319,7 +319,7 @@ bool emu_may_replace(const char *path, const char *begins)
         return true;
     FILE *f = fopen(path, "r");
     if (!f)
-        return true; /* writing says why */
+        return true; /* writing the file will report the error */
     front[fread(front, 1, strlen(begins), f)] = '\0';
     fclose(f);
     return strcmp(front, begins) == 0;
@@ -332,11 +332,10 @@ void emu_write_report(const emu_launch *l, const char *path)
     pthread_mutex_lock(&lock);
     if (!is_begun && !is_refused && !emu_may_replace(path, LINE_BEGINS)) {
         is_refused = true;
-        fprintf(
-            stderr,
-            "kiln emulator: KILN_EMU_REPORT: %s is no report of an earlier run, so it stays; no report is "
-            "written\n",
-            path);
+        fprintf(stderr,
+                "kiln emulator: KILN_EMU_REPORT: %s is not a report, so it is not overwritten; no report is "
+                "written\n",
+                path);
     }
     if (is_refused) {
         pthread_mutex_unlock(&lock);

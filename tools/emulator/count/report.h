@@ -1,4 +1,4 @@
-/* Writes what the observers of this folder have counted. */
+/* Writes the counters of this folder to the report. */
 #ifndef EMU_COUNT_REPORT_H
 #define EMU_COUNT_REPORT_H
 
@@ -6,13 +6,13 @@
 
 #include <stdio.h>
 
-/* Appends the launch's counters to the file, which the process's first launch begins. */
+/* Appends the launch's counters to the file. The process's first launch empties it. */
 void emu_write_report(const emu_launch *launch, const char *path);
 
 /* Writes a JSON string. */
 void emu_write_string(FILE *f, emu_text s);
 
-/* Whether the file is missing, empty, or begins with `begins`, as a report does. */
+/* True if the file is missing, empty, or begins with `begins`, as a report does. */
 bool emu_may_replace(const char *path, const char *begins);
 
 #endif

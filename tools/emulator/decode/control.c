@@ -1,4 +1,4 @@
-/* Instructions whose operands are labels, functions or lists of them: branches, calls, returns. */
+/* Instructions whose operands are labels or functions: branches, calls, returns. */
 #include "decoder.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static bool is_plain_name(const emu_operand *o)
     return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
 }
 
-/* A list of targets or a prototype, unlike a label, is declared before it is used. */
+/* Finds a label, a target list or a prototype. Lists and prototypes must be declared before they are used. */
 static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
 {
     uint32_t number;
@@ -18,11 +18,11 @@ static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_sy
         s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
     if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= here))
         return s;
-    emu_decode_error(d, "'%.*s' is not a label that can be seen here", EMU_TEXT(o->name));
+    emu_decode_error(d, "'%.*s' is not a label in scope", EMU_TEXT(o->name));
     return NULL;
 }
 
-/* The next operation's target: a function's start or a label. */
+/* Records the target of the next operation, a function's start or a label, to be filled in later. */
 static void add_fixup(emu_decoder *d, const emu_function *f, const emu_symbol *label)
 {
     emu_fixup *fixup = emu_list_add(&d->program->arena, &d->fixups, sizeof *fixup);
@@ -80,7 +80,7 @@ bool emu_decode_ret(emu_decoder *d, const emu_instruction *i, emu_op *op)
 
 /* ---- calls: arguments and results, by registers or through the thread's local memory --------------------------------- */
 
-/* Call parameters live in the thread's local memory. */
+/* Accesses a call parameter in the thread's local memory. */
 static void emit_local(emu_decoder *d, emu_handler *run, uint32_t arg, uint64_t offset, unsigned bytes,
                        bool writes)
 {
@@ -107,7 +107,7 @@ static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual
     return s && s->space == EMU_PARAM_CALL ? s : NULL;
 }
 
-/* As ptxas has it: arrays go to arrays, scalars to scalars, vectors to objects of equal size, whatever the type. */
+/* Follows ptxas: arrays are passed to arrays, scalars to scalars, vectors to objects of equal size, whatever the type. */
 static bool is_as_large(const emu_symbol *formal, const emu_symbol *actual)
 {
     uint64_t bytes = (uint64_t)emu_types[actual->type].bytes * actual->vector;
@@ -128,7 +128,7 @@ static bool log_size(emu_decoder *d, const emu_symbol *formal, const emu_symbol 
     return fits;
 }
 
-/* Local memory of a moment, in which registers of one size become those of another. */
+/* Temporary local memory, to convert registers of one size to registers of another. */
 static uint64_t scratch(emu_decoder *d)
 {
     if (!d->scratch) {
@@ -138,7 +138,7 @@ static uint64_t scratch(emu_decoder *d)
     return d->scratch;
 }
 
-/* All elements of a register to or from local memory. */
+/* Copies all elements of a register to or from local memory. */
 static void move_elements(emu_decoder *d, const emu_symbol *s, uint32_t slot, uint64_t at, bool stores)
 {
     const emu_control *m = emu_control_handlers();
@@ -148,7 +148,7 @@ static void move_elements(emu_decoder *d, const emu_symbol *s, uint32_t slot, ui
                    at + k * bytes, bytes, !stores);
 }
 
-/* Between a formal parameter and the vector register that stands for it. */
+/* Copies between a formal parameter and the vector register that is passed for it. */
 static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symbol *s, uint32_t slot,
                         bool is_result)
 {
@@ -239,7 +239,7 @@ static bool is_guard(emu_decoder *d, const emu_operand *o)
     return d->guard && emu_decode_register(d, o, &slot) && slot == (d->guard & ~1u);
 }
 
-/* Every copy has the call's guard, so a result that goes to the guard comes last. */
+/* Every copy has the call's guard, so the result that overwrites the guard comes last. */
 static void take_results(emu_decoder *d, const emu_function *f, const emu_call *call)
 {
     const emu_operand *to = call->results->items;
@@ -249,7 +249,7 @@ static void take_results(emu_decoder *d, const emu_function *f, const emu_call *
                 take_result(d, f->results[k], &to[k]);
 }
 
-/* What ptxas and the driver have a body for. */
+/* Functions that ptxas or the driver provides. */
 static bool is_of_device_runtime(const emu_function *f)
 {
     static const char *const names[] = {"vprintf", "malloc", "free"};
@@ -262,7 +262,7 @@ static bool is_of_device_runtime(const emu_function *f)
 static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_call *call, emu_op *op)
 {
     emu_function_code *code = emu_find_code(d, f);
-    if (!f->is_defined && emu_text_is(f->name, "__assertfail")) { /* where assert() leads */
+    if (!f->is_defined && emu_text_is(f->name, "__assertfail")) { /* called by a failing assert() */
         op->run = emu_control_handlers()->fail_assertion;
         emu_emit(d, op, (emu_uses){0});
         return true;
@@ -317,8 +317,8 @@ static bool may_be_called(emu_decoder *d, const emu_function_code *code, const e
     return fits;
 }
 
-/* Every function that may be meant is given the arguments, since their parameters have places of their own; the call sends
-   each lane to its function, which returns to the operations that take that function's results. */
+/* Passes the arguments to every function that may be called, since each has parameters of its own. The call sends each lane
+   to its function, which returns to the operations that take that function's results. */
 static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *op)
 {
     emu_function_code **all = d->functions.items;

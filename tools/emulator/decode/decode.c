@@ -1,5 +1,5 @@
-/* From parsed functions to a program: see core/program.h. Callees come before their callers in the flat array, so that
-   the lowest program counter, which the scheduler prefers, is always the one that others wait to meet. */
+/* From parsed functions to a program: see core/program.h. Callees precede their callers in the flat array. The scheduler
+   prefers the lowest program counter, so lanes in a callee run until they meet the lanes that wait after the call. */
 #include "decoder.h"
 
 #include <stdio.h>
@@ -52,12 +52,12 @@ static void decode_instruction(emu_decoder *d, const emu_instruction *i)
     if (row->form != EMU_BY_PATTERN)
         forms[row->form](d, &ordered, &op);
     else if (!op.run)
-        emu_decode_error(d, "this combination of modifiers is not one that '%s' has", row->opcode);
+        emu_decode_error(d, "'%s' does not have this combination of modifiers", row->opcode);
     else
         emu_decode_operands(d, row, i, &op);
 }
 
-/* Control that runs off the end of a function leaves it. */
+/* Emits the return at a function's end. */
 static void decode_end(emu_decoder *d)
 {
     const emu_function *f = d->code->function;
@@ -108,7 +108,7 @@ static void finish_jumps(emu_decoder *d)
         ((uint32_t *)d->lists.items)[tables[i].list_index] = (uint32_t)label_op(d, tables[i].label);
 }
 
-/* While the list pool grows, op->list holds an index into it. */
+/* Turns indices into pointers. Until here op->list holds an index, since the list pool grows. */
 static void finish_lists(emu_decoder *d)
 {
     emu_program *p = d->program;
@@ -151,11 +151,11 @@ emu_program *emu_decode(const emu_decode_input *in)
     emu_decoder d = {.in = in, .program = p};
     p->module = in->module;
     p->kernel = in->kernel;
-    if (in->device_number >= 90) /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
+    if (in->device_number >= 90) /* measured: from sm_90 on, ptxas places the first symbol at 0x400 */
         p->reserved_shared_bytes = 1024;
     p->register_bytes = EMU_SINK_BYTES;
     p->local_bytes = 16;  /* so that no variable has address 0 */
-    emu_list_push(&d, 0); /* index 0 stands for no list */
+    emu_list_push(&d, 0); /* index 0 means no list */
     emu_layout_functions(&d);
     emu_layout_dynamic_shared(&d);
     emu_function_code **functions = d.functions.items;

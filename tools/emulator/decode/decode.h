@@ -4,28 +4,28 @@
 
 #include "../core/program.h"
 
-/* Where a decoding has placed a symbol. */
+/* The place of a symbol in one decoding. */
 typedef struct emu_place {
-    uint32_t decoding; /* for which the rest is valid */
-    uint32_t slot;     /* of a register; 0: none yet */
-    uint64_t address;  /* of a shared or local variable */
+    uint32_t decoding; /* the decoding in which the rest is valid */
+    uint32_t slot;     /* registers; 0: none yet */
+    uint64_t address;  /* shared and local variables */
     bool has_address;
-    struct emu_function_code *code; /* of a function */
+    struct emu_function_code *code; /* functions */
 } emu_place;
 
 typedef struct emu_decode_input {
     const emu_module *module;
     const emu_function *kernel;
-    const uint64_t *variable_addresses; /* by symbol sequence; of .global and .const variables */
+    const uint64_t *variable_addresses; /* by symbol sequence, for .global and .const variables */
     emu_place *places;                  /* by symbol sequence, zeroed before the module's first decoding */
-    uint32_t decoding;                  /* of this module, from 1 */
-    bool only_kernel;                   /* check the kernel without its callees, and make no program */
-    unsigned device_number;             /* 90 */
+    uint32_t decoding;                  /* number of this decoding of the module, from 1 */
+    bool only_kernel;                   /* checks the kernel without its callees, and makes no program */
+    unsigned device_number;             /* such as 90 */
     emu_log *log;
 } emu_decode_input;
 
-/* NULL if the log has errors, and with only_kernel. The time depends on the code that the kernel reaches, not
- * on the module. */
+/* Returns NULL if the log has errors, or with only_kernel. Takes time for the code that the kernel reaches, not for the
+   whole module. */
 emu_program *emu_decode(const emu_decode_input *input);
 void emu_program_free(emu_program *program);
 

@@ -1,4 +1,4 @@
-/* What the files of the decoder share, and what a row's own decode function may use. */
+/* Functions that the files of the decoder share, and that a row's own decode function may use. */
 #ifndef EMU_DECODER_H
 #define EMU_DECODER_H
 
@@ -6,8 +6,8 @@
 
 typedef struct emu_fixup {
     size_t op;
-    const emu_function *function; /* jump to its start; or, when NULL, */
-    const emu_symbol *label;      /* to this; or, when NULL, */
+    const emu_function *function; /* jumps to its start; if NULL, */
+    const emu_symbol *label;      /* to this label; if NULL, */
     size_t to;                    /* to this operation */
 } emu_fixup;
 
@@ -18,18 +18,18 @@ typedef struct emu_table_fixup { /* one entry of a branch table */
 
 typedef struct emu_function_code {
     const emu_function *function;
-    size_t laid_out; /* instructions, so far */
+    size_t laid_out; /* how many instructions are laid out */
     size_t start;
     uint32_t return_slot;
-    bool is_listed;              /* among the decoder's functions */
-    bool can_be_called;          /* it is decoded, or will not be */
-    uint32_t *op_of_instruction; /* for labels; one more than instructions */
+    bool is_listed;              /* in emu_decoder.functions */
+    bool can_be_called;          /* false while it is laid out or decoded: a call would be recursive */
+    uint32_t *op_of_instruction; /* for labels; one entry more than instructions */
 } emu_function_code;
 
 typedef struct emu_decoder {
     const emu_decode_input *in;
     emu_program *program;
-    emu_function_code *code; /* of the function being laid out or decoded */
+    emu_function_code *code; /* the function that is laid out or decoded */
     const emu_instruction *instruction;
     uint32_t guard;
     bool is_first;
@@ -43,12 +43,13 @@ typedef struct emu_decoder {
 
 enum { EMU_RELAXED_WIDTH = 1, EMU_ADDRESS_OF = 2, EMU_SPECIAL = 4, EMU_NEGATABLE = 8 };
 
-/* Operands to arguments. Each logs an error and returns the sink when the operand cannot be one. */
+/* Decode an operand to an argument. Each logs an error and returns the sink if the operand is not allowed. */
 uint32_t emu_decode_source(emu_decoder *d, const emu_operand *o, emu_type type, unsigned allow);
 uint32_t emu_decode_constant(emu_decoder *d, unsigned bytes, uint64_t value);
 uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op);
 
-/* A destination that may be wider than its type: the operation writes `arg`, emu_finish_destination extends it. */
+/* A destination whose register may be wider than the type: the operation writes `arg`, and emu_finish_destination extends
+   it. */
 typedef struct emu_destination {
     uint32_t arg, slot;
     emu_type type, reg_type;
@@ -58,17 +59,17 @@ emu_destination emu_decode_destination(emu_decoder *d, const emu_operand *o, emu
                                        bool sink_allowed);
 void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
 
-/* The register that `o` names and its slot; NULL silently when it names none. */
+/* Returns the register that `o` names, and its slot; NULL without an error if `o` is no register. */
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
-/* The vector register if `o` is a whole one; otherwise NULL. */
+/* Returns the vector register if `o` names a whole one; otherwise NULL. */
 const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot);
-/* Elements of a vector operand: of {...} or of a vector register; false after an error. */
+/* The elements of {...} or of a vector register. Returns false after an error. */
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements);
 
 uint32_t emu_slot(emu_decoder *d, const emu_symbol *s);
 uint32_t emu_temporary(emu_decoder *d);
 
-/* False after an error: the instruction has another number of operands. */
+/* Returns false after an error, if the number of operands is not `count`. */
 bool emu_has_operands(emu_decoder *d, const emu_instruction *i, unsigned count);
 
 /* Appends an operation of the current instruction. */
@@ -78,35 +79,36 @@ size_t emu_list_begin(emu_decoder *d);
 void emu_list_push(emu_decoder *d, uint32_t arg);
 
 void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* For PTX that is right. */
+/* Logs an instruction that is valid PTX, but not emulated. */
 void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
 emu_place *emu_place_of(emu_decoder *d, uint32_t sequence);
 emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
 
-/* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL when it is missing. */
+/* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL if it is missing. */
 typedef struct emu_call {
     const emu_operand *results, *callee, *arguments;
-    const emu_operand *prototype; /* or list of targets; NULL: none */
+    const emu_operand *prototype; /* or a list of targets; NULL: neither */
 } emu_call;
 
 emu_call emu_call_parts(const emu_instruction *i);
 
-/* layout.c: the kernel and what it calls, callees first, and their shared and local variables; then dynamic shared memory. */
+/* layout.c: lays out the kernel and the functions that it calls, callees first, with their shared and local variables; then
+   dynamic shared memory. */
 void emu_layout_functions(emu_decoder *d);
 void emu_layout_dynamic_shared(emu_decoder *d);
 
-/* forms.c: parts of the matrix instructions. A vector of at most 128 elements goes to the list. */
+/* forms.c: parts of the matrix instructions. emu_push_vector appends a vector of at most 128 elements to the list. */
 bool emu_element_named(emu_text name, uint8_t *element);
 void emu_push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_type type, bool is_result);
-/* Halves and the like are kept in registers of bit type: among the elements is one of those. */
+/* Requires a bit-typed register among the elements: f16, bf16, tf32 and narrower floats are kept in such registers. */
 void emu_check_is_bits(emu_decoder *d, const emu_operand *o);
 
-/* Operands by a row's pattern. */
+/* Decodes operands by the row's pattern. */
 bool emu_decode_operands(emu_decoder *d, const emu_row *row, const emu_instruction *i, emu_op *op);
 
-/* Rows with operands of their own kind. They emit the operations themselves. */
+/* Decode rows whose operands have no pattern, and emit their operations. */
 bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_bra(emu_decoder *d, const emu_instruction *i, emu_op *op);
 bool emu_decode_brx(emu_decoder *d, const emu_instruction *i, emu_op *op);

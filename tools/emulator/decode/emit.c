@@ -1,4 +1,4 @@
-/* What every part of the decoder does: says what is wrong, appends operations to the program. */
+/* Shared by all parts of the decoder: logs errors, and appends operations to the program. */
 #include "decoder.h"
 
 #include <stdio.h>

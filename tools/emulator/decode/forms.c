@@ -1,11 +1,11 @@
-/* Operands that no pattern can say: of mov, the matrix instructions and cp.async. Those of control flow are in control.c. */
+/* Operands without a pattern: of mov, the matrix instructions and cp.async. Those of control flow are in control.c. */
 #include "../exec/mma.h"
 #include "decoder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- mov, which takes nearly anything: registers, constants, addresses, vectors, parts of a register --------------- */
+/* ---- mov: registers, constants, addresses, vectors, parts of a register --------------------------------------------- */
 
 /* The number of elements of a vector in braces or a vector register; 0: neither. */
 static unsigned count_elements(emu_decoder *d, const emu_operand *o)
@@ -15,8 +15,8 @@ static unsigned count_elements(emu_decoder *d, const emu_operand *o)
     return o->kind == EMU_OPERAND_VECTOR ? o->count : s ? s->vector : 0;
 }
 
-/* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. A vector register stands for
-   its elements. */
+/* Packs {a, b} to one register, or unpacks it, by byte positions in the register. A vector register counts as its
+   elements. */
 static bool decode_pack(emu_decoder *d, const emu_operand *vector, unsigned count, const emu_operand *scalar,
                         bool packs, const emu_op *op)
 {
@@ -88,7 +88,7 @@ static bool is_written_before(const emu_destination *to, unsigned n, uint32_t so
     return false;
 }
 
-/* The elements move at once: what an earlier copy would overwrite goes through a temporary. */
+/* The elements move at once: a source that an earlier copy overwrites goes through a temporary. */
 static bool decode_vector_mov(emu_decoder *d, const emu_operand *to, const emu_operand *from, unsigned count,
                               emu_type type)
 {
@@ -132,7 +132,7 @@ bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op)
     return decode_scalar_mov(d, to, from, type);
 }
 
-/* ---- matrix instructions: vectors of different lengths in one instruction, and of one element ---------------------- */
+/* ---- matrix instructions: vectors of different lengths, also of one element ----------------------------------------- */
 
 static const char *const element_names[EMU_ELEMENTS] = {
     [EMU_EL_F16] = "f16",   [EMU_EL_BF16] = "bf16", [EMU_EL_TF32] = "tf32", [EMU_EL_E4M3] = "e4m3",
@@ -164,7 +164,7 @@ static unsigned chunks_of(const emu_instruction *i)
     return emu_has_modifier(i, "kind::mxf4") ? 2 : 1;
 }
 
-/* sync.aligned.SHAPE.LAYOUT.LAYOUT{.more}.D.A.B.C{.more}; the row has checked the words. */
+/* sync.aligned.SHAPE.LAYOUT.LAYOUT{.more}.D.A.B.C{.more}; matching the row has checked the words. */
 static emu_mma form_of(const emu_instruction *i)
 {
     emu_mma f = {0};
@@ -173,7 +173,7 @@ static emu_mma form_of(const emu_instruction *i)
     f.k = (uint16_t)strtoul(i->modifiers[2].at + (f.m == 8 ? 5 : 6), NULL, 10);
     f.flags |= emu_text_is(i->modifiers[3], "col") ? EMU_MMA_A_COL : 0;
     f.flags |= emu_text_is(i->modifiers[4], "row") ? EMU_MMA_B_ROW : 0;
-    while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* satfinite, a rounding, a kind */
+    while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* skips satfinite, rounding and kind */
         n++;
     emu_element_named(i->modifiers[n + 1], &f.a);
     emu_element_named(i->modifiers[n + 2], &f.b);
@@ -307,9 +307,9 @@ bool emu_decode_matrix(emu_decoder *d, const emu_instruction *i, emu_op *op)
 
 /* ---- cp.async ------------------------------------------------------------------------------------------------------ */
 
-/* [dst], [src], bytes{, src-size or ignore-src}{, cache-policy}: argument 0 is the destination's address, 1 the size or
-   predicate; mods.count the bytes, mods.mode what argument 1 is (0: nothing, 1: size, 2: predicate). A second operation,
-   mods.mode 3, holds the source's address. */
+/* [dst], [src], bytes{, src-size or ignore-src}{, cache-policy}. Argument 0 is the destination's address, argument 1 the
+   size or predicate; mods.count is the number of bytes, mods.mode what argument 1 is (0: nothing, 1: size, 2: predicate). A
+   second operation, with mods.mode 3, has the source's address. */
 bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op)
 {
     unsigned errors = d->in->log->errors, n = i->operand_count;

@@ -1,4 +1,4 @@
-/* Layout of a program: its functions in call order, shared and local variables, registers. */
+/* Layout of a program: functions in call order, shared and local variables, registers. */
 #include "decoder.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 /* Local memory per thread: the CUDA programming guide's limit. */
 #define LOCAL_BYTES (512u << 10)
 
-/* Registers of a warp. */
+/* Limit of the registers of one warp. */
 #define REGISTER_BYTES (1u << 30)
 
 emu_place *emu_place_of(emu_decoder *d, uint32_t sequence)
@@ -22,8 +22,7 @@ emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f)
     return emu_place_of(d, f->sequence)->code;
 }
 
-/* Places the variable at or after `end` and returns the new end; the old end if the new one would exceed
- * `most`. */
+/* Places the variable at or after `end`. Returns the new end; after an error, if that would exceed `most`, the old end. */
 static uint32_t place_variable(emu_decoder *d, const emu_symbol *s, uint32_t end, uint32_t alignment,
                                uint32_t most)
 {
@@ -44,7 +43,7 @@ static void layout_local(emu_decoder *d, const emu_symbol *s)
     p->local_bytes = place_variable(d, s, p->local_bytes, s->alignment < 16 ? 16 : s->alignment, LOCAL_BYTES);
 }
 
-/* The device's limit is checked when the kernel is complete. */
+/* Here the limit is INT32_MAX; the device's limit is checked when the kernel is complete. */
 static void layout_static_shared(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
@@ -91,8 +90,8 @@ emu_call emu_call_parts(const emu_instruction *i)
 
 /* ---- functions: callees first ------------------------------------------------------------------------------------ */
 
-/* Returns false if the function must be laid out first; it is then added to the waiting ones. A function that
-   is being laid out is recursive; the decoder of `call` refuses it. */
+/* Returns true if the function is laid out. Otherwise adds it to `waiting` and returns false. A function that is being laid
+   out counts as laid out: it is recursive, which the decoder of `call` refuses. */
 static bool is_laid_out(emu_decoder *d, const emu_function *f, emu_list *waiting)
 {
     if (!f->is_defined || emu_find_code(d, f))
@@ -101,7 +100,7 @@ static bool is_laid_out(emu_decoder *d, const emu_function *f, emu_list *waiting
     return false;
 }
 
-/* A call through a register may lead to any function that takes as many arguments. */
+/* Lays out the callees of a call through a register: any function with as many arguments and results. */
 static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, emu_list *waiting)
 {
     emu_call call = emu_call_parts(i);
@@ -157,7 +156,7 @@ static emu_function_code *begin_function(emu_decoder *d, const emu_function *f)
 
 void emu_layout_functions(emu_decoder *d)
 {
-    emu_list waiting = {0}; /* the last one first */
+    emu_list waiting = {0}; /* a stack: the last one is laid out first */
     is_laid_out(d, d->in->kernel, &waiting);
     while (waiting.count) {
         const emu_function *f = ((const emu_function **)waiting.items)[waiting.count - 1];

@@ -1,5 +1,5 @@
-/* Finding the row of the table of instructions (exec/operations.h) that an instruction's modifiers fit, and what it needs
-   beyond the row. */
+/* Finds the row in the table of instructions (exec/operations.h) that an instruction's modifiers match, and checks the
+   further requirements of modifiers. */
 #include "match.h"
 
 #include "../support/targets.h"
@@ -196,7 +196,7 @@ static void set_modifier(emu_mods *mods, char field, emu_text word, unsigned ind
     }
 }
 
-/* Words that ptxas reads as a part of the instruction's name. */
+/* Words that ptxas treats as part of the instruction's name. */
 static const struct {
     const char *opcodes, *words;
 } name_words[] = {
@@ -226,7 +226,7 @@ static bool is_listed(const char *list, emu_text word)
     return false;
 }
 
-/* Modifiers of one kind keep the ISA's order among themselves, those of the name stand first. */
+/* Modifiers of one kind stay in the ISA's order. Those of the name come first. */
 typedef enum word_kind {
     IN_NAME,
     IS_TYPE,
@@ -258,11 +258,11 @@ static word_kind kind_of(emu_text opcode, emu_text word)
     return IS_FREE;
 }
 
-/* How a row's items take an instruction's modifiers. */
+/* How the items of a row match the modifiers of an instruction. */
 typedef struct match {
     item items[MAX_ITEMS];
     size_t count, matched;
-    emu_text words[MAX_ITEMS]; /* by item; empty: none */
+    emu_text words[MAX_ITEMS]; /* the modifier that each item took; empty: none */
     size_t behind[WORD_KINDS]; /* 1 + the last item that took a word of the kind */
 } match;
 
@@ -271,7 +271,7 @@ static bool is_late_in_name(const word_kind *kinds, size_t at)
     return at > 0 && kinds[at] == IN_NAME && kinds[at - 1] != IN_NAME;
 }
 
-/* ptxas takes modifiers in any order, and CUDA's own headers have atom.add.release.gpu. */
+/* Modifiers may come in any order, as in ptxas; CUDA's own headers have atom.add.release.gpu. */
 static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
 {
     unsigned index;
@@ -285,7 +285,7 @@ static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
     return false;
 }
 
-/* Most programs have them in the row's order, which is quickly seen. */
+/* A fast path: most programs have modifiers in the row's order. */
 static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mods *mods)
 {
     item items[MAX_ITEMS];
@@ -304,7 +304,7 @@ static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mo
     return at == count;
 }
 
-/* How far the modifiers go along with the row; all of them and a complete row: true. */
+/* Returns true if the modifiers match the whole row. Otherwise m->matched is how many matched. */
 static bool match_row(const emu_row *row, const emu_instruction *in, const word_kind *kinds, emu_mods *mods,
                       match *m, const char **wanted)
 {
@@ -327,7 +327,7 @@ static bool match_row(const emu_row *row, const emu_instruction *in, const word_
 static void log_no_form(const emu_decode_input *in, const emu_instruction *i, const word_kind *kinds,
                         size_t best, const char *wanted)
 {
-    while (strncmp(wanted, "-|", 2) == 0) /* a place that only counts */
+    while (strncmp(wanted, "-|", 2) == 0) /* skips placeholders */
         wanted += 2;
     size_t size = strcspn(wanted, " ?");
     if (best < i->modifier_count && is_late_in_name(kinds, best))
@@ -343,7 +343,7 @@ static void log_no_form(const emu_decode_input *in, const emu_instruction *i, co
                       size ? ": " : "", (int)size, wanted);
 }
 
-/* Some forms differ in the number of operands only. */
+/* Some forms differ only in the number of operands. */
 static bool takes_operands(const emu_row *row, unsigned count)
 {
     unsigned least = 0, most = 0;
@@ -360,7 +360,7 @@ static bool takes_operands(const emu_row *row, unsigned count)
     return row->form != EMU_BY_PATTERN || (count >= least && count <= most);
 }
 
-/* The modifiers in the row's order, which is the one that decoders know. */
+/* Puts the modifiers in the row's order, which the decoders expect. */
 static void put_in_order(const match *m, emu_text *ordered)
 {
     for (size_t i = 0; i < m->count; i++)
@@ -383,7 +383,7 @@ static const emu_row *find_in_order(const emu_instruction *i, emu_mods *mods)
 
 /* ---- versions and targets ------------------------------------------------------------------------------------------- */
 
-/* Modifiers that need more than the row that they stand in, by ptxas 13.0. */
+/* Modifiers that require more than their row does, as in ptxas 13.0. */
 static const struct {
     const char *word;
     unsigned version, target;
@@ -475,8 +475,7 @@ const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, e
     size_t best = 0;
     const char *wanted = "", *lacks = NULL;
     bool known = false;
-    const emu_row *other_count =
-        NULL; /* right except for the number of operands, which the decoder will report */
+    const emu_row *other_count = NULL; /* the decoder will report the number of operands */
     for (size_t t = 0; t < level->table_count; t++)
         for (const emu_row *row = level->tables[t]->rows;
              row < level->tables[t]->rows + level->tables[t]->count; row++) {

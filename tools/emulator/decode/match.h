@@ -5,8 +5,8 @@
 #include "../exec/operations.h"
 #include "decode.h"
 
-/* Finds the row for an instruction, fills its modifiers, and gives their words in the row's order; NULL after logging what
-   is wrong. */
+/* Returns the row of an instruction, its modifiers in `m`, and their words in the row's order; NULL after logging an
+   error. */
 const emu_row *emu_match(const emu_decode_input *in, const emu_instruction *i, emu_mods *mods,
                          emu_text *ordered);
 

@@ -87,7 +87,7 @@ static void log_mismatch(emu_decoder *d, const emu_operand *o, const char *found
     emu_decode_error(d, "'%.*s' is %s; expected .%s", EMU_TEXT(o->name), found, emu_types[wanted].name);
 }
 
-/* Brings a wider register's low bits into a slot of the type's own size. */
+/* Copies the low bits of a wider register to a slot of the type's size. */
 static uint32_t chop(emu_decoder *d, uint32_t slot, emu_type reg, emu_type wanted)
 {
     unsigned from = (unsigned)__builtin_ctz(emu_types[reg].bytes);
@@ -97,7 +97,7 @@ static uint32_t chop(emu_decoder *d, uint32_t slot, emu_type reg, emu_type wante
     return op.arg[0];
 }
 
-/* ptxas takes "%r1+4" for an integer register, in most places; the sum is as wide as the register. */
+/* Follows ptxas: "%r1+4" is allowed for an integer register in most places; the sum is as wide as the register. */
 static bool takes_offset(const emu_decoder *d, const emu_operand *o, const emu_symbol *s)
 {
     unsigned class = emu_types[s->type].class, bytes = emu_types[s->type].bytes;
@@ -166,7 +166,7 @@ static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type ty
     return op.arg[0];
 }
 
-/* What ptxas says of taking an address: global ones do not fit 32 bits, and a call's parameters have none. */
+/* Logs the errors of ptxas for addresses: global ones do not fit 32 bits, and call parameters have none. */
 static void check_address_type(emu_decoder *d, const emu_symbol *v, emu_type type)
 {
     if (emu_types[type].class == EMU_FLOAT)
@@ -334,7 +334,7 @@ void emu_finish_destination(emu_decoder *d, const emu_destination *to)
     emu_emit(d, &op, (emu_uses){.writes = 1, .args = 2});
 }
 
-/* A 32-bit (or, as ptxas takes, 16-bit) address register is zero-extended. */
+/* An address register of 32 bits (or 16, which ptxas accepts) is zero-extended. */
 static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu_symbol *s, uint32_t slot,
                                  emu_op *op)
 {
@@ -357,7 +357,7 @@ static uint32_t address_register(emu_decoder *d, const emu_operand *o, const emu
     return extend.arg[0];
 }
 
-/* No generic access names a .const or .param variable, though its address can be made generic. */
+/* A generic access cannot name a .const or .param variable, though the variable's address can be made generic. */
 static bool spaces_agree(emu_op *op, emu_space variable)
 {
     bool has_generic = variable == EMU_GLOBAL || variable == EMU_SHARED || variable == EMU_LOCAL;
@@ -417,7 +417,7 @@ static element_kind kind_of_element(emu_decoder *d, const emu_operand *o, unsign
     if (o->kind == EMU_OPERAND_SINGLE || o->kind == EMU_OPERAND_DOUBLE)
         return ELEMENT_FLOAT;
     if (!s)
-        return ELEMENT_ANY; /* decoding the element will report what is wrong with it */
+        return ELEMENT_ANY; /* decoding the element will report the error */
     *bytes = emu_types[s->type].bytes;
     unsigned class = emu_types[s->type].class;
     return class == EMU_FLOAT                             ? ELEMENT_FLOAT
@@ -425,7 +425,7 @@ static element_kind kind_of_element(emu_decoder *d, const emu_operand *o, unsign
                                                           : ELEMENT_ANY;
 }
 
-/* The elements between braces are of one width, and either integers or floats; registers of bit type go with both. */
+/* Elements in braces have one width, and are either integers or floats; registers of bit type fit both. */
 static void check_elements_alike(emu_decoder *d, const emu_operand *elements, unsigned count)
 {
     unsigned width = 0, sinks = 0;

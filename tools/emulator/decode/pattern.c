@@ -17,7 +17,7 @@ typedef struct pattern_state {
     emu_uses uses;
     emu_destination destinations[12];
     unsigned destination_count;
-    bool has_address; /* op->imm is its displacement */
+    bool has_address; /* op->imm is its offset */
 } pattern_state;
 
 static emu_type widened(emu_type type)
@@ -36,7 +36,7 @@ static emu_type widened(emu_type type)
     }
 }
 
-/* ISA: packed and bf16 operands are registers of bit type, which no other type fits. */
+/* ISA: packed and bf16 types need registers of bit type. */
 static emu_type register_type(unsigned type)
 {
     bool is_own = emu_types[type].class == EMU_PACKED || type == EMU_BF16;
@@ -158,7 +158,7 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
-/* The launch checks registers. */
+/* Checks constants; registers are checked by the launch. */
 static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
     uint32_t value = (uint32_t)o->value;
@@ -172,7 +172,7 @@ static void check_barrier_constant(pattern_state *s, const emu_operand *o, const
         emu_decode_error(s->d, "the number of threads at a barrier must be a multiple of %d", EMU_LANES);
 }
 
-/* cvta of a variable says in which space that is. */
+/* cvta of a variable names the space that the variable is in. */
 static void check_space(pattern_state *s, const emu_operand *o)
 {
     const emu_symbol *v = o->kind == EMU_OPERAND_NAME ? emu_find_variable(s->d, o) : NULL;
@@ -187,7 +187,7 @@ static void check_space(pattern_state *s, const emu_operand *o)
 static void decode_item(pattern_state *s, const emu_operand *o, const pattern_item *item)
 {
     if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
-        o = &o->items[0]; /* "ld.global.b32 {r}, [a]", which Triton writes and ptxas takes for one register */
+        o = &o->items[0]; /* "ld.global.b32 {r}, [a]": Triton writes it, ptxas reads it as one register */
     check_barrier_constant(s, o, item);
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);

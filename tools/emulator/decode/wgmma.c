@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* mma_async.sync.aligned.m64nNkK{.satfinite}.D.A.B; the row has checked the words. */
+/* mma_async.sync.aligned.m64nNkK{.satfinite}.D.A.B; matching the row has checked the words. */
 static emu_wgmma form_of(const emu_instruction *i)
 {
     emu_wgmma f = {0};
     unsigned n = 4;
     f.n = (uint16_t)strtoul(i->modifiers[3].at + strlen("m64n"), NULL, 10);
-    while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* satfinite */
+    while (emu_type_named(i->modifiers[n]) == EMU_NONE) /* skips satfinite */
         n++;
     f.d = (uint8_t)emu_type_named(i->modifiers[n]);
     emu_element_named(i->modifiers[n + 1], &f.a);
@@ -19,7 +19,7 @@ static emu_wgmma form_of(const emu_instruction *i)
     return f;
 }
 
-/* An immediate that is one of two numbers: is it the second? */
+/* Decodes an immediate that must be `first` or the other number; returns true for the other one. */
 static bool is_second(emu_decoder *d, const emu_operand *o, const char *what, int first, int second)
 {
     int64_t value = (int64_t)o->value;

@@ -10,7 +10,7 @@
 #include "../support/targets.h"
 #include "cuda_api.h"
 
-/* Handles are checked against a registry before they are looked into, so that a bad one is an error and not a crash. */
+/* Handles are looked up in a registry before they are dereferenced, so that a bad handle is an error and not a crash. */
 typedef enum emu_kind {
     EMU_CONTEXT,
     EMU_MODULE,
@@ -24,14 +24,14 @@ typedef enum emu_kind {
 void emu_register(void *object, emu_kind kind, CUcontext context);
 void emu_unregister(void *object);
 bool emu_is(const void *object, emu_kind kind);
-/* Some stream or event of the context; NULL: it has none. */
+/* Returns any stream or event of the context; NULL: it has none. */
 void *emu_any_of(emu_kind kind, CUcontext context);
 
 typedef struct emu_device {
     const emu_device_model *model;
-    int ordinal;       /* among the visible devices */
-    unsigned slot;     /* among the system's devices; in its UUID and PCI bus number */
-    CUcontext primary; /* the handle never changes; registered while the context is active */
+    int ordinal;       /* index among the visible devices */
+    unsigned slot;     /* index among the system's devices; in the UUID and the PCI bus number */
+    CUcontext primary; /* its handle never changes; registered while the context is active */
     unsigned primary_references, primary_flags;
 } emu_device;
 
@@ -41,8 +41,8 @@ typedef enum emu_phase { EMU_BEFORE_INIT, EMU_READY, EMU_FORKED, EMU_EXITING } e
 
 typedef struct emu_driver {
     emu_phase phase;
-    int version;            /* 13010 */
-    bool is_version_chosen; /* else PTX that is newer is read, too */
+    int version;            /* such as 13010 */
+    bool is_version_chosen; /* refuse a newer PTX .version; otherwise accept it */
     unsigned checks;
     emu_device devices[EMU_MOST_DEVICES];
     int device_count;
@@ -53,7 +53,7 @@ extern emu_driver emu_the_driver;
 /* CUDA_SUCCESS if cuInit has succeeded in this process and the process is not exiting. */
 CUresult emu_ready(void);
 
-/* The error of emu_ready, or that there is no such device. */
+/* Returns the error of emu_ready, or CUDA_ERROR_INVALID_DEVICE. */
 CUresult emu_find_device(CUdevice ordinal, emu_device **device);
 
 struct CUctx_st {
@@ -61,9 +61,9 @@ struct CUctx_st {
     emu_device *device;
     unsigned flags;
     bool is_primary;
-    CUresult error; /* sticks once a kernel has failed */
+    CUresult error; /* sticky error of a failed kernel */
     struct CUmod_st *modules;
-    uint64_t default_overlap; /* as a stream's */
+    uint64_t default_overlap; /* as CUstream_st.overlap, for the default stream */
     size_t limits[16];
 };
 
@@ -78,18 +78,18 @@ struct CUfunc_st {
     int cluster[3]; /* required, in blocks; 0: not given */
     bool allows_large_clusters;
     int cluster_scheduling; /* CUclusterSchedulingPolicy, which changes nothing */
-    uint64_t serial;        /* distinguishes it from a later function at the same address */
+    uint64_t serial;        /* distinguishes it from a later function with the same handle */
 };
 
 struct CUmod_st {
     CUmodule next;
-    bool has_told; /* what is refused, to a log of the caller */
+    bool has_told; /* a log of the caller has listed the refused kernels */
     CUcontext context;
-    char *source; /* follows a newline, see emu_parse */
+    char *source; /* preceded by a newline, see emu_parse */
     emu_module *parsed;
     CUfunction functions;
     uint64_t *addresses; /* by symbol sequence, in the variable's space */
-    emu_place *places;   /* for the decodings of the load */
+    emu_place *places;   /* for decoding while the module is loaded */
     uint32_t decodings;
     emu_allocation *const_bank;
     emu_allocation **globals; /* by symbol sequence; .global variables */
@@ -121,7 +121,7 @@ typedef enum emu_work_kind {
 
 typedef struct emu_capture emu_capture; /* capture.c */
 
-/* One operation of a stream or a node of a graph. */
+/* An operation of a stream, or a node of a graph. */
 typedef struct emu_work {
     struct emu_work *next;
     emu_work_kind kind;
@@ -137,7 +137,7 @@ typedef struct emu_work {
     struct {
         uint64_t to, from;
         size_t bytes;
-        bool to_host, from_host; /* host addresses that may be any memory of the process */
+        bool to_host, from_host; /* to or from the host: any memory of the process is allowed */
     } copy;
     struct {
         uint64_t to;
@@ -159,13 +159,13 @@ struct CUstream_st {
     CUcontext context;
     unsigned flags;
     int priority;
-    uint64_t overlap; /* serial of the first launch that a dependent one may overlap with; 0: none */
+    uint64_t overlap; /* serial of the first launch that a dependent launch may overlap with; 0: none */
     emu_capture *capture;
-    CUstream next_captured; /* of the same capture */
+    CUstream next_captured; /* next stream of the same capture */
     emu_node_set after;     /* the nodes that the stream's next node depends on */
 };
 
-/* Beginning of nearly every entry point: the calling thread's live context, without a sticky error. */
+/* Called first by nearly every entry point: returns the calling thread's live context, or its sticky error. */
 CUresult emu_enter(CUcontext *context);
 CUcontext emu_current_context(void);
 
@@ -187,26 +187,27 @@ CUcontext emu_current_context(void);
     EMU_ENTER(context);                                                                                      \
     EMU_CHECK(emu_capture_allows_unsafe())
 
-/* Default streams have no object: *stream becomes NULL for them. */
+/* Checks the handle. Sets *stream to NULL for default streams, which have no object. */
 CUresult emu_check_stream(CUcontext context, CUstream *stream);
-/* Executes the work, or records it when the stream is being captured. Takes what the work owns. */
+/* Executes the work, or records it if the stream is captured. Takes ownership of the work's memory. */
 CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work);
-/* All launches so far have ended, as the host has waited; on this stream, as what came next has. */
+/* No later launch may overlap with earlier ones: of any stream, since the host has waited; of this stream, since other work
+   follows. */
 void emu_end_overlaps(void);
 void emu_end_overlap(CUcontext context, CUstream stream);
 void emu_free_streams_and_events(CUcontext context);
-/* Each side of a copy in the driver's memory, pinned host memory too, must be inside one live allocation. */
+/* Each side of a copy that is in memory of the driver, pinned host memory included, must be inside one live allocation. */
 CUresult emu_check_copy(const emu_work *copy);
 
 /* node.c */
 emu_work *emu_copy_work(const emu_work *work);
-void emu_free_work(emu_work *work); /* and what follows it */
+void emu_free_work(emu_work *work); /* frees it and all that follow it */
 CUgraph emu_make_graph(CUcontext context);
-void emu_add_node(CUgraph graph, const emu_work *work); /* a copy */
+void emu_add_node(CUgraph graph, const emu_work *work); /* adds a copy */
 void emu_free_graph(CUgraph graph);
 
-/* capture.c: CUDA_SUCCESS if no capture forbids a call; otherwise each capture that forbids it becomes invalid. The first is
-   for calls that may be unsafe, such as an allocation. A NULL stream is the context's legacy stream. */
+/* capture.c: return CUDA_SUCCESS if no capture forbids a call; otherwise they invalidate each capture that forbids it. The
+   first is for calls that may be unsafe, such as an allocation. A NULL stream is the context's legacy stream. */
 CUresult emu_capture_allows_unsafe(void);
 CUresult emu_capture_allows_stream(CUcontext context, CUstream stream);
 CUresult emu_capture_allows_context(CUcontext context);
@@ -216,9 +217,9 @@ bool emu_is_captured(CUstream stream);
 /* Appends a copy of the work to the graph of the stream's capture. */
 CUresult emu_capture_work(CUstream stream, const emu_work *work);
 CUresult emu_capture_record(CUstream stream, CUevent event);
-/* *goes_on: no capture is involved, so the caller waits. */
+/* Sets *goes_on if no capture is involved; the caller then waits. */
 CUresult emu_capture_wait(CUcontext context, CUstream stream, CUevent event, bool *goes_on);
-/* Call these before the object is freed. A capture that began on the stream ends. */
+/* Call these before the object is freed. Destroying the stream on which a capture began ends the capture. */
 void emu_capture_forget_stream(CUstream stream);
 void emu_capture_forget_event(CUevent event);
 

@@ -11,9 +11,9 @@ enum { STATUS_NONE, STATUS_ACTIVE, STATUS_INVALIDATED };
 struct emu_capture {
     emu_capture *next;
     uint64_t serial;
-    CUstream origin, streams; /* streams include the origin until it is destroyed */
+    CUstream origin, streams; /* includes the origin until it is destroyed */
     CUgraph graph;
-    pthread_t thread; /* the one that began it */
+    pthread_t thread; /* the thread that began the capture */
     int mode;
     bool is_invalidated;
 };

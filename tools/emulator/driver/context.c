@@ -1,4 +1,4 @@
-/* Contexts: primary and created ones, and what they are asked. */
+/* Contexts: primary and created ones, and their properties. */
 #include "api.h"
 
 #include <stdlib.h>
@@ -135,7 +135,7 @@ CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned 
     return cuCtxCreate_v2(context, flags, device);
 }
 
-/* Without parameters, or with some that ask for nothing, it is a context as others are. */
+/* A context without special parameters is a plain one; others are refused. */
 CUresult cuCtxCreate_v4(CUcontext *context, const CUctxCreateParams *parameters, unsigned flags,
                         CUdevice device)
 {
@@ -167,7 +167,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
-/* NULL: the current one. */
+/* NULL means the current context. */
 static CUresult find_context(CUcontext *context)
 {
     EMU_CHECK(emu_ready());
@@ -194,7 +194,7 @@ CUresult cuCtxGetFlags(unsigned *flags)
     return CUDA_SUCCESS;
 }
 
-/* Work is done when it is submitted; what is left to tell is whether it went well. */
+/* Work is done when it is submitted, so this only reports whether it succeeded. */
 static CUresult synchronize(CUcontext context)
 {
     EMU_CHECK(emu_capture_allows_context(context));
@@ -223,7 +223,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = 3020; /* what contexts made by the _v2 entry points have */
+    *version = 3020; /* the version of contexts that the _v2 entry points make */
     return CUDA_SUCCESS;
 }
 

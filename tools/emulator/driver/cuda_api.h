@@ -1,5 +1,5 @@
-/* The CUDA Driver API as far as the emulator has it: our own declarations, with the numbers and the layout that programs
-   compiled against cuda.h expect. Symbols carry the versions that a real libcuda exports. */
+/* The part of the CUDA Driver API that the emulator has: own declarations, with the numbers and layouts that programs
+   compiled against cuda.h expect. Symbols have the version suffixes that a real libcuda exports. */
 #ifndef EMU_CUDA_API_H
 #define EMU_CUDA_API_H
 
@@ -80,8 +80,8 @@ enum {
 };
 
 /* Initialisation, errors */
-/* The names that a program compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM calls. Work is done when it is submitted, so one
-   default stream is like another. */
+/* Names for programs that are compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM. All default streams behave alike, since
+   work is done when it is submitted. */
 #define EMU_PER_THREAD(function, suffix)                                                                     \
     __typeof__(function) function##suffix __attribute__((alias(#function)))
 

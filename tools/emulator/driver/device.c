@@ -1,4 +1,4 @@
-/* The driver and the devices that it pretends to have: cuInit reads both from the environment; devices have attributes. */
+/* The driver and the devices that it imitates: cuInit reads both from the environment. Attributes of devices. */
 #include "../check/check.h"
 #include "api.h"
 
@@ -42,7 +42,7 @@ static bool read_devices(emu_driver *d)
     return true;
 }
 
-/* The same in every run: made of the device's model, its slot, and a mark of this driver. */
+/* The same in every run: made of the model, the slot and a constant. */
 static CUuuid uuid_of(const emu_device *d)
 {
     CUuuid uuid = {{(char)d->model->number, (char)d->slot}};
@@ -50,7 +50,7 @@ static CUuuid uuid_of(const emu_device *d)
     return uuid;
 }
 
-/* Whether the text is a prefix of the UUID as nvidia-smi prints it ("GPU-..."). */
+/* True if the text is a prefix of the UUID as nvidia-smi prints it ("GPU-..."). */
 static bool begins_uuid(const emu_device *d, emu_text text)
 {
     CUuuid uuid = uuid_of(d);
@@ -133,7 +133,8 @@ static void set_phase(emu_phase phase)
     __atomic_store_n(&emu_the_driver.phase, phase, __ATOMIC_RELEASE);
 }
 
-/* As NVIDIA's driver, this one is unusable in the child; with KILN_EMU_FORK=1 the child goes on with its copy of the state. */
+/* The driver is unusable in a forked child, as NVIDIA's is. With KILN_EMU_FORK=1 the child goes on with its copy of the
+   state. */
 static void enter_child(void)
 {
     const char *keeps = getenv("KILN_EMU_FORK");
@@ -158,7 +159,7 @@ CUresult emu_ready(void)
 static CUresult initialise(void)
 {
     emu_driver fresh = {0};
-    emu_limits limits; /* read only to report mistakes in them */
+    emu_limits limits; /* read only to report wrong values */
     if (!read_devices(&fresh) || !read_driver_version(&fresh) || !emu_read_checks(&fresh.checks) ||
         !emu_read_limits(&limits))
         return CUDA_ERROR_INVALID_VALUE;
@@ -294,7 +295,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 
 #define MOST_ATTRIBUTES 160
 
-/* CUdevice_attribute; what is not listed is a feature that the emulator lacks, and 0. */
+/* CUdevice_attribute. Unlisted attributes are features that the emulator lacks: 0. */
 static int attribute_value(const emu_device *d, int attribute)
 {
     const emu_device_model *m = d->model;

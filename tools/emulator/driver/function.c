@@ -1,4 +1,4 @@
-/* Functions: their attributes and their occupancy. */
+/* Attributes of functions, and occupancy. */
 #include "api.h"
 
 static unsigned product(const unsigned n[3])
@@ -29,7 +29,7 @@ unsigned emu_entry_registers(CUfunction f)
     return registers > 256 ? 256 : registers;
 }
 
-/* Registers are virtual here; the number is what a kernel of moderate size has, or less when .maxnreg says so. */
+/* PTX registers are virtual; this is a typical number for a kernel, or less if .maxnreg requires it. */
 static unsigned register_count(CUfunction f)
 {
     unsigned most = f->function->max_registers;

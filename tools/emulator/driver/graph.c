@@ -66,7 +66,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *er
     return cuGraphInstantiateWithFlags(exec, graph, 0);
 }
 
-/* What a node refers to may have been destroyed since it was recorded. */
+/* The objects that a node uses may have been destroyed since it was recorded. */
 static CUresult check_node(const emu_work *w)
 {
     bool is_alive = true;
@@ -99,8 +99,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         return CUDA_ERROR_INVALID_VALUE;
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS; w = w->next)
         r = check_node(w);
-    emu_end_overlap(
-        context, stream); /* a graph begins when all before it has ended, and so does what comes after it */
+    emu_end_overlap(context, stream); /* a graph waits for all earlier work, and later work for the graph */
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
          w = w->next) {
         emu_work *node = emu_copy_work(w);

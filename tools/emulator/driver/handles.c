@@ -1,4 +1,4 @@
-/* What nearly every entry point begins with: is a handle that of a live object, and which context is current. */
+/* Checks of nearly every entry point: is a handle that of a live object, and which context is current? */
 #include "api.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ typedef struct entry {
     struct entry *next;
     const void *object;
     emu_kind kind;
-    CUcontext context; /* that owns it */
+    CUcontext context; /* the context that owns it */
 } entry;
 
 static entry *registry[1024];
@@ -63,7 +63,7 @@ void *emu_any_of(emu_kind kind, CUcontext context)
     return (void *)(uintptr_t)found;
 }
 
-/* The contexts of the calling thread; the topmost is current. */
+/* The contexts of the calling thread; the last one is current. */
 #define DEEPEST 64
 
 static _Thread_local CUcontext stack[DEEPEST];

@@ -85,7 +85,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
     EMU_ENTER(context);
     EMU_CHECK(emu_check_stream(context, &stream));
-    return emu_is_captured(stream) ? CUDA_ERROR_INVALID_VALUE /* the memory is not the graph's */
+    return emu_is_captured(stream) ? CUDA_ERROR_INVALID_VALUE /* the graph does not own the memory */
                                    : release(address, false);
 }
 
@@ -128,7 +128,7 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *host)
     emu_allocation *a = emu_memory_holding((CUdeviceptr)(uintptr_t)host, 1);
     if (!flags || !a || a->kind != EMU_ALLOCATION_HOST)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = 2; /* device-mapped, as all of it is */
+    *flags = 2; /* CU_MEMHOSTALLOC_DEVICEMAP, which all host memory is */
     return CUDA_SUCCESS;
 }
 

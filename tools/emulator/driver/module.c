@@ -1,5 +1,5 @@
-/* Modules. Loading: text to symbols, variables to memory, kernels to programs. Then the entry points, with the logs of the
-   caller; linking, which only real hardware code needs. */
+/* Modules. Loading: text to symbols, variables to memory, kernels to programs. Then the entry points, with the caller's
+   logs. Linking is refused: only machine code needs it. */
 #define _XOPEN_SOURCE 700
 #include "api.h"
 
@@ -19,7 +19,7 @@ static CUresult check_target(const emu_module *m, const emu_device *device, emu_
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     if (m->version > newest && !emu_the_driver.is_version_chosen)
-        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, by whose rules it is read\n",
+        emu_log_append(notes, "note: .version %u.%u is newer than %u.%u, whose rules apply\n",
                        m->version / 10, m->version % 10, newest / 10, newest % 10);
     if (m->version > newest && emu_the_driver.is_version_chosen) {
         emu_log_error(log, 1, (emu_text){0},
@@ -28,7 +28,7 @@ static CUresult check_target(const emu_module *m, const emu_device *device, emu_
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     if (!m->target.number)
-        return CUDA_SUCCESS; /* the parser has said why */
+        return CUDA_SUCCESS; /* the parser has logged the errors */
     if (!introduced || m->version < introduced) {
         emu_log_error(log, 1, (emu_text){0},
                       introduced ? ".target %.*s needs .version %u.%u" : "there is no .target %.*s",
@@ -55,7 +55,7 @@ static bool allocate_const(CUmodule m, emu_log *log)
         bytes += s->bytes;
     }
     if (bytes > CONST_BANK_BYTES)
-        emu_log_error(log, 1, (emu_text){0}, "the .const variables take %llu bytes, %d are there",
+        emu_log_error(log, 1, (emu_text){0}, "the .const variables take %llu bytes; the limit is %d",
                       (unsigned long long)bytes, CONST_BANK_BYTES);
     else if (bytes)
         m->const_bank =
@@ -70,7 +70,7 @@ static bool allocate_globals(CUmodule m, emu_log *log)
         if (s->space != EMU_GLOBAL)
             continue;
         if (s->is_external) {
-            emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is defined nowhere",
+            emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is not defined",
                           EMU_TEXT(s->name));
             continue;
         }
@@ -85,7 +85,7 @@ static bool allocate_globals(CUmodule m, emu_log *log)
     return log->errors == 0;
 }
 
-/* Where the host finds a variable's bytes. */
+/* The host address of a variable. */
 static char *host_address(CUmodule m, const emu_symbol *s)
 {
     uint64_t start = s->space == EMU_CONST ? m->const_bank->base : 0;
@@ -112,7 +112,7 @@ static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e,
     return true;
 }
 
-/* The low bytes of an element of the type. */
+/* The bits of an initial value, as an element of the variable's type. */
 static uint64_t number_value(const emu_symbol *s, const emu_initial *e)
 {
     double d;
@@ -165,7 +165,7 @@ static emu_program *decode(CUmodule m, const emu_function *f, emu_log *log)
     return emu_decode(&in);
 }
 
-/* program is NULL where the kernel asks for what is not emulated, `refusal` says then for what. */
+/* program is NULL if the kernel uses something that is not emulated; `refusal` then names it. */
 static void add_function(CUmodule m, const emu_function *f, emu_program *program, const char *refusal,
                          emu_log *log)
 {
@@ -190,11 +190,11 @@ static void add_function(CUmodule m, const emu_function *f, emu_program *program
     function->max_dynamic_shared_bytes = (int)(EMU_SHARED_PER_BLOCK - program->static_shared_bytes);
     if (program->static_shared_bytes > EMU_SHARED_PER_BLOCK)
         emu_log_error(log, f->line, (emu_text){0},
-                      "kernel '%.*s' declares %u bytes of shared memory, %u are the most", EMU_TEXT(f->name),
+                      "kernel '%.*s' declares %u bytes of shared memory; the limit is %u", EMU_TEXT(f->name),
                       program->static_shared_bytes, EMU_SHARED_PER_BLOCK);
 }
 
-/* Every function has to be right; one that is right and not emulated is refused when it is asked for. */
+/* Every function must be valid PTX. A valid kernel that is not emulated is refused when the program asks for it. */
 static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
 {
     for (const emu_function *f = m->parsed->functions; f && !log->errors; f = f->next) {
@@ -221,7 +221,7 @@ static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
     }
 }
 
-/* Tools tell a text that is no PTX from one that a device would take. */
+/* INVALID_PTX for wrong PTX, NOT_SUPPORTED for PTX that a device would accept. */
 static CUresult result_of(const emu_log *log)
 {
     return emu_log_wrong(log) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NOT_SUPPORTED;
@@ -233,7 +233,7 @@ static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
     bool parsed = emu_parse(m->parsed, source, log);
     emu_log target_log = {0};
     CUresult r = check_target(m->parsed, m->context->device, &target_log, notes);
-    if (r != CUDA_SUCCESS) { /* nothing else matters then */
+    if (r != CUDA_SUCCESS) { /* the file's own error comes first */
         emu_log_free(log);
         *log = target_log;
         return r;
@@ -252,7 +252,7 @@ static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
     return log->errors ? result_of(log) : CUDA_SUCCESS;
 }
 
-/* The log gets all errors, the notes what does not stop a load: a newer .version, refused kernels. */
+/* `log` gets errors; `notes` gets remarks that do not stop the load: a newer .version, refused kernels. */
 static CUresult load_module(CUcontext context, const char *text, emu_log *log, emu_log *notes,
                             CUmodule *module)
 {
@@ -263,7 +263,7 @@ static CUresult load_module(CUcontext context, const char *text, emu_log *log, e
     m->source[0] = '\n';
     memcpy(m->source + 1, text, size);
     m->parsed = emu_alloc(sizeof *m->parsed);
-    /* decimal points must mean the same in every locale */
+    /* so that decimal points do not depend on the locale */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = c_locale ? uselocale(c_locale) : (locale_t)0;
     CUresult r = load(m, log, notes);
@@ -321,7 +321,7 @@ enum {
 typedef struct jit_options {
     char *error_log, *info_log;
     size_t error_room, info_room;
-    void **error_size, **info_size; /* get the bytes written */
+    void **error_size, **info_size; /* those that return the number of bytes written */
 } jit_options;
 
 static CUresult read_options(unsigned count, const int *options, void **values, jit_options *jit)
@@ -367,7 +367,7 @@ static void give_log(char *buffer, size_t room, void **size, const char *text, s
         *size = (void *)(uintptr_t)given;
 }
 
-/* Machine code, alone or in a fat binary, is for real devices. Text may be shorter than the marks: it ends in NUL. */
+/* Machine code, alone or in a fat binary, is for real devices. A text may be shorter than a magic number, but ends in NUL. */
 static bool is_machine_code(const char *image)
 {
     static const char *const marks[] = {"\177ELF", "\x50\xed\x55\xba", "\xb1\x43\x62\x46"};
@@ -394,7 +394,7 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
         emu_log_append(&notes, "%s", log.text ? log.text : "");
     give_log(jit->error_log, jit->error_room, jit->error_size, notes.text, notes.size);
     if (r != CUDA_SUCCESS && !jit->error_log && log.text)
-        emu_print_report(log.text, 1); /* nothing else reports why */
+        emu_print_report(log.text, 1); /* no log of the caller reports the reason */
     emu_log_free(&log);
     emu_log_free(&notes);
     return r;
@@ -518,7 +518,7 @@ CUresult cuModuleGetLoadingMode(int *mode)
     CUresult r = emu_ready();
     if (r != CUDA_SUCCESS || !mode)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-    *mode = 1; /* eager */
+    *mode = 1; /* eager loading */
     return CUDA_SUCCESS;
 }
 

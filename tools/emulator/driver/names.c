@@ -1,11 +1,12 @@
-/* Names: of an entry point, which means the one that a program of the given CUDA version is compiled against; of results. */
+/* Names of entry points: cuGetProcAddress returns the one that a program of the given CUDA version was compiled against.
+   Names of results. */
 #include "api.h"
 
 #include <string.h>
 
 typedef void entry_point(void);
 
-/* By the CUDA version in which the entry point came, in cudaTypedefs.h; of one name the newest comes last. */
+/* By the CUDA version that introduced the entry point, as in cudaTypedefs.h. Versions of one name are in ascending order. */
 static const struct {
     const char *name;
     int version;
@@ -164,8 +165,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
     return CUDA_SUCCESS;
 }
 
-/* Tables of NVIDIA's own libraries, which no header describes: there is none. NVRTC calls this without asking whether it
-   is there. */
+/* Returns the undocumented tables of NVIDIA's libraries: there are none. NVRTC calls this without checking that it
+   exists. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     if (!table || !id)

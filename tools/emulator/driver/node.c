@@ -1,4 +1,4 @@
-/* Graphs as data: a list of the submitted work, in order. */
+/* Graphs as data: the submitted work in order. */
 #include "api.h"
 
 #include <stdlib.h>

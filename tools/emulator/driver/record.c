@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_BYTES ((uint64_t)64 << 20) /* of a launch's memory */
+#define MOST_BYTES ((uint64_t)64 << 20) /* limit of a launch's memory */
 
 typedef struct recorded {
     uint64_t at, bytes;
@@ -21,7 +21,7 @@ typedef struct recorded {
 
 struct emu_record {
     const emu_work *work;
-    const char *left_out; /* why it cannot be repeated */
+    const char *left_out; /* the reason why the launch cannot be repeated */
     recorded *blocks;
     size_t count, room;
     uint64_t bytes;
@@ -116,9 +116,9 @@ emu_record *emu_begin_record(const emu_work *work)
 
 static struct {
     pthread_mutex_t lock;
-    pid_t process; /* the one that opened them: a child opens its own */
+    pid_t process; /* the process that opened the files; a forked child opens its own */
     FILE *lines, *bytes;
-    char *text; /* the last text that was written, and its place */
+    char *text; /* the last text that was written, and its place in the file */
     uint64_t text_at;
 } files = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -174,7 +174,7 @@ static void print_pointers(const emu_record *r, const char *name, const char *by
     fputs("]", files.lines);
 }
 
-/* Writes all bytes before the launch, and after it those from the first to the last that changed. */
+/* Writes all bytes from before the launch, and the range that the launch changed. */
 static void print_block(const emu_record *r, const recorded *b, CUresult result)
 {
     const char *after = bytes_of(b);

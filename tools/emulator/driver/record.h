@@ -6,9 +6,10 @@
 
 typedef struct emu_record emu_record;
 
-/* Before a launch: copies the memory that it can reach. NULL: KILN_EMU_RECORD is not set, or only some thread blocks run. */
+/* Called before a launch: copies the memory that the launch can reach. Returns NULL if KILN_EMU_RECORD is not set, or only
+   some thread blocks run. */
 emu_record *emu_begin_record(const emu_work *work);
-/* After the launch: writes it with its result, and frees the record. */
+/* Called after the launch: writes the launch and its result, and frees the record. */
 void emu_end_record(emu_record *record, CUresult result);
 
 #endif

@@ -1,4 +1,4 @@
-/* Streams and events. Work is done when it is submitted, so streams are in order and events are at once. */
+/* Streams and events. Work is done when it is submitted, so streams are in order and events complete at once. */
 #include "api.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *result)
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
     if (green)
-        *green = NULL; /* the context is none of a part of the device */
+        *green = NULL; /* contexts of a part of the device are not supported */
     return cuStreamGetCtx(stream, context);
 }
 

@@ -1,5 +1,5 @@
-/* What is submitted to streams: kernels, copies, fills, events, calls of the host. It is done at once, or recorded while the
-   stream is being captured. The last part is the launch of a kernel: what the driver refuses, and parameters. */
+/* Work that is submitted to streams: kernels, copies, fills, events, host functions. It is done at once, or recorded if the
+   stream is captured. The last part launches kernels: the driver's checks, and parameters. */
 #include "../check/check.h"
 #include "../count/count.h"
 #include "../count/reach.h"
@@ -28,8 +28,8 @@ static bool is_blocking(void)
     return text && strcmp(text, "1") == 0;
 }
 
-/* Which launches a dependent one may overlap with, by their serial numbers: the launch before it on its stream; also the one
-   before that, where its successor let the next one begin before it had waited itself, and so on. */
+/* Launches that a dependent launch may overlap with, by serial number: the preceding one on its stream; if that one let the
+   next launch begin before it had waited itself, also the one before it, and so on. */
 static uint64_t launches, ended_launches;
 
 static uint64_t *overlap_of(CUcontext context, CUstream stream)
@@ -40,7 +40,7 @@ static uint64_t *overlap_of(CUcontext context, CUstream stream)
 void emu_end_overlap(CUcontext context, CUstream stream)
 {
     __atomic_store_n(overlap_of(context, stream), 0, __ATOMIC_RELAXED);
-    if (!stream) /* the others wait for the default stream, and the host does so in its copies */
+    if (!stream) /* other streams wait for the default stream, and copies by the host wait for it */
         emu_end_overlaps();
 }
 
@@ -92,7 +92,7 @@ static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *w
         __atomic_store_n(overlap, launch.serial, __ATOMIC_RELAXED);
     if (r != CUDA_SUCCESS)
         context->error = r;
-    /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */
+    /* as on a device, the launch itself succeeds; later calls return the error */
     return is_blocking() ? r : CUDA_SUCCESS;
 }
 
@@ -181,7 +181,7 @@ static CUresult check_launch(CUcontext context, CUfunction f, const uint32_t gri
                                                                  : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-/* extra: pairs of a name and a value; a buffer and its size instead of one pointer per parameter. */
+/* extra: pairs of a name and a value, which give one buffer and its size instead of a pointer per parameter. */
 static CUresult parameters_from_buffer(const emu_function *k, void **extra, char *bytes)
 {
     enum { END = 0, BUFFER = 1, SIZE = 2 };
@@ -273,7 +273,7 @@ static CUresult not_supported(const char *what)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Attributes that streams alone have, and numbers that are none, are invalid, as on a device. */
+/* Attributes that only streams have, and unknown ones, are invalid, as on a device. */
 static CUresult check_attribute(CUcontext context, const CUlaunchAttribute *a)
 {
     switch (a->id) {
@@ -284,7 +284,7 @@ static CUresult check_attribute(CUcontext context, const CUlaunchAttribute *a)
     case CU_LAUNCH_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_SHARED_CARVEOUT:
-        return CUDA_SUCCESS; /* they change the speed alone */
+        return CUDA_SUCCESS; /* they change only the speed */
     case CU_LAUNCH_COOPERATIVE:
         return a->value.cooperative ? not_supported("a cooperative launch") : CUDA_SUCCESS;
     case CU_LAUNCH_CLUSTER_DIMENSION:

@@ -1,5 +1,5 @@
-/* The addresses of a memory access: from registers to checked host addresses. What the fast tests here cannot prove right
-   goes to core/bounds.c, which decides and explains. */
+/* Addresses of memory accesses: from registers to checked host addresses. If the fast tests here fail, core/bounds.c
+   decides and reports. */
 #ifndef EMU_ACCESS_H
 #define EMU_ACCESS_H
 
@@ -23,7 +23,7 @@ static inline void access_addresses(const emu_warp *w, const emu_op *op, uint32_
     uint64_t offset = (uint64_t)op->imm + constant_base(w, op, arg),
              wrap = op->mods.flags & EMU_ADDRESS_32 ? UINT32_MAX : UINT64_MAX;
     EACH_LANE at[i] = (a[i] + offset) & wrap;
-    if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass every test that it passes */
+    if (mask != EMU_ALL) { /* idle lanes repeat an active one, so that they pass the same tests */
         uint64_t some = at[__builtin_ctz(mask)];
         EACH_LANE at[i] = mask >> i & 1 ? at[i] : some;
     }
@@ -55,7 +55,7 @@ static inline bool access_global(emu_warp *w, const emu_op *op, uint32_t mask, u
     return emu_bounds_global(w, op, mask, bytes, writes, at);
 }
 
-/* A window of its own: `at` are offsets between low and high, which become host addresses. */
+/* An access to a window. `at` are offsets, whose valid ones are low to high; they become host addresses. */
 static inline bool access_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                                  uint64_t at[EMU_LANES], emu_space space, uint64_t low, uint64_t high,
                                  char *host)
@@ -122,7 +122,7 @@ static inline bool access_find(emu_warp *w, const emu_op *op, uint32_t mask, uns
     }
 }
 
-/* Turns the addresses into host addresses, uncounted. False after a fault. */
+/* Checks the addresses and turns them into host addresses, without counting a request. Returns false after a fault. */
 static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
                                 uint64_t at[EMU_LANES])
 {
@@ -132,7 +132,7 @@ static inline bool access_judge(emu_warp *w, const emu_op *op, uint32_t mask, un
     return true;
 }
 
-/* Says that the argument is about to be used as an address; false after a fault. */
+/* Tells observers that the argument will be used as an address. Returns false after a fault. */
 static inline bool access_announce(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask)
 {
     if (!EMU_IS_TOLD(w->audience, address))
@@ -141,7 +141,7 @@ static inline bool access_announce(emu_warp *w, const emu_op *op, uint32_t arg, 
     return w->state != EMU_WARP_FAULTED;
 }
 
-/* What an operation looks at beside or instead of what it accesses: not counted. */
+/* Like access_resolve, without counting a request. */
 static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask,
                                     unsigned bytes, bool writes, uint64_t at[EMU_LANES])
 {
@@ -151,8 +151,8 @@ static inline bool access_uncounted(emu_warp *w, const emu_op *op, uint32_t arg,
     return access_judge(w, op, mask, bytes, writes, at);
 }
 
-/* Resolves the access of `bytes` per lane at the address in argument `arg`. False after a fault. All 32 entries of `at`
-   are then readable host addresses; idle lanes repeat an active one. */
+/* Resolves an access of `bytes` per lane at the address in argument `arg`. Returns false after a fault. Otherwise all 32
+   entries of `at` are readable host addresses; idle lanes repeat an active one. */
 static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, uint32_t mask, unsigned bytes,
                                   bool writes, uint64_t at[EMU_LANES])
 {

@@ -1,5 +1,5 @@
-/* The approximate functions, in double arithmetic of +, -, * and / only: better than the ISA asks, and the same bits on
-   every host. Written without branches, so that loops over lanes become vector code. */
+/* Approximate functions in double arithmetic, with only +, -, * and /: more accurate than the ISA requires, and the same
+   bits on every host. Without branches, so that loops over lanes vectorise. */
 #ifndef EMU_APPROXIMATE_H
 #define EMU_APPROXIMATE_H
 
@@ -7,12 +7,12 @@
 
 #define NAN_BITS 0x7fffffff
 
-static inline double power_of_two(int32_t n) /* -1022..1023 */
+static inline double power_of_two(int32_t n) /* n from -1022 to 1023 */
 {
     return double_of_bits((uint64_t)(n + 1023) << 52);
 }
 
-/* 2^f for |f| <= 0.5: the Taylor series of exp(f ln 2); the first term left out is below 2^-36. */
+/* 2^f for |f| <= 0.5: the Taylor series of exp(f ln 2); the first omitted term is below 2^-36. */
 static inline double exp2_fraction(double f)
 {
     double x = f * 0.69314718055994530942, p = 1.0 / 40320;
@@ -26,9 +26,9 @@ static inline double exp2_fraction(double f)
     return p * x + 1.0;
 }
 
-static inline double exp2_double(double x) /* -400..400 */
+static inline double exp2_double(double x) /* 2^x for x from -400 to 400 */
 {
-    double n = (x + 0x1.8p52) - 0x1.8p52; /* nearest integer */
+    double n = (x + 0x1.8p52) - 0x1.8p52; /* rounds to the nearest integer */
     return exp2_fraction(x - n) * power_of_two((int32_t)n);
 }
 
@@ -41,7 +41,7 @@ static inline float approximate_ex2(float a)
     return a == a ? r : float_of_bits(NAN_BITS);
 }
 
-/* log2 of a positive finite number: m in [sqrt(1/2), sqrt(2)), then the series of atanh((m-1)/(m+1)). */
+/* log2 of a positive finite number: reduces it to m in [sqrt(1/2), sqrt(2)), then uses the series of atanh((m-1)/(m+1)). */
 static inline float approximate_lg2(float a)
 {
     uint64_t u = bits_of_double((double)a);
@@ -61,7 +61,7 @@ static inline float approximate_lg2(float a)
     return a >= 0 ? r : float_of_bits(NAN_BITS);
 }
 
-/* sin(x + quarter * pi/2), |x| up to 2^30; beyond, the ISA promises nothing and the reduction gives up. */
+/* sin(x + quarter * pi/2), for |x| up to 2^30. For larger values the ISA promises nothing, and the reduction is inexact. */
 static inline float approximate_circular(float a, int32_t quarter)
 {
     double x = (double)a;
@@ -69,7 +69,7 @@ static inline float approximate_circular(float a, int32_t quarter)
     x = far ? 0 : x;
     double n = (x * 0.63661977236758134308 + 0x1.8p52) - 0x1.8p52;
     double r =
-        (x - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34; /* pi/2 in two parts, n * the first is exact */
+        (x - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34; /* pi/2 in two parts; n * the first is exact */
     int32_t turn = ((int32_t)n + quarter) & 3;
     double s = r * r;
     double sine =

@@ -4,9 +4,9 @@
 #include "../core/bulk.h"
 #include "mbarrier.h"
 
-enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode: see decode/async.c */
+enum { WHOLE, SIZED, IGNORED, SOURCE }; /* mods.mode, see emu_decode_copy in decode/forms.c */
 
-/* How many bytes come from the source; the rest is zero. False after a fault. */
+/* The bytes that come from the source; the rest of the copy is zeros. Returns false after a fault. */
 static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t bytes[EMU_LANES])
 {
     uint32_t too_many = 0;
@@ -25,7 +25,7 @@ static bool source_bytes(emu_warp *w, const emu_op *op, uint32_t mask, uint32_t 
     return !too_many;
 }
 
-/* Lanes that read equally many bytes make a request together. */
+/* Makes one request for all lanes that read the same number of bytes. */
 static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                             const emu_copy copies[EMU_LANES])
 {
@@ -44,7 +44,7 @@ static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
     }
 }
 
-/* To cp-size, however little of it is read. */
+/* A source must be aligned to cp-size, even if fewer bytes are read. */
 static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                                 const uint64_t start[EMU_LANES], unsigned size)
 {
@@ -60,7 +60,7 @@ static bool are_sources_aligned(emu_warp *w, const emu_op *op, uint32_t mask, co
     return true;
 }
 
-/* Reads what comes from the source: in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose count has it. */
+/* Reads the source in pieces of 16, 8, 4, 2 and 1 bytes, each for the lanes whose byte count has that bit. */
 static bool read_sources(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t bytes[EMU_LANES],
                          emu_copy copies[EMU_LANES])
 {
@@ -254,7 +254,7 @@ static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bo
 HANDLER_CALLS(mbarrier_expect, change_transactions, false)
 HANDLER_CALLS(mbarrier_complete, change_transactions, true)
 
-/* Arguments: predicate, address, state or parity, time. Waiting is left to the program's loop. */
+/* Arguments: predicate, address, state or parity, time. Never blocks: the program's loop waits. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
 {
     uint64_t at[EMU_LANES], bits;

@@ -16,7 +16,7 @@ static bool is_shared_address(const emu_warp *w, uint64_t host)
     return emu_block_holding(w->block, host) != NULL;
 }
 
-/* arg: first source argument; the result goes to arg 0 when `returns`. */
+/* The value arguments follow the address; with `returns` the old value goes to argument 0. */
 static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -40,8 +40,8 @@ static inline void atomic(emu_warp *w, const emu_op *op, uint32_t mask, unsigned
 HANDLER_CALLS(atom, atomic, 1, true)
 HANDLER_CALLS(red, atomic, 0, false)
 
-/* Elements of a vector are updated one by one; a destination may be another one's source. The list holds the destinations,
-   if any, then the sources. */
+/* Vector elements are updated one by one. Sources are read first, since a destination may be the source of another element.
+   The list holds the destinations, if any, then the sources. */
 static inline void vector(emu_warp *w, const emu_op *op, uint32_t mask, unsigned address_arg, bool returns)
 {
     uint64_t at[EMU_LANES];
@@ -91,7 +91,7 @@ HANDLER(atom_128)
 
 #define OPERATIONS "m:and|or|xor|exch|add|inc|dec|min|max|cas"
 
-/* Which types an operation has. */
+/* True if the operation exists for the type. */
 static bool has_type(const emu_mods *m)
 {
     bool is_bits = emu_types[m->type].class == EMU_BITS, is_float = m->type == EMU_F32 || m->type == EMU_F64;
@@ -106,7 +106,7 @@ static bool has_type(const emu_mods *m)
     case DEC:
         return m->type == EMU_U32;
     case ADD:
-        return !is_bits && m->type != EMU_S64; /* .u64 does the same */
+        return !is_bits && m->type != EMU_S64; /* .u64 has the same result */
     default:
         return !is_bits && !is_float;
     }

@@ -43,7 +43,7 @@ HANDLER_CALLS(bar_arrive, arrive, 0, EMU_WAIT_ARRIVE, true, 0)
 HANDLER_CALLS(barrier_sync, arrive, 0, EMU_WAIT_BARRIER, (op->mods.flags & EMU_ALIGNED) != 0, 0)
 HANDLER_CALLS(barrier_arrive, arrive, 0, EMU_WAIT_ARRIVE, (op->mods.flags & EMU_ALIGNED) != 0, 0)
 
-/* d, a, b, c: the row without a thread count has the predicate in its place. */
+/* d, a, b, c: without a thread count, the row has the predicate in its place. */
 HANDLER_CALLS(bar_red, arrive, 1, EMU_WAIT_BARRIER, true, emu_predicate(w, op->arg[3]))
 HANDLER_CALLS(barrier_red, arrive, 1, EMU_WAIT_BARRIER, (op->mods.flags & EMU_ALIGNED) != 0,
               emu_predicate(w, op->arg[3]))

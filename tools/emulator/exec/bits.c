@@ -62,8 +62,7 @@ DEFINE3(shf_l_clamp, uint32_t, uint32_t, uint32_t, uint32_t, c > 31 ? a : shf_l_
 DEFINE3(shf_r_clamp, uint32_t, uint32_t, uint32_t, uint32_t, both(a, b) >> CLAMPED(c))
 DEFINE3(shf_r_wrap, uint32_t, uint32_t, uint32_t, uint32_t, both(a, b) >> (c & 31))
 
-/* With a constant table the compiler cannot specialise, so the eight products are formed; masks of the table's bits
-   keep it branch-free. */
+/* Masks of the table's bits select the eight products without branches; the table is not known at compile time. */
 HANDLER(lop3)
 {
     const uint32_t *a_ = LANES_OF(const uint32_t, 1), *b_ = LANES_OF(const uint32_t, 2);

@@ -72,7 +72,7 @@ typedef struct shared_place {
     uint32_t offset;
 } shared_place;
 
-static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint32_t bytes,
+static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint64_t bytes,
                         bool writes, shared_place *place)
 {
     uint64_t first[EMU_LANES], last[EMU_LANES];
@@ -81,6 +81,12 @@ static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t a
     if (!access_find(w, op, 1u << lane, UNIT, writes, first) ||
         !access_find(w, op, 1u << lane, UNIT, writes, last))
         return false;
+    if (last[0] - first[0] != bytes - UNIT) {
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                  "accesses %llu bytes at 0x%llx, which lie in the shared memory of several thread blocks",
+                  (unsigned long long)bytes, (unsigned long long)address);
+        return false;
+    }
     place->holder = emu_block_holding(w->block, first[0]);
     place->offset = offset_in(place->holder, first[0]);
     return true;
@@ -351,7 +357,8 @@ typedef struct box {
     emu_tensor_map map;
     int64_t corner[EMU_MAP_RANKS]; /* coordinates */
     uint32_t count[EMU_MAP_RANKS]; /* elements along each dimension */
-    uint32_t row_bytes, rows;
+    uint32_t row_bytes;
+    uint64_t rows;
     uint32_t shared; /* offset */
 } box;
 
@@ -371,15 +378,15 @@ static box box_of(const emu_warp *w, const emu_op *op, uint32_t lane, const emu_
 /* Where a row of the box begins in the tensor, as a host address; 0: it lies outside. */
 static uint64_t row_address(const box *b, uint32_t row)
 {
-    int64_t at = (int64_t)b->map.address + b->corner[0] * (int64_t)emu_map_element_bytes(&b->map);
+    uint64_t at = b->map.address + (uint64_t)(b->corner[0] * (int64_t)emu_map_element_bytes(&b->map));
     for (unsigned d = 1; d < b->map.rank; d++) {
         int64_t c = b->corner[d] + (int64_t)(row % b->count[d]) * b->map.step[d];
         row /= b->count[d];
         if (c < 0 || c >= (int64_t)b->map.size[d])
             return 0;
-        at += c * (int64_t)b->map.stride[d - 1];
+        at += (uint64_t)c * b->map.stride[d - 1];
     }
-    return (uint64_t)at;
+    return at;
 }
 
 /* A swizzle permutes bits of the address in shared memory (ISA 5.5.7). */
@@ -486,10 +493,10 @@ static bool copy_box(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind
         return false;
     shared_place place;
     box b = box_of(w, op, lane, &map);
-    bulk.bytes = b.rows * b.row_bytes;
     bool is_right = is_box_right(w, op, lane, &b, kind) &&
-                    find_shared(w, op, lane, shared, bulk.bytes, loads, &place) &&
+                    find_shared(w, op, lane, shared, b.rows * b.row_bytes, loads, &place) &&
                     prepare(w, op, lane, mbarrier, place.holder, &bulk);
+    bulk.bytes = (uint32_t)(b.rows * b.row_bytes);
     if (is_right)
         b.shared = place.offset;
     for (uint32_t row = 0; is_right && row < b.rows; row++)

@@ -3,7 +3,7 @@
 
 #include "half.h"
 
-/* The lanes for which a comparison holds. */
+/* Returns the lanes for which a comparison is true. */
 typedef uint32_t compare_lanes(const void *a, const void *b);
 
 #define COMPARE(name, T, value)                                                                              \
@@ -27,7 +27,7 @@ typedef uint32_t compare_lanes(const void *a, const void *b);
     COMPARE(gt_##suffix, T, a > b)                                                                           \
     COMPARE(ge_##suffix, T, a >= b)
 
-/* eq .. ge are false, the others true when a NaN takes part. */
+/* With a NaN, eq to ge are false and the others true. */
 #define COMPARE_FLOAT(T, suffix)                                                                             \
     COMPARE(eq_##suffix, T, a == b)                                                                          \
     COMPARE(ne_##suffix, T, (a < b) | (a > b))                                                               \
@@ -57,7 +57,7 @@ COMPARE_FLOAT(double, f64)
     {                                                                                                        \
         eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix                         \
     }
-/* lo .. hs are words for unsigned types only. */
+/* The words lo to hs exist only for unsigned types. */
 #define ROW_UNSIGNED(suffix)                                                                                 \
     {                                                                                                        \
         eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix,                                     \
@@ -95,7 +95,7 @@ static uint32_t combine(unsigned combine_with, uint32_t t, uint32_t c)
     }
 }
 
-/* Half-precision values, one of the two in a packed pair, as floats. */
+/* Converts f16 or bf16 values, or one half of packed pairs, to floats. */
 static void widen(float out[EMU_LANES], const void *in, emu_type type, unsigned half, bool flush)
 {
     unsigned step = type == EMU_F16X2 || type == EMU_BF16X2 ? 2 : 1;
@@ -126,8 +126,8 @@ static uint32_t compare_sources(const emu_warp *w, emu_type type, unsigned mode,
     return compare[EMU_F32][mode](p, q);
 }
 
-/* setp p|q: q gets the negated comparison, combined in the same way; packed types compare their second halves. Scalar
-   halves have p alone: their sources are operand 1 and 2 instead of 2 and 3. */
+/* setp p|q: q gets the negated comparison, combined in the same way; for packed types, the comparison of the second halves.
+   Scalar f16 and bf16 have only p: their sources are operands 1 and 2 instead of 2 and 3. */
 static inline void setp_with(emu_warp *w, const emu_op *op, uint32_t mask, unsigned sources, uint32_t c)
 {
     emu_mods m = op->mods;
@@ -261,7 +261,7 @@ DEFINE2(copysign_f64, uint64_t, uint64_t, uint64_t, (a & ~(uint64_t)INT64_MAX) |
 TYPES(testp) = {[EMU_F32] = testp_f32, [EMU_F64] = testp_f64};
 TYPES(copysign_) = {[EMU_F32] = copysign_f32, [EMU_F64] = copysign_f64};
 
-/* Which comparison words exist depends on the type: a combination without a function is none. */
+/* The type decides which comparison words exist: NULL for other combinations. */
 static emu_handler *pick_setp(const emu_mods *m)
 {
     emu_type type = m->type == EMU_F16X2 || m->type == EMU_BF16X2 ? EMU_F32 : (emu_type)m->type;

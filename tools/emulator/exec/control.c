@@ -1,4 +1,4 @@
-/* Control flow, fences, and what only passes time (ISA 9.7.12, 9.7.13.4, 9.7.19). */
+/* Control flow, fences, and instructions that only take time (ISA 9.7.12, 9.7.13.4, 9.7.19). */
 #include "exec.h"
 
 static const emu_op *target_of(const emu_op *op)
@@ -26,7 +26,7 @@ HANDLER(branch_indexed)
         mask &= ~group;
         if (n >= (uint64_t)op->imm) {
             emu_fault(w, op, group, CUDA_ERROR_LAUNCH_FAILED,
-                      "branches by index %u, the list has %lld targets", n, (long long)op->imm);
+                      "branches by index %u, but the list has %lld targets", n, (long long)op->imm);
             return;
         }
         emu_send(w, op, group, ops + op->list[n]);
@@ -35,7 +35,7 @@ HANDLER(branch_indexed)
     }
 }
 
-/* The return address is kept by lane, in the callee's slot: functions do not recurse. */
+/* Each lane's return address is in the callee's return slot, since functions do not recurse. */
 HANDLER(call)
 {
     uint64_t *back = LANES_OF(uint64_t, 0);
@@ -43,7 +43,7 @@ HANDLER(call)
     emu_jump(w, op, mask, target_of(op));
 }
 
-/* The list has four words to a function: its address, its first operation, its return slot, and where it returns to. */
+/* The list has four words per function: its address, its first operation, its return slot, and the operation to return to. */
 HANDLER(call_indirect)
 {
     const uint64_t *to = LANES_OF(const uint64_t, 0);
@@ -59,7 +59,7 @@ HANDLER(call_indirect)
     }
     if (mask)
         emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
-                  "calls 0x%llx, where no function with these arguments is",
+                  "calls 0x%llx, which is no function with these arguments",
                   (unsigned long long)to[__builtin_ctz(mask)]);
 }
 
@@ -90,7 +90,7 @@ HANDLER(fence)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Sleeping lets the other warps go on. */
+/* Sleeping lets other warps run. */
 HANDLER(sleep_)
 {
     (void)op;
@@ -98,7 +98,7 @@ HANDLER(sleep_)
     emu_yield(w);
 }
 
-/* Grids run one after the other here: a check sees to it that nothing depends on that. */
+/* Does nothing: grids run one after another. A check reports kernels that depend on this. */
 HANDLER(grid_wait)
 {
     EMU_TELL(w->audience, grid_wait, w, op, mask);

@@ -1,6 +1,6 @@
-/* cvt and cvt.pack (ISA 9.7.9.21, 9.7.9.22). Frequent pairs have vector handlers; the rest goes lane by lane through soft.c,
-   with formats of 8, 6 and 4 bits at the end. Operands wider than
-   the instruction's types are the decoder's business: here registers have exactly the types' sizes. */
+/* cvt and cvt.pack (ISA 9.7.9.21, 9.7.9.22). Frequent pairs have vectorised handlers; the others go lane by lane through
+   soft.c. Formats of 8, 6 and 4 bits are at the end. Registers have exactly the sizes of the types: the decoder converts
+   wider operands. */
 #include "exec.h"
 
 #include "half.h"
@@ -77,7 +77,7 @@ static bool is_signed(unsigned type)
     return emu_types[type].class == EMU_SIGNED;
 }
 
-/* The integer `sign magnitude` in a destination type, clamped to its range. */
+/* Clamps an integer, given as sign and magnitude, to the range of the type. */
 static uint64_t clamp_integer(unsigned type, bool sign, uint64_t magnitude)
 {
     unsigned bits = 8u * emu_types[type].bytes;
@@ -173,7 +173,7 @@ HANDLER(any)
     }
 }
 
-/* Two floats to a packed pair: a to the upper half, b to the lower. */
+/* Packs two floats: a to the upper half, b to the lower half. */
 HANDLER(pair)
 {
     const uint32_t *a = LANES_OF(const uint32_t, 1), *b = LANES_OF(const uint32_t, 2);
@@ -200,7 +200,7 @@ DEFINE1(f64_from_s32, double, int32_t, a)
 DEFINE1(f64_from_u64, double, uint64_t, a)
 DEFINE1(f64_from_s64, double, int64_t, a)
 
-/* f32 to 32-bit integers in double, which holds all of them. */
+/* Clamps an f32 for conversion to a 32-bit integer. Uses double, which represents all of them. */
 static inline double within(float a, double least, double most)
 {
     double x = (double)a;
@@ -218,7 +218,7 @@ F32_TO(rpi, ceil)
 
 typedef struct fast_pair {
     uint8_t type, source, round;
-    bool also_ftz; /* flushing changes nothing */
+    bool also_ftz; /* its result is the same with .ftz */
     emu_handler *run;
 } fast_pair;
 
@@ -248,7 +248,7 @@ static emu_handler *pick_fast(const emu_mods *m)
     return any;
 }
 
-/* .sat is for destinations that do not hold every value of the source. */
+/* True if the destination cannot represent every value of the source; .sat needs that. */
 static bool can_saturate(const emu_mods *m)
 {
     unsigned from = emu_types[m->source].bytes, to = emu_types[m->type].bytes;
@@ -257,8 +257,8 @@ static bool can_saturate(const emu_mods *m)
     return is_signed(m->source) == is_signed(m->type) ? to < from : is_signed(m->source) || to <= from;
 }
 
-/* Which rounding a pair needs: of the integer kind, of the float kind, none. "rounded" says that one was written. From
-   .bf16 one may be, though nothing is lost: the ISA has an example. */
+/* Which rounding a pair requires: an integer one, a float one, or none. rounded: the instruction has one. From .bf16 it may
+   have one although the conversion is exact: the ISA has an example. */
 static emu_handler *pick_cvt(const emu_mods *m, bool rounded)
 {
     bool from_float = is_float(m->source), to_float_type = is_float(m->type), integral = m->round >= EMU_RNI;
@@ -305,7 +305,7 @@ static unsigned element_bits(unsigned type)
     return type == EMU_E2M1X2 ? 4 : type == EMU_F32 ? 32 : type == EMU_F16X2 || type == EMU_BF16X2 ? 16 : 8;
 }
 
-/* .satfinite: beyond the largest value comes the largest; without a NaN of its own a format takes +largest for it. */
+/* .satfinite: values beyond the largest become the largest; a NaN becomes +largest if the format has no NaN. */
 static uint64_t to_narrow(const emu_mods *m, uint64_t x)
 {
     const emu_format *to = format_of(m->type);
@@ -343,7 +343,7 @@ static void store_bits(const emu_warp *w, uint32_t arg, unsigned bytes, uint32_t
     memcpy((char *)emu_lanes(w, arg) + (size_t)lane * bytes, &x, bytes);
 }
 
-/* Two floats: a to the upper half, b to the lower one. */
+/* Packs two floats: a to the upper half, b to the lower half. */
 HANDLER(narrow_pair)
 {
     unsigned bits = element_bits(op->mods.type);
@@ -410,7 +410,7 @@ static uint32_t clamp_bits(int32_t x, unsigned bits, bool has_sign)
     return (uint32_t)(x < least ? least : x > most ? most : x) & ((1u << bits) - 1);
 }
 
-/* mods.mode: the word's index, u16 s16 u8 s8 u4 s4 u2 s2. */
+/* mods.mode: index of the word, u16 s16 u8 s8 u4 s4 u2 s2. */
 HANDLER(pack)
 {
     unsigned bits = 16u >> op->mods.mode / 2;

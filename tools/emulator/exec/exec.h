@@ -1,8 +1,8 @@
-/* How handlers are written. A handler works on whole slots: with all lanes active it is a plain loop that the compiler
-   turns into vector instructions; otherwise it computes all lanes aside and copies the active ones. So an expression must
+/* How handlers are written. A handler works on whole slots. If all lanes are active, it is a plain loop that the compiler
+   vectorises; otherwise it computes all lanes in a temporary and copies the active ones. So an expression must
    be harmless for any bits, also those of inactive lanes.
 
-   The files of exec/ are compiled once per instruction set level; every name they export goes through EMU_LEVEL_NAME. */
+   The files of exec/ are compiled once per instruction set of the host; exported names use EMU_LEVEL_NAME. */
 #ifndef EMU_EXEC_H
 #define EMU_EXEC_H
 
@@ -16,7 +16,7 @@
 #define EMU_JOIN(a, b)       EMU_JOIN_(a, b)
 #define EMU_LEVEL_NAME(name) EMU_JOIN(name, EMU_LEVEL)
 
-/* A destination is either exactly a source or apart from it, so lanes are independent. */
+/* A destination is either the same slot as a source or disjoint from it, so lanes are independent. */
 #ifdef __clang__
 #define EACH_LANE                                                                                            \
     _Pragma("clang loop vectorize(assume_safety) unroll(disable)") for (int i = 0; i < EMU_LANES; i++)
@@ -29,7 +29,7 @@
 
 #define LANES_OF(T, n) ((T *)emu_lanes(w, op->arg[n]))
 
-/* Writes `value`, an expression in the lane index i, to the lanes of d that are active. */
+/* Writes `value`, an expression of the lane index i, to the active lanes of d. */
 #define SET_LANES(T, d, value)                                                                               \
     do {                                                                                                     \
         T *d_ = (d);                                                                                         \
@@ -44,14 +44,14 @@
 
 #define HANDLER(name) static void name(emu_warp *w, const emu_op *op, uint32_t mask)
 
-/* A handler that is a function with more arguments. */
+/* A handler that calls a function with more arguments. */
 #define HANDLER_CALLS(name, function, ...)                                                                   \
     HANDLER(name)                                                                                            \
     {                                                                                                        \
         function(w, op, mask, __VA_ARGS__);                                                                  \
     }
 
-/* True when no lane is missing. Otherwise the lanes wait for the others, or, when some have exited, the launch fails. */
+/* Returns true if all 32 lanes are active. Otherwise the lanes wait for the others; if some have exited, the launch fails. */
 static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     if (mask == EMU_ALL)
@@ -63,7 +63,8 @@ static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
     return !emu_is_misused(w, op, mask, EMU_PART_OF_WARP);
 }
 
-/* d = f(a), f(a, b), f(a, b, c): T of the destination, A, B, C of the sources; a, b, c are this lane's values. */
+/* d = f(a), f(a, b), f(a, b, c). T is the type of the destination, A, B, C those of the sources; a, b, c are values of one
+   lane. */
 #define DEFINE1(name, T, A, value)                                                                           \
     static inline T name##_f(A a)                                                                            \
     {                                                                                                        \
@@ -100,7 +101,7 @@ static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
         SET_LANES(T, LANES_OF(T, 0), name##_f(a_[i], b_[i], c_[i]));                                         \
     }
 
-/* For prefetches, whose addresses need not be valid, hints, and limits of registers, which are not scarce. */
+/* For prefetches, whose addresses need not be valid; hints; and register limits, which have no effect here. */
 static inline void nothing(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     (void)w;
@@ -112,7 +113,7 @@ static inline void nothing(emu_warp *w, const emu_op *op, uint32_t mask)
 
 #define EXPORT_ROWS(name) const emu_rows EMU_LEVEL_NAME(name) = {rows, sizeof rows / sizeof *rows}
 
-/* Reinterpretation without aliasing trouble. */
+/* Reinterprets bits without breaking aliasing rules. */
 static inline uint32_t bits_of_float(float f)
 {
     uint32_t u;
@@ -141,7 +142,7 @@ static inline double double_of_bits(uint64_t u)
     return d;
 }
 
-/* Results that are NaN are all the same one, so that hosts agree. */
+/* Makes all NaNs the same one, so that results do not depend on the host. */
 static inline float canonical(float f)
 {
     return f == f ? f : float_of_bits(0x7fffffff);

@@ -1,5 +1,5 @@
-/* f32 and f64 arithmetic (ISA 9.7.3), f32x2, and the mixed-precision forms (9.7.5). Rounding to nearest is the host's
-   own; other roundings go through soft.c. NaN results are canonical, so hosts agree. */
+/* f32 and f64 arithmetic (ISA 9.7.3), f32x2, and the mixed-precision forms (9.7.5). Rounding to nearest is done by the
+   host; other roundings go through soft.c. NaN results are canonical, so that they do not depend on the host. */
 #include "exec.h"
 
 #include "half.h"
@@ -60,7 +60,7 @@ DEFINE1(abs_f32, uint32_t, uint32_t, a & 0x7fffffff)
 DEFINE1(abs_ftz, float, float, fabsf(flush_float(a)))
 DEFINE1(abs_f64, uint64_t, uint64_t, a &INT64_MAX)
 
-/* -0 < +0; one NaN loses against a number, two make the canonical one. */
+/* -0 < +0; a number wins over a NaN; two NaNs give the canonical one. */
 static inline float minimum(float a, float b)
 {
     float equal = float_of_bits(bits_of_float(a) | bits_of_float(b));
@@ -138,7 +138,7 @@ static float extreme_with_modifiers(const emu_mods *m, bool is_max, float a, flo
 EXTREME(min_modified, false)
 EXTREME(max_modified, true)
 
-/* Everything that is not round-to-nearest f32 or f64, and the packed and mixed forms, in integer arithmetic. */
+/* All roundings other than to nearest, and the packed and mixed forms, in integer arithmetic. */
 enum { ADD, SUB, MUL, FMA, DIV, RCP, SQRT };
 
 static uint64_t flush_bits(uint64_t bits, const emu_mods *m)

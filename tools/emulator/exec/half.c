@@ -1,5 +1,5 @@
-/* f16 and bf16 arithmetic, single and packed (ISA 9.7.4). Work is done in float or double in ways that leave one exact
-   rounding: see half.h. */
+/* f16 and bf16 arithmetic, single and packed (ISA 9.7.4), done in float or double so that each result is rounded once: see
+   half.h. */
 #include "exec.h"
 
 #include "approximate.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* a + b as a double whose last bit is odd when the sum is inexact. */
+/* a + b as a double, rounded to odd if it is inexact. */
 static inline double add_odd(double a, double b)
 {
     double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
@@ -16,7 +16,7 @@ static inline double add_odd(double a, double b)
     return inexact ? double_of_bits((u - (away ? 1 : 0)) | 1) : s;
 }
 
-/* A half-precision slot is an array of 32 values, of 64 when packed; handlers treat both alike. */
+/* A slot of halves is an array of 32 values, or of 64 if packed; handlers treat both alike. */
 enum { MOST = 2 * EMU_LANES };
 
 typedef struct half_operands {
@@ -63,7 +63,7 @@ static inline uint16_t apply_modifiers(const emu_mods *m, uint16_t h, bool is_bf
     return h;
 }
 
-/* Rounds and writes the active lanes. */
+/* Rounds the values and writes the active lanes. */
 static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const half_operands *h,
                           const float *r)
 {
@@ -110,7 +110,7 @@ static inline void narrow(emu_warp *w, const emu_op *op, uint32_t mask, const ha
         narrow(w, op, mask, &h, r);                                                                          \
     }
 
-/* Sums of two halves, and f16 products, round twice without harm: 24 bits are more than 2*11 + 1. */
+/* Rounding sums of two halves, and f16 products, twice gives the correct result: float has 24 bits, more than 2*11 + 1. */
 HALF2(add, a + b)
 HALF2(sub, a - b)
 HALF2(mul_f16, a *b)

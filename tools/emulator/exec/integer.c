@@ -4,7 +4,7 @@
 __extension__ typedef __int128 s128;
 __extension__ typedef unsigned __int128 u128;
 
-#define ALL_ONES (~UINT64_C(0)) /* what division by zero gives here; the ISA leaves it open */
+#define ALL_ONES (~UINT64_C(0)) /* result of a division by zero, which the ISA leaves open */
 
 #define SIGNLESS2(name, value)                                                                               \
     DEFINE2(name##_16, uint16_t, uint16_t, uint16_t, value)                                                  \
@@ -40,7 +40,7 @@ SIGNLESS3(mad_lo, (uint64_t)a *b + c)
 SIGNED2(min, a < b ? a : b)
 SIGNED2(max, a > b ? a : b)
 
-/* 32-bit products in 32 bits: the generic form above would make the compiler use 64-bit multiplications. */
+/* The generic form would make the compiler use 64-bit multiplications. */
 DEFINE2(mul_lo_32_fast, uint32_t, uint32_t, uint32_t, a *b)
 DEFINE3(mad_lo_32_fast, uint32_t, uint32_t, uint32_t, uint32_t, a *b + c)
 
@@ -230,9 +230,9 @@ static emu_handler *pick_dp4a(const emu_mods *m)
     return pick_dot(&dp4a);
 }
 
-/* Extended precision: CC.CF is a lane mask in the warp. The ISA writes a carry or a borrow to it and does not say what one is
-   to an instruction that takes the other. On devices it is the carry of a + ~b + 1, so that a borrow is a zero: ptxas makes
-   of subc the sum a + ~b + CC.CF, whichever instruction left that. It is 0 before anything has written it, which the ISA leaves open. */
+/* Extended precision: CC.CF is a lane mask in the warp. The ISA does not say what a borrow that one instruction writes
+   means to an add that reads it as a carry. On devices CC.CF is the carry of a + ~b + 1, so a borrow is 0: ptxas computes
+   subc as a + ~b + CC.CF, whichever instruction wrote CC.CF. It is 0 before the first write, which the ISA leaves open. */
 #define CARRY_CHAIN(name, T, bits, sum, carry_in, carry_out)                                                 \
     HANDLER(name)                                                                                            \
     {                                                                                                        \

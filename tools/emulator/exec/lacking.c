@@ -1,4 +1,4 @@
-/* Instructions of the ISA that have no handler, so that a kernel that needs one is refused by name. */
+/* Instructions of the ISA without a handler, so that a kernel that uses one is refused with its name. */
 #include "exec.h"
 
 #define LACKS(opcode, what)                                                                                  \

@@ -1,5 +1,5 @@
-/* Picks the build of the handlers that suits the host's processor. Results are the same at every level, which a test
-   shows with KILN_EMU_LEVEL=base. */
+/* Picks the build of the handlers for the host's processor. Results are the same at every level; a test compares them with
+   KILN_EMU_LEVEL=base. */
 #include "operations.h"
 
 #include <stdlib.h>

@@ -23,7 +23,7 @@ FLOAT_FUNCTION(sin_, approximate_sin(a))
 FLOAT_FUNCTION(cos_, approximate_cos(a))
 DEFINE1(tanh_, float, float, approximate_tanh(a))
 
-/* a * (1/b), where the reciprocal of a huge b has been flushed. */
+/* a * (1/b), where the reciprocal of a huge b is flushed to zero. */
 static inline float div_approx_value(float a, float b)
 {
     float magnitude = fabsf(b), r = a / b;
@@ -43,7 +43,7 @@ DEFINE2(div_full_ftz, float, float, float, flush_float(div_full_value(flush_floa
 
 DEFINE1(rsqrt_f64, double, double, a == a && a >= 0 ? 1.0 / sqrt(a) : double_of_bits(0x7fffffffffffffff))
 
-/* The gross f64 forms look at and give the upper words only. */
+/* The gross f64 forms read and write only the upper words. */
 static inline uint64_t upper_word(uint64_t bits)
 {
     uint64_t upper = bits & UINT64_C(0xffffffff00000000);

@@ -1,4 +1,4 @@
-/* ld, st, prefetch and their like (ISA 9.7.9.8 to 9.7.9.17). Registers have exactly the type's size here. */
+/* ld, st, prefetch and similar instructions (ISA 9.7.9.8 to 9.7.9.17). Registers have exactly the type's size here. */
 #include "exec.h"
 
 #include "access.h"
@@ -85,8 +85,8 @@ static emu_handler *const stores[5][4] = {
     ROW_124(store, 8), {store_16x1},
 };
 
-/* Strong accesses (volatile, relaxed, acquire, release) may meet those of blocks on other host threads, so each element is
-   a host atomic. All of them acquire and release, so that what a fence of the kernel orders is in order too. */
+/* Strong accesses (volatile, relaxed, acquire, release) may conflict with those of blocks on other host threads, so each
+   element is a host atomic. All are acquire and release, so that fences in the kernel order them too. */
 static inline uint64_t load_element(const void *at, unsigned bytes)
 {
     switch (bytes) {
@@ -169,7 +169,7 @@ HANDLER(store_strong)
     lock_wide(bytes, false);
 }
 
-/* 32 bytes at once are for global memory only. */
+/* 32-byte accesses are only for global memory. */
 static bool is_too_wide(const emu_mods *m)
 {
     return emu_types[m->type].bytes * m->count > 16 && m->space != EMU_GLOBAL && m->space != EMU_GENERIC;
@@ -193,7 +193,7 @@ static emu_handler *pick_st(const emu_mods *m)
     return stores[__builtin_ctz(emu_types[m->type].bytes)][__builtin_ctz(m->count)];
 }
 
-/* cp.async.bulk.prefetch (ISA 9.7.9.25.4.3). Its bytes have to be there, but are not read: it is no access. */
+/* cp.async.bulk.prefetch (ISA 9.7.9.25.4.3). The address must be valid, but nothing is read, so it is no access. */
 HANDLER(prefetch_bulk)
 {
     enum { UNIT = 16 };
@@ -221,7 +221,7 @@ HANDLER(create_policy)
     SET_LANES(uint64_t, LANES_OF(uint64_t, 0), 0);
 }
 
-/* discard.L2 makes the line's contents undefined; keeping them is one way to do that, but the address must be valid. */
+/* discard.L2 makes the line's contents undefined. This keeps them, which is allowed, but the address must be valid. */
 HANDLER(discard)
 {
     uint64_t at[EMU_LANES];

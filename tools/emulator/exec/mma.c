@@ -1,13 +1,15 @@
-/* Tensor cores: mma.sync, and ldmatrix, stmatrix, movmatrix (ISA 9.7.14.5.14 to 9.7.14.5.17). Fragments from the registers of
-   a warp to matrices, the product, and back. f64 is a chain of fused multiply-adds, integers are exact. */
+/* Tensor cores: mma.sync, ldmatrix, stmatrix and movmatrix (ISA 9.7.14.5.14 to 9.7.14.5.17). Reads fragments from a warp's
+   registers into matrices, multiplies, and writes the fragments of D. f64 uses chains of fused multiply-adds; integers are
+   exact. */
 #include "access.h"
 #include "soft.h"
 #include "tensor.h"
 
 /* ---- mma.sync ------------------------------------------------------------------------------------------------------ */
 
-/* From 9.0 to 11.x there is no fp8 product: ptxas 13.0 unpacks to f16 the two low bytes of each register, then the two high
-   ones, multiplies the one set onto zero and the other onto that, and adds C with an ordinary addition. 12.x has one again. */
+/* Devices 9.0 to 11.x have no fp8 mma: ptxas 13.0 unpacks the two low bytes of each register to f16, then the two high
+   ones, multiplies the low ones with C = 0, the high ones with that sum as C, and adds the real C with an ordinary
+   addition. 12.x has fp8 mma. */
 static inline tensor_model tensor_model_of(unsigned device, const emu_mma *f)
 {
     bool narrow = f->a >= EMU_EL_E4M3 && f->a <= EMU_EL_E2M1_PACKED;
@@ -20,7 +22,7 @@ static inline tensor_model tensor_model_of(unsigned device, const emu_mma *f)
     return (tensor_model){24, f->a == EMU_EL_TF32 ? 4 : 8, 23, false};
 }
 
-/* Where element `e` of register r of a lane lies. Rows of A, columns of B; k counts the elements of one register. */
+/* The place of element `e` of a lane's register r. row: of A, or the column of B. k counts elements along the sum. */
 typedef struct fragment_place {
     unsigned row, k;
 } fragment_place;
@@ -71,7 +73,7 @@ static inline uint32_t word_of(const emu_warp *w, uint32_t arg, unsigned lane)
     return ((const uint32_t *)emu_lanes(w, arg))[lane];
 }
 
-/* Element i of a lane's part of C: as the bits of an f32. */
+/* Element i of a lane's part of C, as an f32. */
 static inline float c_value(const emu_warp *w, const emu_mma *f, const uint32_t *c, unsigned lane, unsigned i)
 {
     if (f->c == EMU_F16)
@@ -88,7 +90,7 @@ static inline void set_d(const emu_warp *w, const emu_mma *f, const uint32_t *d,
         ((uint32_t *)emu_lanes(w, d[i]))[lane] = bits;
 }
 
-/* Inline, for types that are known where it is compiled. */
+/* Inline, so that it is compiled for constant types. */
 __attribute__((always_inline)) static inline void read_vectors(const emu_warp *w, const emu_mma *f,
                                                                const fragments *g, unsigned of_a,
                                                                unsigned of_b, tensor_vector *a,
@@ -108,7 +110,8 @@ __attribute__((always_inline)) static inline void read_vectors(const emu_warp *w
         }
 }
 
-/* A register of A or B is a block of eight rows of A, or columns of B, with eight elements along the sum. */
+/* Reads the operands of a tile. Each register of A or B holds 8x8 elements of the warp: eight rows of A or columns of B,
+   with eight elements along the sum. */
 static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, tensor_model model, tile *t)
 {
     enum { BLOCK = 8 };
@@ -132,7 +135,7 @@ static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, t
     return tile_fill(t, model, f->a == EMU_EL_F16, a, b, c);
 }
 
-/* False: something is not finite or tiny, and nothing is done. */
+/* Returns false without a result if a value is not finite or too small. */
 static bool multiply_tile(emu_warp *w, const emu_mma *f, const fragments *g, uint32_t mask)
 {
     tensor_model model = tensor_model_of(w->block->launch->device_number, f);
@@ -243,8 +246,8 @@ static void multiply_scaled(emu_warp *w, const emu_op *op, uint32_t mask)
     }
 }
 
-/* m8n8k4: lanes 4q to 4q + 3 and the same plus 16 hold product q, each lane a row (or column) of four or, where the layout
-   is the other one, one element of each of four rows (ISA 9.7.14.5.1). */
+/* m8n8k4: product q is in the lanes 4q to 4q + 3, and 16 to 19 + 4q. Each lane has a row of A (or column of B) of four
+   elements, or, with the other layout (`across`), one element of each of four rows (ISA 9.7.14.5.1). */
 static void set_quad(tensor_vector v[8], const emu_warp *w, const uint32_t *registers, unsigned q,
                      bool across)
 {
@@ -375,7 +378,7 @@ static void multiply_integer(emu_warp *w, const emu_op *op, uint32_t mask)
     }
 }
 
-/* One bit per element: XOR or AND, and the count of ones. */
+/* One-bit elements: XOR or AND, then the number of ones. */
 static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     emu_mma f = mma_of(op);
@@ -408,7 +411,7 @@ static void multiply_bits(emu_warp *w, const emu_op *op, uint32_t mask)
     }
 }
 
-/* D may lie in the registers of A, B and C: each lane writes after all that it needs has been read. */
+/* D may overlap the registers of A, B and C, so each lane writes only after all operands have been read. */
 #define MMA(name, multiply)                                                                                  \
     HANDLER(name)                                                                                            \
     {                                                                                                        \
@@ -424,11 +427,11 @@ MMA(mma_bits, multiply_bits)
 
 /* ---- ldmatrix, stmatrix, movmatrix --------------------------------------------------------------------------------- */
 
-/* In the fragment of an 8x8 matrix lane l holds elements 2 (l mod 4) and the next of row l / 4; .trans makes that column
-   l / 4. */
+/* In the fragment of an 8x8 matrix, lane l holds elements 2 (l mod 4) and 2 (l mod 4) + 1 of row l / 4; with .trans, of
+   column l / 4. */
 #define MODE_TRANSPOSED 1
 
-/* The addresses of the rows: lanes 0 to 7 for the first matrix, and so on; before sm_80 all lanes have to hold one. */
+/* The addresses of the rows: lanes 0 to 7 for the first matrix, and so on. Before sm_80 all lanes need a valid address. */
 static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t at[EMU_LANES])
 {
     uint32_t lanes = op->mods.count == 4 ? EMU_ALL : (1u << 8 * op->mods.count) - 1;
@@ -446,7 +449,7 @@ static inline bool rows_of(emu_warp *w, const emu_op *op, bool writes, uint64_t 
     return !outside;
 }
 
-/* Row and place in the row of element e of a lane's fragment. */
+/* The row of element e of a lane's fragment, and its place in the row. */
 static inline unsigned row_of(bool transposed, unsigned lane, unsigned e)
 {
     return transposed ? lane % 4 * 2 + e : lane / 4;

@@ -12,7 +12,7 @@ typedef enum emu_element {
     EMU_EL_TF32,
     EMU_EL_E4M3,
     EMU_EL_E5M2,
-    EMU_EL_E3M2, /* this and the two below: in containers of 8 bits */
+    EMU_EL_E3M2, /* this and the next two are in 8-bit containers */
     EMU_EL_E2M3,
     EMU_EL_E2M1,
     EMU_EL_E2M1_PACKED, /* two in 8 bits */
@@ -36,7 +36,7 @@ typedef struct emu_mma {
     uint8_t chunks : 4; /* of a row of A or a column of B, each with a scale: 1, 2, 4; 0: no block scaling */
 } emu_mma;
 
-/* m8n8k4 with f16 is four products at once, in a layout of its own. */
+/* m8n8k4 with f16 multiplies four pairs of matrices, in its own layout. */
 static inline bool emu_mma_is_quad(const emu_mma *f)
 {
     return f->k == 4 && f->a == EMU_EL_F16;

@@ -1,4 +1,4 @@
-/* mov, address conversion, and the small operations that the decoder puts around instructions. */
+/* mov, address conversion, and the small operations that the decoder adds to instructions. */
 #include "exec.h"
 
 #include "../core/windows.h"
@@ -87,7 +87,7 @@ CHOP_128(16, uint16_t)
 CHOP_128(32, uint32_t)
 CHOP_128(64, uint64_t)
 
-/* {a, b, ..} to or from one register: op->imm bytes per element, mods.mode: 1 packs. */
+/* Packs {a, b, ..} to one register, or unpacks it. op->imm: bytes per element; mods.mode: 1 packs. */
 HANDLER(pack)
 {
     unsigned bytes = (unsigned)op->imm, whole = emu_types[op->mods.type].bytes;
@@ -103,7 +103,7 @@ HANDLER(pack)
 DEFINE2(pack_16x2, uint32_t, uint16_t, uint16_t, (uint32_t)a | (uint32_t)b << 16)
 DEFINE2(pack_32x2, uint64_t, uint32_t, uint32_t, (uint64_t)a | (uint64_t)b << 32)
 
-/* The two frequent packings as plain vector operations. */
+/* The two frequent packings, vectorised. */
 HANDLER(pack_two)
 {
     emu_op two = *op;
@@ -120,8 +120,7 @@ HANDLER(pack_two)
     {                                                                                                        \
         const S *a = LANES_OF(const S, 0);                                                                   \
         S t[EMU_LANES];                                                                                      \
-        memcpy(t, a,                                                                                         \
-               sizeof t); /* an element may be written before the scalar has been read for the last time */  \
+        memcpy(t, a, sizeof t); /* an element may be the scalar's slot */                                    \
         SET_LANES(T, (T *)emu_lanes(w, op->list[0]), t[i]);                                                  \
         SET_LANES(T, (T *)emu_lanes(w, op->list[1]), t[i] >> bits);                                          \
     }
@@ -141,8 +140,8 @@ HANDLER(mov_vector)
         pack(w, op, mask);
 }
 
-/* Window offsets to generic addresses and back. Global addresses are generic already; .const ones are relative to the
-   module's bank. */
+/* Converts window offsets to generic addresses, and back. Global addresses are already generic; .const ones are relative to
+   the module's bank. */
 static uint64_t window_start(const emu_warp *w, unsigned space)
 {
     switch (space) {

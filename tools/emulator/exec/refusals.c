@@ -1,4 +1,4 @@
-/* What rows of the table of instructions refuse beyond their patterns. */
+/* Why ptxas refuses instructions that match the pattern of their row. */
 #include "../core/tensor_map.h"
 #include "operations.h"
 

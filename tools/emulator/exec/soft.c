@@ -23,7 +23,7 @@ static emu_soft infinity(bool sign)
     return (emu_soft){.class = EMU_SOFT_INFINITY, .sign = sign};
 }
 
-/* significand / 2^63 * 2^exponent, in any position; brings the leading one to bit 63. */
+/* Normalises significand / 2^63 * 2^exponent: shifts the leading one to bit 63. */
 static emu_soft normalised(bool sign, int exponent, uint64_t significand, bool sticky)
 {
     if (!significand)
@@ -32,7 +32,7 @@ static emu_soft normalised(bool sign, int exponent, uint64_t significand, bool s
     return (emu_soft){EMU_SOFT_FINITE, sign, sticky, exponent - shift, significand << shift};
 }
 
-/* The same from 128 bits: value = wide / 2^127 * 2^exponent. */
+/* The same for 128 bits: value = wide / 2^127 * 2^exponent. */
 static emu_soft normalised_wide(bool sign, int exponent, u128 wide, bool sticky)
 {
     if (!wide)
@@ -100,13 +100,13 @@ uint64_t emu_soft_pack(const emu_format *f, emu_soft v, unsigned round)
         return sign_bit;
     if (v.class == EMU_SOFT_INFINITY)
         return sign_bit | (f->has_infinity ? infinity_bits : overflow(f, v.sign, EMU_RN, largest));
-    /* the bits to drop: more of them when the result is subnormal */
+    /* bits to drop: more if the result is subnormal */
     int drop = 63 - m + (v.exponent < 1 - bias ? 1 - bias - v.exponent : 0);
     uint64_t kept = drop > 63 ? 0 : v.significand >> drop;
     bool half = drop > 64 ? false : v.significand >> (drop - 1) & 1;
     bool rest = v.sticky || (drop > 64 ? true : (v.significand & ((UINT64_C(1) << (drop - 1)) - 1)) != 0);
     kept += rounds_up(round, v.sign, kept & 1, half, rest);
-    /* the hidden bit carries into the exponent field by itself */
+    /* adding the significand adds its hidden bit to the exponent */
     uint64_t biased = v.exponent < 1 - bias ? 0 : (uint64_t)(v.exponent + bias - 1);
     if (biased > (UINT64_C(1) << e))
         return sign_bit | overflow(f, v.sign, round, largest);
@@ -133,7 +133,7 @@ emu_soft emu_soft_integral(emu_soft v, unsigned round)
     return normalised(v.sign, 63, kept, false);
 }
 
-/* Significands in 126 bits (bit 126 leads), so that one carry fits. */
+/* A significand of 126 bits (the leading one is bit 126), with room for one carry. */
 typedef struct wide {
     bool sign, sticky;
     int exponent;
@@ -206,7 +206,7 @@ static emu_soft multiply_special(emu_soft a, emu_soft b)
 
 static wide product(emu_soft a, emu_soft b)
 {
-    u128 p = (u128)a.significand * b.significand; /* leading one at bit 126 or 127 */
+    u128 p = (u128)a.significand * b.significand; /* the leading one is bit 126 or 127 */
     bool carry = p >> 127;
     wide w = {a.sign != b.sign, false, a.exponent + b.exponent + carry, 0};
     w.significand = shift_right(p, carry, &w.sticky);
@@ -257,7 +257,7 @@ emu_soft emu_soft_sqrt(emu_soft a)
     if (a.class == EMU_SOFT_INFINITY)
         return a;
     bool odd = a.exponent & 1;
-    u128 rest = (u128)a.significand << (odd ? 64 : 63); /* value * 2^126, an even power */
+    u128 rest = (u128)a.significand << (odd ? 64 : 63); /* value * 2^126; the exponent is even */
     u128 root = 0, bit = (u128)1 << 126;
     for (; bit; bit >>= 2) {
         if (rest >= root + bit) {

@@ -1,5 +1,5 @@
-/* Floating point in integer arithmetic: any format, any rounding, the same on every host. Used where the host's own
-   arithmetic does not do (directed rounding, narrow formats); the common operations have vector handlers. */
+/* Floating point in integer arithmetic: any format, any rounding, the same results on every host. Used where the host's
+   arithmetic is not suitable (directed rounding, narrow formats); common operations have vectorised handlers. */
 #ifndef EMU_SOFT_H
 #define EMU_SOFT_H
 
@@ -21,7 +21,7 @@ typedef enum emu_soft_class {
     EMU_SOFT_NAN
 } emu_soft_class;
 
-/* 1.xxx * 2^exponent: bit 63 of the significand is its leading one; sticky: something nonzero lies below bit 0. */
+/* 1.xxx * 2^exponent. Bit 63 of the significand is the leading one. sticky: a bit below bit 0 is not zero. */
 typedef struct emu_soft {
     emu_soft_class class;
     bool sign, sticky;
@@ -36,8 +36,7 @@ emu_soft emu_soft_of_integer(bool sign, uint64_t magnitude);
 /* Rounds to an integral value: EMU_RNI, EMU_RZI, EMU_RMI, EMU_RPI. */
 emu_soft emu_soft_integral(emu_soft value, unsigned round);
 
-emu_soft emu_soft_add(emu_soft a, emu_soft b,
-                      unsigned round); /* the rounding decides the sign of an exact zero */
+emu_soft emu_soft_add(emu_soft a, emu_soft b, unsigned round); /* round: for the sign of an exact zero */
 emu_soft emu_soft_multiply(emu_soft a, emu_soft b);
 emu_soft emu_soft_fma(emu_soft a, emu_soft b, emu_soft c, unsigned round);
 emu_soft emu_soft_divide(emu_soft a, emu_soft b);

@@ -102,7 +102,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Values that all lanes share. The clock counts what keeps it the same from run to run: readings and turns. */
+/* Values that all lanes share. The clock counts readings and turns, so it is the same in every run. */
 static uint64_t uniform_special(emu_warp *w, emu_special special)
 {
     const emu_launch *l = w->block->launch;

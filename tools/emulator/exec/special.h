@@ -59,12 +59,12 @@ typedef enum emu_special {
     EMU_ZERO64,
 } emu_special;
 
-/* Those of the ISA that are none of these. */
+/* True for registers of the ISA that are not emulated. */
 bool emu_special_is_refused(emu_text name);
 bool emu_special_named(emu_text name, char element, emu_special *special);
 emu_type emu_special_type(emu_special special);
 
-/* The handler: op->imm says which one. */
+/* The handler; op->imm is the special register. */
 void emu_read_special(emu_warp *warp, const emu_op *op, uint32_t mask);
 
 #endif

@@ -1,4 +1,4 @@
-/* All rows of one level. A new file of handlers is listed here and in CMakeLists.txt. */
+/* All rows of one level. List new files of handlers here and in CMakeLists.txt. */
 #include "exec.h"
 
 #define TABLES(X)                                                                                            \

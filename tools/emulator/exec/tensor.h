@@ -1,4 +1,4 @@
-/* What a tensor core does to rows of A, columns of B and elements of C: the sums of mma.sync and wgmma. */
+/* The arithmetic of tensor cores: the sums of mma.sync and wgmma. */
 #ifndef EMU_TENSOR_H
 #define EMU_TENSOR_H
 
@@ -31,12 +31,12 @@ enum { TENSOR_MOST_TERMS = 64, TENSOR_EXPONENT_OF_ZERO = -1000 };
 typedef struct tensor_model {
     uint8_t fraction_bits;
     uint8_t terms;       /* per step */
-    uint8_t result_bits; /* of an f32 result's fraction */
-    bool unpacks;        /* fp8 by way of f16 */
+    uint8_t result_bits; /* fractional bits of an f32 result */
+    bool unpacks;        /* unpacks fp8 to f16 */
 } tensor_model;
 
-/* A row of A or a column of B. The exponent is the one that the format stores: a subnormal's is that of the least normal
-   number, and a zero's is far below all others. */
+/* A row of A or a column of B. Exponents are those that the format stores: for a subnormal that of the smallest normal
+   number, for zero one far below all others. */
 typedef struct tensor_vector {
     double value[TENSOR_MOST_TERMS];
     int32_t exponent[TENSOR_MOST_TERMS];
@@ -45,13 +45,13 @@ typedef struct tensor_vector {
 
 typedef struct tensor_format {
     uint8_t exponent_bits, fraction_bits;
-    uint8_t shift; /* where in its container */
+    uint8_t shift; /* lowest bit in its container */
     bool has_infinity, has_nan;
 } tensor_format;
 
 static const tensor_format tensor_formats[] = {
     [EMU_EL_F16] = {5, 10, 0, true, true},   [EMU_EL_BF16] = {8, 7, 0, true, true},
-    [EMU_EL_TF32] = {8, 10, 13, true, true}, /* the 13 low bits are not looked at */
+    [EMU_EL_TF32] = {8, 10, 13, true, true}, /* the 13 low bits are ignored */
     [EMU_EL_E4M3] = {4, 3, 0, false, true},  [EMU_EL_E5M2] = {5, 2, 0, true, true},
     [EMU_EL_E3M2] = {3, 2, 0, false, false}, [EMU_EL_E2M3] = {2, 3, 0, false, false},
     [EMU_EL_E2M1] = {2, 1, 2, false, false}, [EMU_EL_E2M1_PACKED] = {2, 1, 0, false, false},
@@ -96,7 +96,7 @@ static inline void tensor_scale(tensor_vector *v, unsigned from, unsigned to, bo
     }
 }
 
-/* sum / 2^25 * 2^exponent to f32, cut. The sum has fewer than 53 bits. */
+/* sum / 2^25 * 2^exponent, truncated to f32. The sum has fewer than 53 bits. */
 static inline float tensor_cut(int64_t sum, int exponent, unsigned result_bits)
 {
     uint64_t bits = bits_of_double((double)sum * tensor_power(exponent - 25));
@@ -109,7 +109,7 @@ static inline float tensor_cut(int64_t sum, int exponent, unsigned result_bits)
     return (float)double_of_bits(bits >> (52 - kept) << (52 - kept));
 }
 
-/* The same to the nearest f16. */
+/* The same, rounded to the nearest f16. */
 static inline uint16_t tensor_round_half(int64_t sum, int exponent)
 {
     double d = (double)sum * tensor_power(exponent - 25);
@@ -120,13 +120,14 @@ static inline uint16_t tensor_round_half(int64_t sum, int exponent)
 static inline double tensor_special(const tensor_vector *a, const tensor_vector *b, unsigned from,
                                     unsigned to, float c)
 {
-    double sum = (double)c; /* only what is not finite counts: products of doubles do not overflow here */
+    double sum = (double)c; /* finite if all terms are: doubles do not overflow here */
     for (unsigned n = from; n < to; n++)
         sum += a->value[n] * b->value[n];
     return sum;
 }
 
-/* Terms `from` on. `c` is of f32 or, with is_half, of f16 value; so is the result. Inline, for loops of a fixed count. */
+/* Adds `count` terms from `from` on. `c` and the result have f32 precision, or f16 with is_half. Inline, for loops with a
+   constant count. */
 __attribute__((always_inline)) static inline float tensor_step(tensor_model model, const tensor_vector *a,
                                                                const tensor_vector *b, unsigned from,
                                                                unsigned count, float c, bool is_half)
@@ -153,7 +154,7 @@ __attribute__((always_inline)) static inline float tensor_step(tensor_model mode
     int64_t sum = (int64_t)((double)c * unit);
     for (unsigned n = 0; n < count; n += 8) {
         int32_t part = 0;
-        for (unsigned i = 0; i < 8 && n + i < count; i++) /* terms below 2^27 */
+        for (unsigned i = 0; i < 8 && n + i < count; i++) /* each term is below 2^27 */
             part += (int32_t)(a->value[from + n + i] * b->value[from + n + i] * unit);
         sum += part;
     }
@@ -165,7 +166,7 @@ __attribute__((always_inline)) static inline float tensor_step(tensor_model mode
     return tensor_cut(sum, largest, model.result_bits);
 }
 
-/* D's element as its bits. */
+/* Returns the bits of an element of D. */
 static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, const tensor_vector *b,
                                   unsigned k, float c, bool is_half)
 {
@@ -197,12 +198,12 @@ static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, co
     return is_half ? float_to_half(sum) : bits_of_float(sum);
 }
 
-/* ---- a tile at once ----------------------------------------------------------------------------------------------- */
+/* ---- a whole tile ------------------------------------------------------------------------------------------------- */
 
 enum { MOST_ROWS = 16, COLUMNS = 8, MOST_STEP = 16 /* of f16 and bf16, along the sum */ };
 
-/* Products of f16 or bf16 onto f32, as most are, a row of D at once, in whole numbers of 32 bits: what tensor_step does as
-   long as all is finite and no sum is tiny. */
+/* A fast path for products of f16 or bf16 onto f32: computes a row of D at once, in 32-bit integers. Same results as
+   tensor_step, if all values are finite and no sum is too small. */
 typedef struct tile_numbers {
     int32_t exponent[MOST_ROWS * MOST_STEP], sign[MOST_ROWS * MOST_STEP]; /* sign: 0 or -1 */
     uint32_t magnitude[MOST_ROWS * MOST_STEP];
@@ -211,10 +212,10 @@ typedef struct tile_numbers {
 typedef struct tile {
     tile_numbers a, b; /* A by row and k, B by k and column */
     float d[MOST_ROWS][COLUMNS];
-    bool repeats[MOST_ROWS]; /* A's and C's rows are those before them, so D's is */
+    bool repeats[MOST_ROWS]; /* the rows of A and C equal the preceding ones, so D's row does too */
 } tile;
 
-/* False: one of them is an infinity or a NaN. */
+/* Returns false if an element is infinite or NaN. */
 __attribute__((always_inline)) static inline bool read_numbers(const uint16_t *bits, unsigned count,
                                                                bool is_half, unsigned up, tile_numbers *to)
 {
@@ -231,7 +232,7 @@ __attribute__((always_inline)) static inline bool read_numbers(const uint16_t *b
     return !is_special;
 }
 
-/* False: an operand is an infinity or a NaN. */
+/* Returns false if an operand is infinite or NaN. */
 static inline bool tile_fill(tile *t, tensor_model model, bool is_half, uint16_t a[MOST_ROWS][MOST_STEP],
                              uint16_t b[MOST_STEP][COLUMNS], uint32_t c[MOST_ROWS][COLUMNS])
 {
@@ -248,7 +249,7 @@ static inline bool tile_fill(tile *t, tensor_model model, bool is_half, uint16_t
            read_numbers(b[0], OF_B, false, 0, &t->b);
 }
 
-/* A row of D: told to the compiler, which would rather go along the sum. */
+/* A row of D. An explicit vector type, since the compiler would vectorise along the sum. */
 typedef int32_t integers __attribute__((vector_size(4 * COLUMNS)));
 typedef uint32_t naturals __attribute__((vector_size(4 * COLUMNS)));
 
@@ -277,7 +278,7 @@ __attribute__((always_inline)) static inline void add_products(const tile *t, un
         sum[i] += part[i];
 }
 
-/* False: C or the sum is not finite, or the sum is below the normal numbers. */
+/* Returns false if C or the sum is not finite, or the sum is subnormal. */
 __attribute__((always_inline)) static inline bool step_row(tensor_model model, tile *t, unsigned row,
                                                            unsigned from, unsigned count)
 {
@@ -310,7 +311,7 @@ __attribute__((always_inline)) static inline bool step_row(tensor_model model, t
     return !is_odd;
 }
 
-/* D = A * B + D; false: something is not finite or tiny, and D is spoiled. */
+/* D = A * B + D. Returns false, with D overwritten, if a value is not finite or too small. */
 static inline bool tile_multiply(tensor_model model, tile *t, unsigned k)
 {
     bool fine = true, at_once = model.terms > 8 && k == 16;

@@ -1,10 +1,10 @@
 /* Operations among the lanes of a warp (ISA 9.7.9.6, 9.7.13.2, 9.7.13.9 to 9.7.13.14). */
 #include "exec.h"
 
-/* Executes `group`, lanes that named the same members and of which none is missing. */
+/* Executes the operation for `group`: lanes with the same member mask, none of which is missing. */
 typedef void group_function(emu_warp *w, const emu_op *op, uint32_t group);
 
-/* Splits the lanes by their member masks; groups that are not complete wait for the missing lanes. */
+/* Splits the lanes by their member masks. Incomplete groups wait for the missing lanes. */
 static inline void for_each_group(emu_warp *w, const emu_op *op, uint32_t mask, const uint32_t *members,
                                   emu_wait wait, group_function *execute)
 {
@@ -27,7 +27,7 @@ static inline void for_each_group(emu_warp *w, const emu_op *op, uint32_t mask, 
 #define MODE_DOWN 1
 #define MODE_BFLY 2
 
-/* The source lane, or -1 when it is out of range: then a lane keeps its own value. */
+/* Returns the source lane, or -1 if it is out of range: the lane then keeps its own value. */
 static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c)
 {
     int by = (int)(b & 31), clamp = (int)(c & 31), segment = (int)(c >> 8 & 31);
@@ -125,7 +125,7 @@ HANDLER_CALLS(match_all, for_each_group, LANES_OF(const uint32_t, 3), EMU_WAIT_L
 
 enum { REDUX_ADD, REDUX_MIN, REDUX_MAX };
 
-/* Order-preserving map of signed values to unsigned ones; its own inverse. */
+/* Maps signed values to unsigned ones in the same order; its own inverse. */
 static uint32_t ordered(uint32_t v, bool is_signed)
 {
     return is_signed ? v ^ 0x80000000 : v;

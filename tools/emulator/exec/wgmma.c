@@ -1,5 +1,5 @@
-/* wgmma (ISA 9.7.15): 64 rows of A in shared memory or registers, times columns of B in shared memory. A warpgroup is four
-   warps; each has 16 rows of A and D of its own, in the fragments of mma.m16n8, and goes through all of B. */
+/* wgmma (ISA 9.7.15): 64 rows of A, in shared memory or registers, times columns of B in shared memory. Each of the four
+   warps of a warpgroup has 16 rows of A and D, in the fragments of mma.m16n8, and reads all of B. */
 #include "wgmma.h"
 
 #include "../core/wgmma.h"
@@ -10,7 +10,8 @@ enum { MOST_N = 256, CHUNK_BYTES = 16, A_CHUNKS = 32, MOST_CHUNKS = A_CHUNKS + 2
 
 /* ---- matrices in shared memory ------------------------------------------------------------------------------------- */
 
-/* A matrix descriptor (ISA 9.7.15.5.1.2.2). The pattern of a swizzle has eight rows of `span` bytes; without one they have 16. */
+/* A matrix descriptor (ISA 9.7.15.5.1.2.2). `span`: bytes per row of a swizzle's pattern, which has eight rows; 16 without
+   a swizzle. */
 typedef struct shared_matrix {
     uint32_t start, leading, stride; /* bytes */
     uint32_t span;
@@ -27,8 +28,8 @@ static shared_matrix matrix_of(uint64_t descriptor, bool is_mn_major)
                            .is_mn_major = is_mn_major};
 }
 
-/* Where 16 bytes lie (ISA 9.7.15.5.1.2.1.3). K-major: half k of the 32 bytes of row `row`. MN-major: the eight elements of
-   rows 8 * row and on, of which k is the place along the sum. */
+/* Offset of a 16-byte chunk (ISA 9.7.15.5.1.2.1.3). K-major: half k of row `row`, which has 32 bytes. MN-major: the
+   elements of the rows 8 * row to 8 * row + 7 at place k along the sum. */
 static uint32_t chunk_place(const shared_matrix *m, unsigned row, unsigned k)
 {
     uint32_t wide = m->span / CHUNK_BYTES, at = m->start;
@@ -42,7 +43,7 @@ static uint32_t chunk_place(const shared_matrix *m, unsigned row, unsigned k)
     return at ^ (at >> 7 & (wide - 1)) * CHUNK_BYTES;
 }
 
-/* The places of the chunks of these rows, two for each row; eight in a row of the list are of one core matrix. */
+/* Lists the offsets of the chunks of these rows, two per row; eight consecutive ones form a core matrix. */
 static unsigned list_chunks(const shared_matrix *m, unsigned first_row, unsigned rows, uint32_t *places)
 {
     for (unsigned n = 0; n < 2 * rows; n++)
@@ -56,7 +57,7 @@ static unsigned first_row_of(const emu_warp *w)
     return w->id % EMU_WARPGROUP_WARPS * 16;
 }
 
-/* All chunks that the warp reads, A's before B's. Returns their number; a_count: A's. */
+/* Lists all chunks that the warp reads, A's before B's. Returns their number; a_count: A's. */
 static unsigned chunks_of(const emu_warp *w, const emu_wgmma *f, uint64_t a, uint64_t b, unsigned *a_count,
                           uint32_t places[MOST_CHUNKS])
 {
@@ -66,8 +67,8 @@ static unsigned chunks_of(const emu_warp *w, const emu_wgmma *f, uint64_t a, uin
     return *a_count + list_chunks(&of_b, 0, f->n, places + *a_count);
 }
 
-/* A matrix may begin in any row of a swizzle pattern, or inside a row that has room for the rest of the matrix's row. The swizzle
-   permutes address bits, as measured on an H100 (tools/bench). */
+/* A matrix may begin in any row of a swizzle's pattern, and inside a row if the rest of that row has room for the matrix's
+   row. The swizzle permutes address bits, as measured on an H100 (tools/bench). */
 static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64_t descriptor,
                                 bool is_mn_major, unsigned rows)
 {
@@ -95,7 +96,8 @@ static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64
     return false;
 }
 
-/* Chunks as accesses, a lane each: judged and told of. Offsets become host addresses. False after a fault. */
+/* Checks the chunks as accesses, one chunk per lane, and tells the observers. Turns offsets into host addresses. Returns
+   false after a fault. */
 static bool access_chunks(emu_warp *w, const emu_op *op, const uint32_t *places, unsigned count)
 {
     for (unsigned from = 0; from < count; from += EMU_LANES) {
@@ -128,7 +130,7 @@ static void request_chunks(emu_warp *w, const emu_op *op, const uint32_t *places
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* A's rows of the warp and B's columns, 32 bytes each. */
+/* The warp's rows of A, and the columns of B, 32 bytes each. */
 typedef struct operands {
     uint8_t a[16][EMU_WGMMA_ROW_BYTES], b[MOST_N][EMU_WGMMA_ROW_BYTES];
 } operands;
@@ -149,7 +151,7 @@ static void gather(const emu_warp *w, uint64_t descriptor, bool is_mn_major, uns
         }
 }
 
-/* Register r of a lane is four bytes of row lane / 4, of 8 rows further where r is odd, in the row's second half from r = 2 on. */
+/* Register r of a lane has four bytes of row lane / 4, plus 8 if r is odd; they are in the row's second half if r is 2 or 3. */
 static void gather_registers(const emu_warp *w, const uint32_t *registers, uint8_t (*to)[EMU_WGMMA_ROW_BYTES])
 {
     for (unsigned r = 0; r < EMU_WGMMA_A_FRAGMENTS; r++)
@@ -179,7 +181,7 @@ static void read_operands(const emu_warp *w, const emu_product *p, const emu_wgm
         negate(o->b, f->n, f->b);
 }
 
-/* Eight columns of D: element i of a lane is in row lane / 4, 8 further from i = 2 on, and column lane % 4 * 2 + i % 2. */
+/* Eight columns of D. Element i of a lane is in row lane / 4, plus 8 if i is 2 or 3, and column lane % 4 * 2 + i % 2. */
 typedef uint32_t eight_columns[MOST_ROWS][COLUMNS];
 
 static void read_d(const emu_warp *w, const emu_product *p, const emu_wgmma *f, unsigned block,
@@ -221,7 +223,7 @@ static void set_vector(tensor_vector *v, const uint8_t *row, unsigned element)
     }
 }
 
-/* f16 and bf16 onto f32, if all is finite and nothing is tiny. */
+/* f16 and bf16 onto f32. Returns false if a value is not finite or too small. */
 static bool multiply_tile(tensor_model model, const operands *o, const emu_wgmma *f, unsigned block,
                           eight_columns d)
 {
@@ -290,7 +292,7 @@ static void multiply(emu_warp *w, const emu_product *p)
 
 /* ---- the instructions ---------------------------------------------------------------------------------------------- */
 
-/* True when all lanes of the warp are here, and its warpgroup exists. */
+/* Returns true if all lanes of the warp are active, and its warpgroup is complete. */
 static bool is_in_warpgroup(emu_warp *w, const emu_op *op, uint32_t mask)
 {
     uint32_t end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS * EMU_LANES;
@@ -343,7 +345,7 @@ HANDLER(wait_group)
     }
 }
 
-/* The same in all lanes; otherwise the launch fails. */
+/* Returns true if the value is the same in all lanes; otherwise the launch fails. */
 static bool are_alike(emu_warp *w, const emu_op *op, uint32_t arg, const char *what)
 {
     const uint64_t *descriptor = emu_lanes(w, arg);
@@ -351,8 +353,8 @@ static bool are_alike(emu_warp *w, const emu_op *op, uint32_t arg, const char *w
     for (unsigned i = 1; i < EMU_LANES; i++)
         differ |= (uint32_t)(descriptor[i] != descriptor[0]) << i;
     if (differ)
-        emu_fault(w, op, differ, CUDA_ERROR_LAUNCH_FAILED,
-                  "gives %s that is not that of its warp's first lane", what);
+        emu_fault(w, op, differ, CUDA_ERROR_LAUNCH_FAILED, "and the first lane of its warp give different %s",
+                  what);
     return !differ;
 }
 
@@ -367,11 +369,12 @@ HANDLER(mma_async)
         return;
     uint32_t adds = emu_predicate(w, op->arg[0]);
     if (adds != 0 && adds != EMU_ALL) {
-        emu_fault(w, op, adds, CUDA_ERROR_LAUNCH_FAILED, "gives a scale-d that is not that of all lanes");
+        emu_fault(w, op, adds, CUDA_ERROR_LAUNCH_FAILED,
+                  "and other lanes of its warp give different values of scale-d");
         return;
     }
-    if (!are_alike(w, op, op->arg[1], "a matrix descriptor of B") ||
-        (!has_a && !are_alike(w, op, op->arg[2], "a matrix descriptor of A")))
+    if (!are_alike(w, op, op->arg[1], "matrix descriptors of B") ||
+        (!has_a && !are_alike(w, op, op->arg[2], "matrix descriptors of A")))
         return;
     emu_product p = {.op = op, .b = *LANES_OF(const uint64_t, 1), .adds = adds != 0};
     if (!has_a) {

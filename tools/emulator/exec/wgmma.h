@@ -1,5 +1,5 @@
-/* wgmma as the decoder leaves it. For mma_async op->imm is an emu_wgmma, and op->list holds the registers of D, of A if it is in
-   registers, and again of D, which is C too. Arguments: scale-d, B's descriptor, A's. */
+/* wgmma, as the decoder leaves it. For mma_async op->imm is an emu_wgmma; op->list has the registers of D, those of A if it
+   is in registers, and again those of D, which is also C. Arguments: scale-d, B's descriptor, A's. */
 #ifndef EMU_EXEC_WGMMA_H
 #define EMU_EXEC_WGMMA_H
 
@@ -24,7 +24,7 @@ typedef struct emu_wgmma {
     uint8_t unused[2];
 } emu_wgmma;
 
-/* A row of A and a column of B are always as long. */
+/* Bytes of a row of A and of a column of B, whatever the type. */
 #define EMU_WGMMA_ROW_BYTES   32u
 #define EMU_WGMMA_A_FRAGMENTS 4u /* registers per lane */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define MOST_ITEMS 256 /* of a list, such as the arguments of a call */
+#define MOST_ITEMS 256 /* limit of a list, such as the arguments of a call */
 
 static emu_operand parse_operand(emu_parser *p, bool is_call);
 
@@ -15,7 +15,7 @@ static emu_operand *copy_operands(emu_parser *p, const emu_operand *items, size_
     return copy;
 }
 
-/* Between braces, and among the arguments of a call, ptxas takes a register without an operator; of a call, a vector as a whole. */
+/* In braces and call arguments, ptxas accepts a register only without an offset; in call arguments also without .x. */
 static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *o)
 {
     if (kind == EMU_OPERAND_ADDRESS || o->kind != EMU_OPERAND_NAME)
@@ -238,16 +238,16 @@ static void parse_statement(emu_parser *p)
     } else if (emu_lex_is(l, "}")) {
         p->scope = p->scope->outer;
         if (p->scope->function)
-            emu_lex_next(l); /* the function's own brace is left for the caller */
+            emu_lex_next(l); /* the function's own brace is left to the caller */
     } else if (!emu_skip_debug(p)) {
         if (l->token.kind == EMU_DOT)
-            emu_fail(l, "'%.*s' is not a directive that a function body can hold", EMU_TEXT(l->token.text));
+            emu_fail(l, "'%.*s' is not a directive of function bodies", EMU_TEXT(l->token.text));
         if (l->token.kind != EMU_WORD || !parse_label(p))
             parse_instruction(p);
     }
 }
 
-/* After an error: to the end of the statement, so that the next one can be judged too. */
+/* After an error: skips to the end of the statement, so that the next one is parsed too. */
 static void resynchronise(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
@@ -282,7 +282,7 @@ static void parse_statement_or_recover(emu_parser *p)
     p->open_items.count = 0;
     if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
         longjmp(*outer, 1);
-    p->lexer.recover = &here; /* an unclosed comment or string in between ends the load */
+    p->lexer.recover = &here; /* an unclosed comment or string before that ends the load */
     if (setjmp(here) != 0) {
         p->lexer.recover = outer;
         longjmp(*outer, 1);

@@ -1,4 +1,4 @@
-/* What compilers tell debuggers: where code comes from is kept for reports, the rest is skipped (ISA 11.5). */
+/* Debugging directives (ISA 11.5): keeps source lines for reports, and skips the rest. */
 #include "parse.h"
 
 /* .loc and .file end with their line, not with a semicolon. */
@@ -38,7 +38,7 @@ static void parse_loc(emu_parser *p)
     }
     emu_source *kept = emu_arena_alloc(&p->module->arena, sizeof *kept);
     *kept = source;
-    p->source = source.at.line ? kept : NULL; /* line 0 is code that no line stands for */
+    p->source = source.at.line ? kept : NULL; /* line 0: code that belongs to no source line */
 }
 
 static void parse_file(emu_parser *p)

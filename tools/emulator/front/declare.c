@@ -46,7 +46,7 @@ static uint32_t parse_alignment(emu_parser *p)
     return (uint32_t)n;
 }
 
-/* ".align 8" before the state space, which ptxas also accepts; 0: there is none. */
+/* ".align 8" before the state space, which ptxas also accepts; 0: none. */
 static uint32_t parse_alignments(emu_parser *p)
 {
     uint32_t alignment = 0;
@@ -55,7 +55,7 @@ static uint32_t parse_alignments(emu_parser *p)
     return alignment;
 }
 
-/* Registers for these are of bit type (ISA 5.2.3). */
+/* True for types of instructions only: their registers have bit types (ISA 5.2.3). */
 static bool is_of_instructions(emu_type type)
 {
     return type == EMU_BF16 || (type > EMU_F16X2 && type < EMU_PRED);
@@ -68,7 +68,7 @@ void emu_lacks(emu_parser *p, const char *what)
         p->lacks = (emu_lack){what, t.line, emu_lex_line_text(&p->lexer, t.text.at)};
 }
 
-/* Nothing that is emulated looks into such a variable; to a kernel none can be passed. */
+/* Parses .texref and similar types. No emulated instruction reads such variables, and kernels with such parameters are refused. */
 static emu_type opaque_type(emu_parser *p, emu_space space)
 {
     emu_lexer *l = &p->lexer;
@@ -81,7 +81,7 @@ static emu_type opaque_type(emu_parser *p, emu_space space)
     return EMU_B64;
 }
 
-/* ".align 8 .v4 .f32": what comes between the state space and the first name. */
+/* ".align 8 .v4 .f32": the tokens between the state space and the first name. */
 static emu_symbol parse_type(emu_parser *p, emu_space space, uint32_t alignment)
 {
     emu_lexer *l = &p->lexer;
@@ -115,17 +115,17 @@ static emu_symbol parse_type(emu_parser *p, emu_space space, uint32_t alignment)
     return s;
 }
 
-/* How an initialiser nests: the extents of an array, the outermost first, and the elements of a vector. */
+/* The nesting of an initialiser: the dimensions of an array, outermost first, and the elements of a vector. */
 typedef struct emu_shape {
-    uint64_t extents[16]; /* 0: what the initialiser makes of it */
+    uint64_t extents[16]; /* 0: taken from the initialiser */
     unsigned count;
 } emu_shape;
 
-/* The most elements of an array, so that no size wraps around. */
+/* The largest number of elements of an array, so that no size overflows. */
 static uint64_t most_elements(const emu_symbol *s)
 {
     const uint64_t bytes = s->space == EMU_GLOBAL ? UINT64_C(1) << 40 : INT32_MAX;
-    return bytes / 64; /* a vector of four elements of 128 bits at most */
+    return bytes / 64; /* a vector has at most four elements of 128 bits */
 }
 
 static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
@@ -187,8 +187,8 @@ static emu_initial parse_initial_value(emu_parser *p)
     return e;
 }
 
-/* Braces stand as deep as the variable has dimensions; a short row leaves the rest of itself zero, except in a vector. Gives
-   the number of values or rows. */
+/* Braces nest as deep as the variable has dimensions. A short row is padded with zeros, except in a vector. Returns the
+   number of values or rows. */
 static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list, const emu_shape *shape,
                                    unsigned depth, uint64_t index)
 {
@@ -315,7 +315,7 @@ void emu_parse_declaration(emu_parser *p)
     if (!space_at(l, &space))
         emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
     if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
-        emu_fail(l, "'%.*s' needs a function around it", EMU_TEXT(l->token.text));
+        emu_fail(l, "'%.*s' is allowed only inside a function", EMU_TEXT(l->token.text));
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
     type.is_external = is_external;
@@ -350,7 +350,7 @@ emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
     emu_symbol type = parse_type(p, space, alignment);
     skip_pointer_attribute(p, of_kernel);
     emu_text name = l->token.text;
-    if (!of_kernel || !emu_lex_accept(l, "_")) /* which ptxas takes there, and nowhere else */
+    if (!of_kernel || !emu_lex_accept(l, "_")) /* ptxas accepts "_" only here */
         name = emu_lex_name(l, "a parameter's name");
     emu_symbol *s =
         emu_declare(p, p->scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);

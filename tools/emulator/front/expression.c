@@ -1,4 +1,4 @@
-/* Constant expressions (ISA 4.5.4 to 4.5.6): 64-bit integers that know their sign, or doubles. */
+/* Constant expressions (ISA 4.5.4 to 4.5.6): 64-bit integers, signed or unsigned, or doubles. */
 #include "parse.h"
 
 #include <string.h>

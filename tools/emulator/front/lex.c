@@ -29,10 +29,10 @@ emu_text emu_lex_line_text(const emu_lexer *l, const char *at)
 {
     enum { MOST = 200 };
     const char *from = at;
-    /* `at` is always inside the source, whose first character is not a continuation of anything */
+    /* ends at the latest at the newline before the source */
     while (from[-1] != '\n' && from[-1] != '\0' && at - from < MOST)
         from--;
-    if (at - from == MOST) /* a long line: only the part around the place */
+    if (at - from == MOST) /* a long line: shows only the part around `at` */
         from = at - MOST / 2;
     const char *to = from;
     while (to < l->end && *to != '\n' && *to != '\0' && to - at < MOST)
@@ -71,8 +71,7 @@ void emu_lex_check_bytes(emu_lexer *l)
         if ((unsigned char)*at < 0x80)
             continue;
         l->token = (emu_token){.line = line, .text = {at, 1}};
-        emu_fail(l, "byte 0x%02X is not ASCII, which all of a PTX text must be, its comments too",
-                 (unsigned char)*at);
+        emu_fail(l, "byte 0x%02X is not ASCII; all PTX must be, comments included", (unsigned char)*at);
     }
 }
 
@@ -161,13 +160,13 @@ static void lex_decimal_float(emu_lexer *l, size_t size)
         emu_fail(l, "this number is too long");
     memcpy(text, l->at, size);
     text[size] = '\0';
-    double value = strtod(text, NULL); /* the load runs in the C locale */
+    double value = strtod(text, NULL); /* does not depend on the locale: the load runs in the C locale */
     memcpy(&l->token.value, &value, sizeof value);
     l->token.kind = EMU_DOUBLE;
     l->at += size;
 }
 
-/* The size of a literal with a fraction or an exponent at l->at, 0 when it is an integer. */
+/* The length of the literal at l->at if it has a fraction or an exponent; 0 if it is an integer. */
 static size_t decimal_float_size(const emu_lexer *l)
 {
     size_t n = 0;
@@ -254,7 +253,7 @@ static size_t punct_size(const emu_lexer *l)
     return 1;
 }
 
-/* A directive or a modifier: .entry, .f32, and the .1d of textures. */
+/* A directive or a modifier: .entry, .f32, or .1d of textures. */
 static bool is_dotted(const emu_lexer *l)
 {
     return peek(l, 0) == '.' && (is_letter(peek(l, 1)) || (is_digit(peek(l, 1)) && peek(l, 2) == 'd'));

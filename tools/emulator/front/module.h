@@ -1,4 +1,4 @@
-/* A PTX module as parsed: symbols, functions, instructions. Nothing here knows what an instruction does. */
+/* A parsed PTX module: symbols, functions, instructions. It does not know what instructions do. */
 #ifndef EMU_MODULE_H
 #define EMU_MODULE_H
 
@@ -7,11 +7,11 @@
 typedef struct emu_symbol emu_symbol;
 typedef struct emu_function emu_function;
 
-/* A brace level. Names are looked up from the inside out. */
+/* A brace level. Names are looked up from the innermost scope outwards. */
 typedef struct emu_scope {
     struct emu_scope *outer;
     emu_function *function; /* NULL at module level */
-    emu_symbol *numbers;    /* symbols whose names end in digits, the last one first */
+    emu_symbol *numbers;    /* symbols whose names end in digits, newest first */
 } emu_scope;
 
 typedef enum emu_symbol_kind {
@@ -27,16 +27,16 @@ typedef enum emu_symbol_kind {
 typedef struct emu_initial {
     enum { EMU_INITIAL_INT, EMU_INITIAL_DOUBLE, EMU_INITIAL_SINGLE, EMU_INITIAL_ADDRESS } kind;
     uint64_t index; /* element */
-    uint64_t value; /* bits, or the offset added to the address */
-    emu_text name;  /* of the variable or function whose address it is */
+    uint64_t value; /* the bits, or the offset that is added to the address */
+    emu_text name;  /* the variable or function whose address it is */
     bool generic;
-    uint64_t mask; /* 0xff00-style extraction; 0: none */
+    uint64_t mask; /* such as 0xff00(name): bits of the address; 0: none */
     uint32_t line;
 } emu_initial;
 
 struct emu_symbol {
-    emu_symbol *next;        /* in its hash bucket */
-    emu_symbol *next_number; /* of the scope's */
+    emu_symbol *next;        /* next in the hash bucket */
+    emu_symbol *next_number; /* next in emu_scope.numbers */
     emu_text name;
     emu_scope *scope;
     emu_symbol_kind kind;
@@ -46,16 +46,16 @@ struct emu_symbol {
     uint8_t vector;    /* 1, 2, 4 */
     bool is_numbered;  /* name<count> */
     uint32_t count;    /* of name<count>, else 1 */
-    uint32_t sequence; /* order of declaration in the module, from 0 */
-    /* variables */
+    uint32_t sequence; /* number of the declaration in the module, from 0 */
+    /* size of a variable */
     uint64_t bytes;
     uint32_t alignment;
-    uint32_t parameter_offset; /* of a kernel */
+    uint32_t parameter_offset; /* of a kernel's parameter */
     bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
-    bool is_opaque; /* .texref and its like */
+    bool is_opaque; /* .texref and similar types */
     emu_initial *initial;
     size_t initial_count;
-    /* labels: index of the next instruction of the function; lists of targets */
+    /* labels and target lists: index of the next instruction of the function */
     size_t instruction;
     emu_text *targets;
     size_t target_count;
@@ -67,7 +67,7 @@ typedef enum emu_operand_kind {
     EMU_OPERAND_INT,     /* value */
     EMU_OPERAND_DOUBLE,  /* value */
     EMU_OPERAND_SINGLE,  /* value */
-    EMU_OPERAND_ADDRESS, /* [items[0] + value]; items[1..]: what follows a comma inside the brackets */
+    EMU_OPERAND_ADDRESS, /* [items[0] + value]; items[1..]: the operands after a comma inside the brackets */
     EMU_OPERAND_VECTOR,  /* {items} */
     EMU_OPERAND_LIST,    /* (items), of call */
     EMU_OPERAND_PAIR,    /* items[0] | items[1] */
@@ -78,7 +78,7 @@ typedef struct emu_operand {
     emu_operand_kind kind;
     bool is_negated; /* ! */
     bool has_offset;
-    bool is_index; /* value counts elements: name[3] */
+    bool is_index; /* value is an index: name[3] */
     char element;  /* 0, x, y, z, w */
     uint32_t count;
     emu_text name;
@@ -90,10 +90,10 @@ typedef struct emu_operand {
 #define EMU_MAX_OPERANDS  16
 
 typedef struct emu_source_place {
-    uint32_t file, line, column; /* a file by its number; line 0: none */
+    uint32_t file, line, column; /* file number; line 0: none */
 } emu_source_place;
 
-/* Where an instruction comes from, as .loc tells it. */
+/* The source place of an instruction, as given by .loc. */
 typedef struct emu_source {
     emu_source_place at, inlined_at;
 } emu_source;
@@ -113,22 +113,22 @@ typedef struct emu_instruction {
     emu_text guard;
     uint32_t line;
     emu_text text;            /* the whole line */
-    const emu_source *source; /* NULL: not told */
+    const emu_source *source; /* NULL: unknown */
     emu_scope *scope;
 } emu_instruction;
 
-/* Something that is right and not emulated; `what` is NULL when there is nothing. */
+/* Valid PTX that is not emulated. `what` is NULL if there is none. */
 typedef struct emu_lack {
     const char *what;
     uint32_t line;
-    emu_text text; /* of the line */
+    emu_text text; /* the line */
 } emu_lack;
 
 struct emu_function {
     emu_function *next;
     emu_text name;
     uint32_t line;
-    uint32_t sequence; /* of its symbol */
+    uint32_t sequence; /* sequence of its symbol */
     bool is_entry, is_defined;
     emu_scope *scope;
     emu_symbol **parameters, **results;
@@ -142,10 +142,10 @@ struct emu_function {
     unsigned cluster[3];         /* .reqnctapercluster; 0: not given */
     unsigned max_cluster_blocks; /* .maxclusterrank; 0: not given */
     bool needs_cluster;          /* .explicitcluster */
-    emu_lack lacks;              /* among its directives and parameters */
+    emu_lack lacks;              /* in its directives and parameters */
 };
 
-/* What a pointer to the function holds: no address of memory, and not null. */
+/* The value of a pointer to the function: no memory address, and not 0. */
 static inline uint64_t emu_function_address(const emu_function *f)
 {
     return 16 * (1 + (uint64_t)f->sequence);
@@ -159,22 +159,23 @@ typedef struct emu_module {
         unsigned number; /* 90 for sm_90a */
         char kind;       /* 0, a, f */
         emu_text name;
-        bool independent_samplers; /* texmode_independent */
+        bool independent_samplers; /* .target has texmode_independent */
     } target;
     emu_scope *scope;
-    emu_symbol **buckets; /* of names, at least as many as symbols */
+    emu_symbol **buckets; /* hash table of names, at least as large as the number of symbols */
     uint32_t bucket_count;
-    emu_symbol **variables; /* in order of declaration, with those inside functions */
+    emu_symbol **variables; /* in order of declaration, those inside functions included */
     size_t variable_count;
     emu_function *functions, **last_function;
     uint32_t symbol_count;
     emu_source_file *files;
 } emu_module;
 
-/* Parses `source`; false when the log has errors. The source must stay, follow a newline and end in NUL. */
+/* Parses `source`. Returns false if the log has errors. The source must outlive the module, be preceded by a newline, and
+   end in NUL. */
 bool emu_parse(emu_module *module, emu_text source, emu_log *log);
 
-/* The symbol that `name` means in `scope`; for name<count> with the number in `*number`. NULL: none. */
+/* Returns the symbol that `name` means in `scope`, or NULL. For name<count>, *number is the number. */
 emu_symbol *emu_find(const emu_module *module, const emu_scope *scope, emu_text name, uint32_t *number);
 emu_function *emu_find_function(const emu_module *module, emu_text name);
 

@@ -163,7 +163,7 @@ static bool parse_device_function_directive(emu_parser *p)
     return true;
 }
 
-/* ".maxntid 256" and its like, between a function's parameters and its body (ISA 11.4). */
+/* ".maxntid 256" and similar directives, between a function's parameters and its body (ISA 11.4). */
 static void parse_function_directives(emu_parser *p, emu_function *f)
 {
     while ((f->is_entry ? parse_kernel_directive(p, f) : parse_device_function_directive(p)) ||
@@ -278,8 +278,7 @@ static emu_function *parse_function_name(emu_parser *p)
     return f;
 }
 
-/* ".alias name, function;": from here on the name, declared without a body, means the function (PTX ISA
- * 11.2.3). */
+/* ".alias name, function;": from here on, the name, declared without a body, means the function (ISA 11.2.3). */
 static void parse_alias(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;

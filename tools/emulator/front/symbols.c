@@ -1,4 +1,4 @@
-/* Names: what they mean in a scope, and declaring them (ISA 4.4). */
+/* Declares names and looks them up in scopes (ISA 4.4). */
 #include "parse.h"
 
 static emu_symbol **bucket_of(const emu_module *m, const emu_scope *scope, emu_text name)
@@ -34,7 +34,7 @@ static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_te
     return NULL;
 }
 
-/* ptxas takes all trailing digits as the number, so a numbered prefix that ends in a digit is never found. */
+/* All trailing digits form the number, as in ptxas, so a numbered prefix that ends in a digit is never found. */
 static bool split_number(emu_text name, emu_text *prefix, uint32_t *number)
 {
     size_t n = name.size;

@@ -58,7 +58,7 @@ static bool classes_fit(emu_type reg, emu_type wanted)
     unsigned r = emu_types[reg].class, w = emu_types[wanted].class;
     if (r == EMU_PREDICATE || w == EMU_PREDICATE)
         return r == w;
-    bool is_pair = reg == EMU_F16X2 && (wanted == EMU_U16X2 || wanted == EMU_S16X2); /* ptxas takes these */
+    bool is_pair = reg == EMU_F16X2 && (wanted == EMU_U16X2 || wanted == EMU_S16X2); /* ptxas accepts these */
     return r == EMU_BITS || w == EMU_BITS || reg == wanted || is_pair || (is_integer(r) && is_integer(w));
 }
 

@@ -1,4 +1,4 @@
-/* PTX's types and state spaces, and which register may stand for which instruction type. */
+/* PTX's types and state spaces, and which registers can be operands of which instruction types. */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H
 
@@ -64,7 +64,7 @@ typedef enum emu_space {
 
 extern const char *const emu_space_names[EMU_SPACES];
 
-emu_type emu_type_named(emu_text name); /* without the dot; EMU_NONE when it is none */
+emu_type emu_type_named(emu_text name); /* the type of this name, without the dot; EMU_NONE: no such type */
 emu_type emu_bits_type(unsigned bytes);
 
 /* ISA 6.1 and table 26: may a register declared as `reg` be an operand of type `wanted`? */

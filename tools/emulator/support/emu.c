@@ -36,7 +36,7 @@ void *emu_arena_alloc(emu_arena *arena, size_t bytes)
     emu_arena_chunk *chunk = arena->chunks;
     bytes = emu_align_up(bytes ? bytes : 1, 16);
     if (!chunk || chunk->room - chunk->used < bytes) {
-        const size_t least = chunk ? 65536 : 4096; /* enough for a small kernel */
+        const size_t least = chunk ? 65536 : 4096; /* the first chunk is enough for a small kernel */
         size_t room = bytes > least ? bytes : least;
         chunk = emu_alloc(sizeof *chunk + room);
         chunk->room = room;

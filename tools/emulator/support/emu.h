@@ -1,4 +1,4 @@
-/* What every file of the emulated driver may use: text slices, an arena, growing arrays, the log of a module load. */
+/* Shared by all files of the emulated driver: text slices, an arena, growing arrays, the log of a module load. */
 #ifndef EMU_H
 #define EMU_H
 
@@ -12,7 +12,7 @@ typedef struct emu_text {
     size_t size;
 } emu_text;
 
-#define EMU_TEXT(t) (int)(t).size, (t).at /* for "%.*s" */
+#define EMU_TEXT(t) (int)(t).size, (t).at /* arguments for "%.*s" */
 
 static inline emu_text emu_text_of(const char *s)
 {
@@ -25,7 +25,7 @@ static inline emu_text emu_text_of(const char *s)
 bool emu_text_is(emu_text t, const char *s);
 bool emu_text_same(emu_text a, emu_text b);
 
-/* Memory that is released all at once; zeroed, 16-byte aligned. Running out of it ends the process. */
+/* Memory that is freed all at once; zeroed, 16-byte aligned. Ends the process if memory runs out. */
 typedef struct emu_arena {
     struct emu_arena_chunk *chunks;
 } emu_arena;
@@ -40,28 +40,28 @@ typedef struct emu_list {
     size_t count, room;
 } emu_list;
 
-/* Room for one more. */
+/* Appends an item and returns its address. */
 void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 
-/* Zeroed memory from the heap, or the end of the process. */
+/* Zeroed memory from the heap. Ends the process if memory runs out. */
 void *emu_alloc(size_t bytes);
 
-/* Errors of one module load, in the words that the JIT error log will show. */
+/* Errors of one module load, as the JIT error log shows them. */
 typedef struct emu_log {
     char *text;
     size_t size, room;
     unsigned errors;
-    unsigned unsupported; /* of the errors, those about PTX that is right, and that is not emulated */
+    unsigned unsupported; /* how many of the errors are valid PTX that is not emulated */
 } emu_log;
 
-#define EMU_MAX_ERRORS 20 /* that are shown, of either kind */
+#define EMU_MAX_ERRORS 20 /* Parsing and decoding stop after this many errors. */
 
 static inline unsigned emu_log_wrong(const emu_log *log)
 {
     return log->errors - log->unsupported;
 }
 
-/* Adds "line N: ...", then the source line itself when `line_text` is not empty. */
+/* Adds "line N: ...", then the source line if `line_text` is not empty. */
 void emu_log_error(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void emu_log_unsupported(emu_log *log, uint32_t line, emu_text line_text, const char *format, ...)

@@ -1,4 +1,4 @@
-/* Every CUresult: its number, its name and what it means. */
+/* Every CUresult: number, name, description. */
 #ifndef EMU_ERRORS_H
 #define EMU_ERRORS_H
 
@@ -13,7 +13,7 @@ typedef struct emu_error {
     const char *name, *text;
 } emu_error;
 
-/* NULL: there is none of this number. */
+/* Returns NULL if the number is no CUresult. */
 const emu_error *emu_error_of(CUresult number);
 
 #endif

@@ -67,7 +67,7 @@ const emu_device_model emu_device_models[] = {
 const size_t emu_device_model_count = sizeof emu_device_models / sizeof *emu_device_models;
 
 typedef struct target_version {
-    unsigned number, base, specific, family; /* .version for sm_N, sm_Na, sm_Nf */
+    unsigned number, base, specific, family; /* lowest .version for sm_N, sm_Na and sm_Nf */
 } target_version;
 
 static const target_version target_versions[] = {

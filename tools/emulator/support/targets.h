@@ -1,17 +1,17 @@
-/* PTX targets and the devices that run them; the table of devices that can be pretended. */
+/* PTX targets and the devices that run them; the table of devices that the emulator can imitate. */
 #ifndef EMU_TARGETS_H
 #define EMU_TARGETS_H
 
 #include "emu.h"
 
-/* Does target sm_<number><kind> appear in (or, for f, belong to) a list such as "90a 100f 120f"? */
+/* True if target sm_<number><kind> is in a list such as "90a 100f 120f", or belongs to a family (f) in it. */
 bool emu_target_in(unsigned number, char kind, const char *list);
 
-/* Does PTX for sm_<number><kind> run on a device with compute capability <device>? */
+/* True if PTX for sm_<number><kind> runs on a device with compute capability <device>. */
 bool emu_target_runs_on(unsigned number, char kind, unsigned device);
 
 typedef struct emu_device_model {
-    unsigned number; /* 90 */
+    unsigned number; /* such as 90 */
     unsigned multiprocessors;
     unsigned threads_per_multiprocessor, blocks_per_multiprocessor;
     unsigned shared_per_multiprocessor; /* bytes */
@@ -25,15 +25,15 @@ extern const size_t emu_device_model_count;
 
 #define EMU_SHARED_PER_BLOCK          (48u * 1024)
 #define EMU_REGISTERS_PER_BLOCK       65536u
-#define EMU_RESERVED_SHARED_PER_BLOCK 1024u /* from compute capability 8.0 */
+#define EMU_RESERVED_SHARED_PER_BLOCK 1024u /* of devices with compute capability 8.0 and higher */
 
-/* The .version in which a target was introduced (ISA 11.1.2), 10 * major + minor; 0: there is no such target. */
+/* The lowest .version that has the target (ISA 11.1.2), 10 * major + minor; 0: no such target. */
 unsigned emu_target_version(unsigned number, char kind);
 
-/* Was there such a .version, up to 9.1? */
+/* True if this .version exists, up to 9.1. */
 bool emu_is_ptx_version(unsigned version);
 
-/* The newest .version that a driver takes: 91 for 13010. */
+/* The highest .version that a driver accepts: 91 for driver 13010. */
 unsigned emu_driver_ptx_version(int driver);
 
 #endif

@@ -260,8 +260,8 @@ void attention_make_layout(problem *p)
         make_pages(p);
 }
 
-/* Makes elements outside of sequences NaNs: of each row the first `dim`, with the strides of `matrix`. Signed
- * bytes have no NaN. */
+/* Sets elements outside of sequences to NaN: the first `dim` of each row, with the strides of `matrix`. Signed bytes have
+ * no NaN. */
 static void poison(problem *p, argument *a, const char *matrix, uint64_t dim)
 {
     unsigned char *is_seen = pool_allocate(&p->memory, (size_t)a->count + 1);

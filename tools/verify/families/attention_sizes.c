@@ -210,9 +210,9 @@ static void add_parts(size_plan *plan)
     add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
 }
 
-/* Adds sizes with splits. The last part of a group joins it: groups have one part, some, or all; some parts have
- * no keys. Half of them have sinks. Two tiles with joined groups always run once, since their counters differ. All
- * other sizes leave splits open. */
+/* Adds sizes with splits. The last part of a group to end combines the group's parts. Groups have one part, some, or all;
+ * some parts have no keys. Half of the sizes have sinks. Two tiles whose groups are combined always run once, since tiles
+ * have their own counters. All other sizes leave splits open. */
 static void add_splits(size_plan *plan)
 {
     static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};

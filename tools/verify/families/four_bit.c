@@ -502,8 +502,8 @@ static void fill_codes(problem *p, uint64_t g, unsigned code, unsigned most, ran
     }
 }
 
-/* Makes a zero near a tie of the outputs' type, to which the kernel rounds codes from 8 on minus the zero, and a
- * scale of 1. */
+/* Makes a scale of 1, and a zero near a tie of the outputs' type for codes from 8 on: the kernel rounds a code minus the
+ * zero to that type. */
 static void fill_near_tie_of_sum(problem *p, uint64_t g, bool is_brief, random_stream s)
 {
     argument *scale = problem_find(p, "scale"), *zero = problem_find(p, "zero");

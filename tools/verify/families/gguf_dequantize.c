@@ -103,7 +103,8 @@ static void plan_all(size_plan *plan)
     size_plan_add_far(plan, 1 << 22);
 }
 
-/* Tries rows shorter than a tile, of one tile and of more; with all offsets from 16 bytes, by the row's number. */
+/* Tries rows shorter than a tile, of one tile and longer. A row's number decides its offset from a multiple of 16 bytes, so
+ * all offsets occur. */
 static void plan_rows(size_plan *plan)
 {
     const uint64_t elements = gguf_of(plan->problem)->elements;

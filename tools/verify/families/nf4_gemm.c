@@ -559,8 +559,8 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     }
 }
 
-/* Fills nested scales: six table entries in turn scale two adjacent blocks in each of three columns, so that
- * scale_of tells them apart. */
+/* Fills nested scales. Six table entries take turns: two adjacent blocks in each of three columns. So each entry can have
+ * the kind of its column and block. */
 static void fill_nested(problem *p, int kind, random_stream s)
 {
     enum { CODES = 256, PAIR = 2, KINDS = 3, TURN = PAIR * KINDS };
@@ -706,8 +706,9 @@ static uint64_t parts_of(const problem *p)
     return split_k ? split_k : 8;
 }
 
-/* Makes each held block in turn the first that a warp lacks, in the first round and in the second; then with all
- * columns. If limits prevent that, all columns of one row, and all rows of a warp's columns. */
+/* Adds sizes at which a warp's K ends after each number of blocks that it can hold, in the first round and in the second.
+ * They have two columns, but the last two sizes all columns; or, if limits prevent that, all columns of one row, and all
+ * rows of a warp's columns. */
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     enum { MOST = DEFAULT_ELEMENTS * 3 / 4, WARP_COLUMNS = 32 };
@@ -722,7 +723,8 @@ static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
     }
 }
 
-/* Adds more tiles of columns than thread blocks: each goes over several, at least to write zeros. */
+/* Adds more tiles of columns than thread blocks, so that some thread blocks process several tiles, even if they only write
+ * zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint64_t k)
 {
     char error[256];

@@ -93,8 +93,8 @@ static double longest_chain(problem *p)
     return (double)(chunks * CHUNK + 2 * k_warps - 1 + split_k - 1);
 }
 
-/* Returns the usual truncation error of tensor cores, if not every product loses the maximum: less than the bound
- * up to 12000 columns. No known input needs more, so all must meet it. */
+/* Returns a bound on the truncation error that tensor cores usually have, since few products lose the maximum. It is below
+ * the proven bound up to 12000 columns. No known input exceeds it, so all inputs must meet it. */
 static double usually_lost(problem *p)
 {
     uint64_t split_k = problem_parameter(p, "split_k"), chunks = ceil_div(problem_integer(p, "n"), MMA_CHUNK);
@@ -613,8 +613,8 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add_always(plan);
 }
 
-/* Adds, in spite of limits, sums that start a total, are added to it, and have it added; without a tile's last
- * rows, whose lanes add nothing new. */
+/* Adds sizes, in spite of limits, at which an accumulator's sum becomes the total, and further sums are added to it. They
+ * leave out a tile's last rows, whose lanes add nothing new. */
 static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
 {
     enum { MOST = 8 * DEFAULT_ELEMENTS };

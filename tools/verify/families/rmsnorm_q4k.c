@@ -332,8 +332,8 @@ static int largest_exponent(reach where, bool is_f16, random_stream s)
     return -56;
 }
 
-/* Makes one element of a vector so much the largest that its square (f16: its scaled value) overflows if it is
- * scaled as suits the others: so a kernel must find it. */
+/* Makes one element of a vector so large that its square (f16: its scaled value) overflows if the vector is scaled as suits
+ * the other elements. So a kernel must find the largest element. */
 static void raise_one(problem *p, reach where, uint64_t number, random_stream s)
 {
     argument *in = problem_find(p, "in");

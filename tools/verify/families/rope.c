@@ -306,8 +306,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Makes slots: all different, in permuted order. Some after the first few are outside the cache on either side,
- * also such that their low 32 bits are a valid slot. */
+/* Makes slots: all different, in permuted order. Some after the first few are outside the cache, below it or above; the low
+ * 32 bits of some of these are a valid slot. */
 static void make_slots(problem *p, random_stream s)
 {
     argument *a = problem_find(p, "slots");

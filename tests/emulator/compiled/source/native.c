@@ -1,4 +1,4 @@
-/* The host's grid: threads of a block take turns as coroutines and give way only where they wait for each other. */
+/* The host's grid: the threads of a block are coroutines, which switch only where they wait for each other. */
 #define _XOPEN_SOURCE 700
 #include "device.h"
 
@@ -13,7 +13,7 @@
 #define FIBERS 1
 #endif
 #endif
-#ifdef FIBERS /* the address sanitizer wants to know whose stack is in use */
+#ifdef FIBERS /* the address sanitizer must know whose stack is in use */
 #include <sanitizer/common_interface_defs.h>
 #else
 #define __sanitizer_start_switch_fiber(save, bottom, size)  ((void)(save), (void)(bottom), (void)(size))
@@ -29,7 +29,8 @@ typedef struct coroutine {
     bool ended;
 } coroutine;
 
-/* What the lanes of one warp give each other. A lane has arrived from its deposit until all of its mask have read. */
+/* The values that the lanes of a warp exchange. A lane has arrived from its deposit until all lanes of its mask have read
+   it. */
 typedef struct warp {
     uint64_t values[32];
     uint32_t arrived, left;
@@ -79,7 +80,7 @@ static void make_thread(unsigned i)
 {
     coroutine *t = &threads[i];
     if (!t->stack)
-        t->stack = malloc(STACK_BYTES); /* kept for the blocks to come */
+        t->stack = malloc(STACK_BYTES); /* reused by later blocks */
     if (!t->stack || getcontext(&t->context) != 0)
         abort();
     t->context.uc_stack.ss_sp = t->stack;
@@ -145,7 +146,7 @@ void __syncthreads(void)
     __syncthreads_count(0);
 }
 
-/* Lanes as PTX numbers them: by the thread's linear index in its block. */
+/* The thread's linear index in its block, which decides its lane, as in PTX. */
 static uint32_t own_index(void)
 {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);

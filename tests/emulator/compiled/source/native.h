@@ -1,5 +1,5 @@
-/* CUDA's names for the host: the functions run as plain C, a coroutine to each thread of a block, blocks one after the other.
-   Written from the PTX ISA's text; it shares nothing with the emulated driver that it judges. */
+/* CUDA's names for the host: the functions run as plain C, with a coroutine for each thread of a block, one block after
+   another. Written from the PTX ISA's text; shares no code with the emulated driver that it tests. */
 #ifndef NATIVE_H
 #define NATIVE_H
 
@@ -21,7 +21,7 @@ typedef struct native_arguments {
 
 typedef void native_kernel(const native_arguments *arguments);
 
-/* Runs the whole grid; ends the process when no thread can go on. */
+/* Runs the whole grid. Ends the process if no thread can continue. */
 void native_run(native_kernel *kernel, const native_arguments *arguments, native_dim grid, native_dim block);
 
 extern native_dim threadIdx, blockIdx, blockDim, gridDim;
@@ -65,7 +65,7 @@ void __syncwarp(uint32_t mask);
 #define __syncthreads_or(p)        (__syncthreads_count(!!(p)) != 0)
 #define __any_sync(mask, p)        (__ballot_sync(mask, p) != 0)
 #define __all_sync(mask, p)        (__ballot_sync(mask, p) == (mask))
-#define __activemask()             (1u << (threadIdx.x & 31)) /* any set of lanes would be right */
+#define __activemask()             (1u << (threadIdx.x & 31)) /* any set that contains the lane is allowed */
 #define __reduce_add_sync(mask, v) native_reduce('+', mask, v)
 #define __reduce_min_sync(mask, v) native_reduce('<', mask, v)
 #define __reduce_max_sync(mask, v) native_reduce('>', mask, v)
@@ -83,7 +83,7 @@ void __syncwarp(uint32_t mask);
 #define __shfl_down_sync(mask, v, by, width) NATIVE_SHUFFLE('d', mask, v, by, width)
 #define __shfl_xor_sync(mask, v, by, width)  NATIVE_SHUFFLE('x', mask, v, by, width)
 
-/* Memory: one coroutine runs at a time and gives way only where it waits */
+/* Memory: one coroutine runs at a time, and switches only where it waits */
 #define __threadfence()
 #define __threadfence_block()
 #define NATIVE_ATOMIC(p, v, next)                                                                            \
