@@ -201,8 +201,8 @@ const kiln_family fp4_gemm_family = {
     .bounds = bounds,
     .nonfinite =
         "a NaN or an infinity makes elements of y NaN: in x its row, in a scale of W its column, in a scale of x its row. "
-        "So does a product of code and scale that is infinite in x's type. With strategy block_scaled scales must not have "
-        "a sign bit; fp4_quantize makes none",
+        "So does a product of code and scale that is infinite in x's type. With x nvfp4, scales must "
+        "not have a sign bit; fp4_quantize makes none",
     .params = params,
     .args = args,
     .rules = rules,

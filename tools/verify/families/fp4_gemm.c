@@ -256,14 +256,14 @@ static scale_kind kind_of_row(scale_kind kind, random_stream s, uint64_t number)
     return kind == MIXED ? (scale_kind)random_below(s, number, MIXED) : kind;
 }
 
-/* Fills codes and scales, in random order; the padding of tiles with any bytes. With block scaling e4m3 has no sign. About a third
+/* Fills codes and scales, in random order; the padding of tiles with any bytes. With x in NVFP4 scales have no sign, as block scaling needs. About a third
  * of the rows of a bad matrix have a NaN among their scales. */
 static void make_codes(const problem *p, bool of_mx, argument *codes, argument *scales, uint64_t rows,
                        uint64_t k, scale_kind kind, random_stream s)
 {
     const uint64_t block = of_mx ? 32 : 16, blocks = k / block;
     const bool is_tiled = problem_has_parameter(p, "scale_layout", "tiles_128x4"),
-               has_sign = !of_mx && !is_block_scaled(p);
+               has_sign = !of_mx && !has_codes(p);
     unsigned char *to = scales->host;
     inputs_fill_bytes(codes, random_fork(s, 1));
     inputs_fill_bytes(scales, random_fork(s, 2));
