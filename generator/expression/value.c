@@ -318,6 +318,28 @@ static const expression *bind_select(arena *a, const expression *e, const varian
     return with_operand(a, e, 2, expression_bind(a, e->operands[2], v));
 }
 
+/* Whether the value is known already, found without a copy of the operands. A mistake is left to fold. */
+static bool is_known(const expression *e, const variant *v, uint64_t *value)
+{
+    uint64_t known[2] = {0, 0};
+    bool is_so;
+    if (expression_is_constant(e, value))
+        return true;
+    if (e->operation == OPERATION_NAME)
+        return e->kind != NAME_SHAPE && name_value(e, v, value);
+    if (e->operation == OPERATION_IS_WORD || e->operation == OPERATION_IS_NOT_WORD) {
+        const bool is_found = word_value(e, v, &is_so);
+        *value = is_found && is_so;
+        return is_found;
+    }
+    if (e->operation != OPERATION_ADD && e->operation != OPERATION_MULTIPLY)
+        return false;
+    if (!is_known(e->operands[0], v, &known[0]) || !is_known(e->operands[1], v, &known[1]))
+        return false;
+    *value = apply(e, known[0], known[1]);
+    return true;
+}
+
 const expression *expression_bind(arena *a, const expression *e, const variant *v)
 {
     uint64_t value;
@@ -340,6 +362,8 @@ const expression *expression_bind(arena *a, const expression *e, const variant *
     default:
         break;
     }
+    if (is_known(e, v, &value))
+        return expression_literal(a, e, value);
     for (int i = 0; i < expression_operations[e->operation].operands; i++)
         e = with_operand(a, e, i, expression_bind(a, e->operands[i], v));
     return fold(a, e);

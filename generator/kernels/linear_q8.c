@@ -826,6 +826,8 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || (g.is_tiles && g.tile_m == 64),
                  "x strategy tile_m split_k",
                  "x s8 needs split_k 1, except with strategy tiles and tile_m 64");
+    kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || !kiln_bool(v, "overlap"), "x split_k overlap",
+                 "overlap with x s8 needs split_k 1");
     kiln_require_shared_bytes(s, is_q8 ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
                               "x format strategy tile_m tile_n k_warps stages",
                               "tile_m, tile_n, k_warps and stages with x s8");

@@ -297,6 +297,14 @@ static void add_slot(walk *w, ptx_val v)
         w->slot[v.reg] = (uint32_t)++w->slots;
 }
 
+static bool has_product(ptx_fn *f)
+{
+    for (size_t i = 0; i < f->body.count; i++)
+        if (is_product(fn_inst(&f->body, i)))
+            return true;
+    return false;
+}
+
 /* The registers of products. */
 static void find_slots(walk *w)
 {
@@ -326,10 +334,10 @@ static void report_end(walk *w)
 
 void check_in_flight(ptx_fn *f)
 {
+    if (!has_product(f))
+        return;
     walk w = {.f = f, .slot = arena_alloc(f->arena, f->regs.count * sizeof(uint32_t))};
     find_slots(&w);
-    if (!w.slots)
-        return;
     w.entry = arena_alloc(f->arena, f->scopes.count * sizeof(state));
     w.other = arena_alloc(f->arena, f->scopes.count * sizeof(state));
     w.start = arena_alloc(f->arena, f->scopes.count * sizeof(size_t));

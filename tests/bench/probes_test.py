@@ -114,12 +114,7 @@ def emulated():
     by_name = {name: [row for row in rows if row["probe"] == name] for name in probes.TABLE}
     for name in [name for name, probe in probes.TABLE.items() if not probe.cases]:  # only a kit has their kernels
         expect(f"{name}: without kernels", [row.get("skipped") for row in by_name.pop(name)], ["only the kit has its kernels"])
-    unsupported = {"bandwidth", "tensor_maps", "bulk_latency"}
     for name, found in by_name.items():
-        if name in unsupported:
-            expect(f"{name}: lines", len(found), 1)
-            expect(f"{name}: what it says", found[0]["failed"].partition(":")[0], "not available")
-            continue
         expect(f"{name}: failures", [row for row in found if "failed" in row], [])
         expect(f"{name}: has values", bool(found) and all(row["unit"] is not None for row in found), True)
         expect(f"{name}: wrong results", [row for row in found if row.get("right") is False], [])

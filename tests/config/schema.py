@@ -24,7 +24,8 @@ except ImportError as missing:
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
 # Configurations of families that exist only in a test.
-OTHERS = {TESTS / "bundle/sample.yaml", TESTS / "consumer/own_family/kernels.yaml"}
+OTHERS = {TESTS / "bundle/sample.yaml", TESTS / "consumer/own_family/kernels.yaml",
+          TESTS / "layer/product/product.yaml"}
 
 REFUSED = """
     bundle: 7_days

@@ -38,7 +38,7 @@ static const rule rules[] = {
          152) "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" DEC(144) STORE,
      NULL, 384, 1},
     {"three warps of a warpgroup", "setp.lt.u32 %q1, %r0, 96; @!%q1 bra END;\n" DEC(24) "END:\n" STORE,
-     "all four do, or none", 384, 1},
+     "all four warps must execute it", 384, 1},
     {"", "setp.lt.u32 %q1, %r0, 128; @!%q1 bra END;\n" DEC(24) "END:\n" STORE, NULL, 384, 1},
     {"warps of a warpgroup ask for different numbers",
      "setp.lt.u32 %q1, %r0, 64; @%q1 bra TWO;\n" DEC(24) "bra END;\nTWO:\n" DEC(32) "END:\n" STORE,
