@@ -471,7 +471,7 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
 static batch_numbers shuffle_batch(q8_product *g, uint32_t batch, ptx_val number_at)
 {
     batch_numbers n;
-    ptx_val numbers[MOST_NUMBERS];
+    ptx_val numbers[MOST_NUMBERS] = {{0}};
     decode_batch(g, batch, number_at, numbers);
     for (uint32_t i = 0; i < g->of.numbers; i++)
         for (uint32_t r = 0; r < LANE_ROWS; r++)

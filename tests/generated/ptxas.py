@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Assembles every variant of a configuration with ptxas, for each listed target: registers, shared bytes (static, and dynamic
-per launch), stack bytes and code bytes. No variant may spill.
+per launch), stack bytes and code bytes. No variant may spill, except those that SPILLS lists.
 
 usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT] [--ends]
        ptxas.py rebase KILN CONFIG --rows FILE
@@ -25,6 +25,10 @@ from typing import NamedTuple
 
 ROW = "{:4} {:8} {:>9} {:>7} {:>8} {:>6} {:>7}  {}"
 HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
+
+
+# For sm_103 ptxas 13.0 gives linear's int8 tiles 255 registers and spills, where it takes 168 of the same text for sm_100.
+SPILLS = [(re.compile("linear/.*x=s8,.*strategy=tiles"), "sm_103", 168)]  # variants, target, most bytes stored or loaded
 
 
 class Assembly(NamedTuple):
@@ -93,7 +97,8 @@ def fault(assembly, rows):
     """Returns the mistake as text, or an empty text."""
     if assembly.complaint:
         return assembly.complaint
-    if any(assembly.spills):
+    most = max((most for variants, target, most in SPILLS if target == assembly.target and variants.match(assembly.variant)), default=0)
+    if max(assembly.spills) > most:
         return f"spills {assembly.spills} bytes stored and loaded"
     row = rows.get((assembly.variant, assembly.target)) if rows is not None else assembly.held
     return "" if row == assembly.held else f"registers, stack and code are {assembly.held}, the row has {row}"
