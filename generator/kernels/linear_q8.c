@@ -701,7 +701,7 @@ static void init_x_reads(q8_product *g, ptx_val unit)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x.row_bytes, g->tile.shared);
-    ptx_val of_lane = line;
+    ptx_val of_lane;
     if (g->of.is_tiles) {
         ptx_val byte = ptx_mul(f, unit, format->unit_step);
         ptx_val place = layout_place(f, &g->of.x, g->tile.lane.g, ptx_div(f, byte, UNIT_BYTES));
