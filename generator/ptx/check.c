@@ -96,6 +96,30 @@ static void check_group(ptx_fn *f, const divergence *d, const ptx_inst *inst)
             fn_problem(f, inst->at, "%s: %s may differ between threads of the warpgroup", name, uniform[i]);
 }
 
+/* If every lane of a warp starts a copy with the same operands, it is copied 32 times. */
+static void check_once(ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    char name[24];
+    level at = divergence_here(f, d, inst->within);
+    if (!(inst->row->traits & TRAIT_ONCE))
+        return;
+    at = divergence_of(d, inst->guard) > at ? divergence_of(d, inst->guard) : at;
+    for (int i = 0; i < inst->operand_count; i++)
+        at = divergence_of(d, inst->operands[i]) > at ? divergence_of(d, inst->operands[i]) : at;
+    if (at != LEVEL_LANE)
+        fn_problem(f, inst->at,
+                   "%s by all lanes of a warp alike: one thread must execute it, as with ptx_elect",
+                   op_mnemonic(inst->row, name));
+}
+
+/* Without .minnctapersm ptxas ignores it in kernels that need few registers (C7508). */
+static void check_registers(ptx_fn *f, const ptx_inst *inst)
+{
+    const ptx_op op = inst->row->op;
+    if ((op == PTX_OP_SETMAXNREG_INC || op == PTX_OP_SETMAXNREG_DEC) && !f->min_blocks)
+        fn_problem(f, inst->at, "setmaxnreg in a kernel whose shape has no blocks_per_multiprocessor");
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static void check_whole(ptx_fn *f)
@@ -111,6 +135,8 @@ static void check_whole(ptx_fn *f)
             check_barrier(f, &d, inst);
             check_warp(f, &d, inst);
             check_group(f, &d, inst);
+            check_once(f, &d, inst);
+            check_registers(f, inst);
         }
     }
 }
