@@ -118,6 +118,16 @@ static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
                          ptx_type_name(type == PTX_PTR ? element : type), is_pointer ? "pointer to " : "",
                          ptx_type_name(declared));
     }
+    for (const kiln_map *map = v->family->maps; map && map->name; map++) {
+        if (map->when && !value_of(a, v, map->when))
+            continue;
+        ptx_type type = PTX_NONE, element = PTX_NONE;
+        const char *name =
+            i < ptx_param_count(kernel) ? ptx_param_at(kernel, i++, &type, &element) : "missing";
+        if (strcmp(name, map->name) != 0 || type != PTX_PTR || element != PTX_NONE)
+            family_error("%s: the kernel's parameter is %s where the descriptor has the tensor map %s", v->id,
+                         name, map->name);
+    }
     if (i != ptx_param_count(kernel))
         family_error("%s: the kernel has %u parameters, the descriptor %u", v->id,
                      (unsigned)ptx_param_count(kernel), (unsigned)i);
@@ -136,6 +146,9 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
         if (arg->kind == KILN_ARG_CONSTANT)
             ptx_set_constant(kernel, arg->name);
+    for (const kiln_map *map = v->family->maps; map && map->name; map++)
+        if (arg_find(v->family->args, map->arg)->kind == KILN_ARG_CONSTANT)
+            ptx_set_constant(kernel, map->name);
     if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);

@@ -40,7 +40,7 @@ extern "C" {
 #define ptx_bulk_load(f, to, from, bytes, barrier) ptx_bulk_load_at(f, to, from, bytes, barrier, PTX_HERE)
 #define ptx_bulk_store(f, to, from, bytes)         ptx_bulk_store_at(f, to, from, bytes, PTX_HERE)
 /* _commit makes a group of this thread's bulk stores since the last one; _wait waits until at most `pending` of its groups, a
- * C integer, are in flight, _wait_read until at most so many still read shared memory. */
+ * C integer, are in flight, _wait_read until at most `pending` still read shared memory. */
 #define ptx_bulk_commit(f)             ptx_effect0(f, PTX_OP_BULK_COMMIT, PTX_HERE)
 #define ptx_bulk_wait(f, pending)      ptx_effect1(f, PTX_OP_BULK_WAIT, ptx_u32(pending), PTX_HERE)
 #define ptx_bulk_wait_read(f, pending) ptx_effect1(f, PTX_OP_BULK_WAIT_READ, ptx_u32(pending), PTX_HERE)
