@@ -440,19 +440,25 @@ void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val 
     ptx_val row = ptx_add(f, lane.g, first);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val clamped = tail_clamp(f, i ? ptx_add(f, row, A_ROWS / 2) : row, of->rows);
-        out[i] = ptx_at(f, of->data, ptx_mul_wide(f, clamped, of->stride));
+        out[i] = ptx_var(f, ptx_at(f, of->data, ptx_mul_wide(f, clamped, of->stride)));
     }
 }
 
-void tile_row_load(ptx_fn *f, const ptx_val rows[2], ptx_val column, ptx_val in_bounds, ptx_val to[2])
+void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2])
 {
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val at = ptx_at(f, rows[i], column);
+        ptx_val at = ptx_at_const(f, rows[i], column);
         ptx_set(f, to[i], ptx_f32(0));
         PTX_WHEN (f, in_bounds) {
             ptx_set(f, to[i], ptx_load_hint(f, at, PTX_NC));
         }
     }
+}
+
+void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        ptx_set(f, rows[i], ptx_at_const(f, rows[i], columns));
 }
 
 /* ---- packed rows -------------------------------------------------------------------------------------------------- */

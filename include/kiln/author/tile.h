@@ -222,11 +222,13 @@ void tile_product_wait_at(const tile_product *product, uint32_t pending, const c
 void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2]);
 
 /* Finds rows g and g + 8 of the 16 from `first` on, clamped to the matrix's last row: for numbers along the sums' rows, such
- * as scales. Uses only data, rows and stride. */
+ * as scales. Uses only data, rows and stride. The pointers are variables. */
 void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
 
-/* Loads the element in a column of both rows into variables `to`, F32; 0 unless in_bounds, a predicate, holds. */
-void tile_row_load(ptx_fn *f, const ptx_val rows[2], ptx_val column, ptx_val in_bounds, ptx_val to[2]);
+/* Loads the element in a column, a C integer, of both rows into variables `to`, F32; 0 unless in_bounds, a predicate, holds. The
+ * other advances both pointers by columns. */
+void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2]);
+void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
  * same. */

@@ -59,7 +59,6 @@ static uint32_t pipeline_bytes(const kiln_variant *v)
            tile_pipeline_packed_bytes(STAGES, GROUP, CODES, threads, COLUMNS);
 }
 
-/* After the pipeline and the system's 1 KB. */
 static nf4_pairs table_of(ptx_fn *f, const kiln_variant *v)
 {
     return (nf4_pairs){
@@ -67,17 +66,17 @@ static nf4_pairs table_of(ptx_fn *f, const kiln_variant *v)
 }
 
 /* Lane t takes byte t of each word, two weights of eight. Scales beyond k are 0: the codes there are those of -1. */
-static void decode_next(product *p, uint32_t set, ptx_val element)
+static void decode_next(product *p, uint32_t group, ptx_val element)
 {
     ptx_fn *f = p->f;
-    ptx_val words[2 * WORDS], pair[2], in_bounds = ptx_lt(f, element, p->k), group = ptx_shr(f, element, 6);
-    tile_row_load(f, p->scales_at, group, in_bounds, p->scales[set]);
+    ptx_val words[2 * WORDS], pair[2], in_bounds = ptx_lt(f, element, p->k);
+    tile_row_load(f, p->scales_at, group, in_bounds, p->scales[group % 2]);
     tile_pipeline_next(&p->pipeline);
     tile_words_load(&p->words, words);
     for (uint32_t i = 0; i < 2 * WORDS; i++) {
         const uint32_t half = i % WORDS, reg = 4 * (half / 2) + fragment_a(i / WORDS, half % 2);
         nf4_pairs_decode_selected(&p->table, words[i], p->selector, pair);
-        ptx_set(f, p->a[set][reg], ptx_as(f, PTX_B32, pair[0]));
+        ptx_set(f, p->a[group % 2][reg], ptx_as(f, PTX_B32, pair[0]));
     }
 }
 
@@ -119,10 +118,11 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                 ptx_main_loop(f);
                 for (uint32_t i = 0; i < STAGES; i++) {
                     tile_product_issue(&multiply, p.a[i % 2], &part, false);
-                    decode_next(&p, 1 - i % 2, ptx_add(f, done, GROUP * (i + 1)));
+                    decode_next(&p, i + 1, ptx_add(f, done, GROUP * (i + 1)));
                     tile_product_wait(&multiply, 0);
                     tile_sums_add_scaled(&sums, &part, p.scales[i % 2]);
                 }
+                tile_row_advance(f, p.scales_at, STAGES);
             }
         }
         tile_store_transposed(&sums, &out, token, first, NULL, NULL);
