@@ -9,7 +9,8 @@
 
 #include "lanes.h"
 
-enum { HELD = 2, BARRIER_BYTES = 16 /* of a stage */, EMPTY = 8, MOST_BOX_ROWS = 256, MOST_REGISTERS = 240 };
+enum { HELD = 2, BARRIER_BYTES = 16 /* of a stage */, EMPTY = 8, MOST_BOX_ROWS = 256 };
+enum { PRODUCER_REGISTERS = 24, MOST_REGISTERS = 240 };
 
 /* ---- matrices ------------------------------------------------------------------------------------------------------ */
 
@@ -149,26 +150,29 @@ static void produce(const tile_pipeline *p, ptx_val count)
     }
 }
 
-/* Registers of a consumer: those of 512 per thread of each warpgroup that the producer leaves. */
-static uint32_t consumer_registers(const tile_pipeline *p, uint32_t of_producer)
+/* Registers of a consumer, of which the producer's warpgroup keeps a few; 0: it has enough at entry. */
+static uint32_t consumer_registers(const tile_pipeline *p)
 {
-    const uint32_t groups = consumer_threads(p) / TILE_PRODUCER_THREADS,
-                   each = (512 - of_producer) / groups / 8 * 8;
+    const uint32_t groups = consumer_threads(p) / TILE_PRODUCER_THREADS, entry = ptx_entry_registers(p->f);
+    if (entry >= MOST_REGISTERS || entry < PRODUCER_REGISTERS)
+        return 0;
+    const uint32_t each = entry + (entry - PRODUCER_REGISTERS) / groups / 8 * 8;
     return each < MOST_REGISTERS ? each : MOST_REGISTERS;
 }
 
 tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *file, int line)
 {
-    enum { REGISTERS = 24 };
     ptx_fn *f = p->f;
     const place at = {file, line};
+    const uint32_t registers = consumer_registers(p);
     tile_block b = {.pipeline = p, .file = file, .line = line};
     if (!p->has_producer || !require(f, at, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {
         ptx_rarely(f);
-        ptx_setmaxnreg_dec(f, REGISTERS);
+        if (registers)
+            ptx_setmaxnreg_dec(f, PRODUCER_REGISTERS);
         PTX_IF (f, ptx_lt(f, tid, consumer_threads(p) + WARP_LANES)) {
             PTX_IF (f, ptx_elect(f)) {
                 produce(p, count);
@@ -176,7 +180,8 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
         }
     }
     b.block = ptx_else_begin(f, file, line);
-    ptx_setmaxnreg_inc(f, consumer_registers(p, REGISTERS));
+    if (registers)
+        ptx_setmaxnreg_inc(f, registers);
     p->is_first_lane = ptx_eq(f, ptx_laneid(f), 0);
     p->parity = ptx_var(f, ptx_u32(1));
     return b;

@@ -453,6 +453,9 @@ typedef enum KILN_AS_INT ptx_sreg {
 #define ptx_global_thread_x64(f) ptx_global_thread_x_at(f, true, PTX_HERE)
 /* Returns the threads per block along x, known at build time. */
 uint32_t ptx_block_x(const ptx_fn *f);
+/* Returns the registers that a thread has at entry, if its thread block and the shape's blocks_per_multiprocessor fill the register
+ * file: for ptx_setmaxnreg_inc and _dec. */
+uint32_t ptx_entry_registers(const ptx_fn *f);
 /* Returns whether the target is at least this sm, such as 80. A body that does not ask is the same for all targets; one
  * that does is emitted once for each answer. */
 bool ptx_has_sm(ptx_fn *f, uint32_t sm);
