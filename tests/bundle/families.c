@@ -383,6 +383,31 @@ static const kiln_family untimed = {
     .emit = emit_untimed,
 };
 
+/* ---- unmapped: its kernel does not declare the tensor map ----------------------------------------------------------- */
+
+static void emit_unmapped(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param_ptr(f, PTX_F32, "x");
+}
+
+static const kiln_arg unmapped_args[] = {
+    {.name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "64", .alignment = 16, .summary = "read"},
+    {0}};
+
+static const kiln_map unmapped_maps[] = {{.name = "m", .arg = "x", .box = "64"}, {0}};
+
+static const kiln_family unmapped = {
+    .name = "unmapped",
+    .summary = "nothing",
+    .source = "this file",
+    .args = unmapped_args,
+    .maps = unmapped_maps,
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_unmapped,
+};
+
 /* ---- lacking: a rule names an argument that its variant lacks ------------------------------------------------------ */
 
 static const kiln_param lacking_params[] = {{.name = "matrices",
@@ -412,4 +437,5 @@ static const kiln_family lacking = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const test_families[] = {&axpy, &blend, &parts, &broken, &untimed, &lacking, &boxes, NULL};
+const kiln_family *const test_families[] = {&axpy,    &blend, &parts,    &broken, &untimed,
+                                            &lacking, &boxes, &unmapped, NULL};
