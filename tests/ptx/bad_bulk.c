@@ -92,6 +92,18 @@ static void named_parted(ptx_fn *f)
         ptx_barrier_named(f, 1, 64);
         ptx_barrier_arrive(f, 1, 64);
     }
+    ptx_barrier_named(f, 0, 256);
+    ptx_barrier_arrive(f, 16, 48);
+    ptx_barrier_named(f, 15, 288);
+}
+#line 1 "k.c"
+static void never_waits(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_U8, "x"), s = ptx_shared(f, PTX_U8, 256, 16), tid = ptx_tid_x(f);
+    PTX_IF(f, ptx_eq(f, tid, 0)) {
+        ptx_bulk_store(f, x, s, 32);
+        ptx_bulk_commit(f);
+    }
 }
 #line 1 "k.c"
 static void box_before_wait(ptx_fn *f)
@@ -109,7 +121,7 @@ static void box_before_wait(ptx_fn *f)
     ptx_grid_wait(f);
 }
 /* clang-format on */
-#line 113 "bad_bulk.c"
+#line 125 "bad_bulk.c"
 
 const bad_kernel bad_bulk[] = {
     BAD(bad_bytes, "k.c:6: error: bulk copy: the number of bytes is 24, expected a multiple of 16\n"
@@ -131,6 +143,10 @@ const bad_kernel bad_bulk[] = {
                    "k.c:17: error: expected a tensor map, from ptx_tensor_map\n"
                    "k.c:18: error: load: no vector of 1 none there\n"),
     BAD(by_all_lanes,
+        "k.c:10: error: bulk load in a kernel without ptx_fence_mbarrier_init\n"
+        "k.c:8: error: tensor load in a kernel without ptx_fence_mbarrier_init\n"
+        "k.c:11: error: bulk store in a kernel without ptx_bulk_commit\n"
+        "k.c:9: error: tensor store in a kernel without ptx_bulk_commit\n"
         "k.c:5: error: mbarrier by all lanes of a warp alike: one thread must execute it, as with ptx_elect\n"
         "k.c:7: error: mbarrier by all lanes of a warp alike: one thread must execute it, as with ptx_elect\n"
         "k.c:8: error: cp by all lanes of a warp alike: one thread must execute it, as with ptx_elect\n"
@@ -143,10 +159,17 @@ const bad_kernel bad_bulk[] = {
     BAD(registers_ignored,
         "k.c:3: error: setmaxnreg in a kernel whose shape has no blocks_per_multiprocessor\n"),
     BAD(registers_parted, "k.c:8: error: setmaxnreg where threads of the warpgroup may have diverged\n"),
+    BAD(never_waits, "k.c:6: error: ptx_bulk_commit in a kernel without ptx_bulk_wait\n"),
     BAD(named_parted, "k.c:8: error: bar where lanes of the warp may have diverged\n"
-                      "k.c:9: error: bar where lanes of the warp may have diverged\n"),
+                      "k.c:9: error: bar where lanes of the warp may have diverged\n"
+                      "k.c:11: error: bar: barrier 0, expected 1 to 15\n"
+                      "k.c:12: error: bar: barrier 16, expected 1 to 15\n"
+                      "k.c:12: error: bar: 48 threads, expected whole warps of the thread block\n"
+                      "k.c:13: error: bar: 288 threads, expected whole warps of the thread block\n"),
     BAD(box_before_wait,
         "k.c:10: error: cp before ptx_grid_wait, of memory that no constant argument points at\n"
-        "k.c:11: error: cp before ptx_grid_wait: what ran before may still use this memory\n"),
+        "k.c:11: error: cp before ptx_grid_wait: what ran before may still use this memory\n"
+        "k.c:9: error: tensor load in a kernel without ptx_fence_mbarrier_init\n"
+        "k.c:11: error: tensor store in a kernel without ptx_bulk_commit\n"),
 };
 const size_t bad_bulk_count = sizeof bad_bulk / sizeof bad_bulk[0];

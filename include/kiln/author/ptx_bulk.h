@@ -20,7 +20,8 @@
  * A store belongs to a group of its thread, as ptx_cp_async's copies do. Bulk copies are in the async proxy: a
  * ptx_fence_async and a barrier come between a thread's writes to shared memory and a bulk store of them.
  *
- * The checker reports a copy that all lanes of a warp start alike.
+ * The checker reports a copy that all lanes of a warp start alike, a load without ptx_fence_mbarrier_init, and a store without
+ * _commit and _wait somewhere in the kernel.
  */
 #ifndef KILN_PTX_BULK_H
 #define KILN_PTX_BULK_H
