@@ -20,14 +20,24 @@ static uint64_t value_of(arena *a, const variant *v, const char *expression_text
 }
 
 /* Called many times for each variant and argument, so it parses in its own arena. */
-bool variant_has_arg(const variant *v, const kiln_arg *arg)
+static bool holds(const variant *v, const char *when)
 {
-    if (!arg->when)
+    if (!when)
         return true;
     arena *own = arena_new();
-    const bool has = value_of(own, v, arg->when) != 0;
+    const bool has = value_of(own, v, when) != 0;
     arena_free(own);
     return has;
+}
+
+bool variant_has_arg(const variant *v, const kiln_arg *arg)
+{
+    return holds(v, arg->when);
+}
+
+bool variant_has_map(const variant *v, const kiln_map *map)
+{
+    return holds(v, map->when);
 }
 
 bool variants_have_arg(const variant *const *variants, const kiln_arg *arg)
@@ -119,7 +129,7 @@ static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
                          ptx_type_name(declared));
     }
     for (const kiln_map *map = v->family->maps; map && map->name; map++) {
-        if (map->when && !value_of(a, v, map->when))
+        if (!variant_has_map(v, map))
             continue;
         ptx_type type = PTX_NONE, element = PTX_NONE;
         const char *name =

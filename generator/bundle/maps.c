@@ -32,11 +32,6 @@ static int swizzle_number(uint64_t bytes)
     return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32;
 }
 
-static uint64_t value_of(const expression *e, const variant *v)
-{
-    return expression_value(e, v);
-}
-
 static tensor_map resolve(arena *a, const variant *v, const kiln_map *row)
 {
     const kiln_family *family = v->family;
@@ -49,13 +44,13 @@ static tensor_map resolve(arena *a, const variant *v, const kiln_map *row)
         family_error("%s: map %s: the box \"%s\" and the shape \"%s\" need the same 1 to 5 dimensions", v->id,
                      row->name, row->box, m.arg->shape);
     for (size_t i = 0; i < m.dimensions; i++) {
-        m.box[i] = value_of(box[i], v);
+        m.box[i] = expression_value(box[i], v);
         if (m.box[i] < 1 || m.box[i] > MOST_BOX)
             family_error("%s: map %s: a box has 1 to 256 elements per dimension, not %" PRIu64, v->id,
                          row->name, m.box[i]);
     }
     if (row->swizzle_bytes)
-        m.swizzle_bytes = value_of(expression_parse(a, family, row->swizzle_bytes), v);
+        m.swizzle_bytes = expression_value(expression_parse(a, family, row->swizzle_bytes), v);
     if (m.swizzle_bytes != 0 && m.swizzle_bytes != 32 && m.swizzle_bytes != 64 && m.swizzle_bytes != 128)
         family_error("%s: map %s: a swizzle of %" PRIu64 " bytes, expected 0, 32, 64 or 128", v->id,
                      row->name, m.swizzle_bytes);
@@ -73,7 +68,7 @@ size_t maps_of(arena *a, const variant *v, tensor_map maps[KILN_MAX_MAPS])
 {
     size_t count = 0;
     for (const kiln_map *row = v->family->maps; row && row->name; row++) {
-        if (row->when && !value_of(expression_parse(a, v->family, row->when), v))
+        if (!variant_has_map(v, row))
             continue;
         if (count == KILN_MAX_MAPS)
             family_error("%s: more than %d tensor maps", v->id, KILN_MAX_MAPS);

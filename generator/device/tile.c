@@ -153,9 +153,8 @@ uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, pt
 uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
                                   uint32_t rows, uint32_t packed, const char *file, int line)
 {
-    static const ptx_val none;
     const place at = {file, line};
-    if (map.kind != none.kind)
+    if (map.type == PTX_PTR)
         return tile_producer_add(p, map, first, rows, packed, at);
     return packed ? tile_pipeline_add_packed_at(p, of, first, rows, packed, file, line)
                   : tile_pipeline_add_at(p, of, first, rows, file, line);
