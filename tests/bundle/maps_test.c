@@ -1,5 +1,8 @@
 /* Launches a kernel with tensor maps on the runtime's scripted driver, and checks what its launcher asks cuTensorMapEncodeTiled
- * for and passes to the kernel. */
+ * for and passes to the kernel. A graph with the launch is captured on the emulated driver. */
+#include <dlfcn.h>
+#include <stdlib.h>
+
 #include "fake_driver.h"
 #include "test.h"
 
@@ -163,6 +166,57 @@ static void encodes_dimensions(void **state)
         assert_int_equal(map.words[i], 0);
 }
 
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
+
+/* Calls an entry point that the table lacks. It takes at most two pointers or numbers, and flags; registers hold all of them. */
+static void call(const char *symbol, void *a, void *b)
+{
+    int (*function)(void *, void *, unsigned long long);
+    void *address = dlsym(driver.library, symbol);
+    memcpy(&function, &address, sizeof function);
+    assert_int_equal(function(a, b, 0), 0);
+}
+
+/* The map is on the launcher's stack, and another call overwrites it before the graph is launched. */
+static void keeps_maps_in_a_graph(void **state)
+{
+    (void)state;
+    enum { ROWS = 13, N = 44, STRIDE = 48 };
+    static float from[ROWS * STRIDE], to[ROWS * N];
+    CUcontext context;
+    CUdeviceptr x, y;
+    void *graph, *exec, *stream;
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        from[i] = (float)i;
+    setenv("KILN_EMU_DEVICE", "sm_90", 1);
+    kiln_close(&loader);
+    assert_status(kiln_driver_load(&driver, EMULATOR, NULL), KILN_OK);
+    assert_int_equal(driver.init(0), 0);
+    assert_int_equal(driver.device_primary_ctx_retain(&context, 0), 0);
+    assert_int_equal(driver.ctx_set_current(context), 0);
+    assert_int_equal(driver.mem_alloc(&x, sizeof from), 0);
+    assert_int_equal(driver.mem_alloc(&y, sizeof to), 0);
+    assert_int_equal(driver.memcpy_htod(x, from, sizeof from), 0);
+    assert_status(kiln_open(&loader, &driver, &boxed_bundle, slots, BOXED_SLOTS, NULL), KILN_OK);
+    const kiln_kernel *kernel = &boxed_boxes_kernel;
+    assert_status(kiln_preload(&loader, &kernel, 1), KILN_OK);
+    const boxed_boxes_args args = {.x = x, .y = y, .rows = ROWS, .n = N, .stride = STRIDE};
+    call("cuStreamCreate", &stream, (void *)(uintptr_t)1);
+    call("cuStreamBeginCapture_v2", stream, NULL);
+    assert_status(boxed_boxes(&loader, (CUstream)stream, &args), KILN_OK);
+    call("cuStreamEndCapture", stream, &graph);
+    const boxed_boxes_args other = {.x = x, .y = x, .rows = 1, .n = 4, .stride = 4};
+    assert_status(boxed_boxes(&loader, KILN_NO_LAUNCH, &other), KILN_OK);
+    call("cuGraphInstantiateWithFlags", &exec, graph);
+    call("cuGraphLaunch", exec, stream);
+    assert_int_equal(driver.ctx_synchronize(), 0);
+    assert_int_equal(driver.memcpy_dtoh(to, y, sizeof to), 0);
+    for (int i = 0; i < ROWS * N; i++)
+        assert_true(to[i] == from[i / N * STRIDE + i % N]);
+    call("cuGraphExecDestroy", exec, NULL);
+    call("cuGraphDestroy", graph, NULL);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -171,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup(reports_rejected_maps, set_up),
         cmocka_unit_test_setup(reports_a_missing_entry, set_up),
         cmocka_unit_test_setup(encodes_dimensions, set_up),
+        cmocka_unit_test(keeps_maps_in_a_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
