@@ -1,10 +1,10 @@
-/* A pipeline that one thread fills with bulk copies. Each stage has two mbarriers: one completes a phase when the stage is full, the
- * other when all consumers have left the stage. Consumers hold two stages: the current one, and the one before it, which a
+/* A pipeline that one thread fills with bulk copies. Each stage has two mbarriers: one completes a phase when the stage is full,
+ * the other when all consumers have left the stage. Consumers hold two stages: the current one, and the one before it, which a
  * product in flight may read.
  *
- * Let calls of tile_pipeline_next be numbered from 0. In call j consumers leave stage j - HELD. For the first calls this is an empty
- * stage at the end of the ring, and the producer fills it only then: so each fill of a stage from STAGES - HELD on waits
- * for one more phase than the ring has been filled. */
+ * Number the calls of tile_pipeline_next from 0. In call j consumers leave stage j - HELD. In the first calls that is an empty
+ * stage at the end of the ring, and the producer fills it only then. So a fill of one of the last HELD stages waits for one more
+ * phase than a fill of another stage. */
 #include "tile_producer.h"
 
 #include "lanes.h"

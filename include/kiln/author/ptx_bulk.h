@@ -36,12 +36,12 @@ extern "C" {
 
 /* ---- copies of bytes -------------------------------------------------------------------------------------------- */
 
-/* Copies `bytes`, a U32, to shared memory, and completes them at `barrier`; and from shared to global memory. Both
- * addresses and the number are multiples of 16. */
+/* _load copies `bytes`, a U32, from global to shared memory, and completes them at `barrier`. _store copies from shared to global
+ * memory. Both addresses and `bytes` are multiples of 16. */
 #define ptx_bulk_load(f, to, from, bytes, barrier) ptx_bulk_load_at(f, to, from, bytes, barrier, PTX_HERE)
 #define ptx_bulk_store(f, to, from, bytes)         ptx_bulk_store_at(f, to, from, bytes, PTX_HERE)
-/* _commit makes a group of this thread's bulk stores since the last one; _wait waits until at most `pending` of its groups, a
- * C integer, are in flight, _wait_read until at most `pending` still read shared memory. */
+/* _commit makes a group of this thread's bulk stores since the last one. _wait waits until at most `pending` of its groups, a C
+ * integer, are in flight; _wait_read waits until at most `pending` groups still read shared memory. */
 #define ptx_bulk_commit(f)             ptx_effect0(f, PTX_OP_BULK_COMMIT, PTX_HERE)
 #define ptx_bulk_wait(f, pending)      ptx_effect1(f, PTX_OP_BULK_WAIT, ptx_u32(pending), PTX_HERE)
 #define ptx_bulk_wait_read(f, pending) ptx_effect1(f, PTX_OP_BULK_WAIT_READ, ptx_u32(pending), PTX_HERE)
@@ -54,10 +54,10 @@ extern "C" {
 /* Prefetches the map itself, from one thread. */
 #define ptx_prefetch_map(f, map)   ptx_prefetch_map_at(f, map, PTX_HERE)
 
-/* Copies a box of a tensor of 1 to 5 dimensions to shared memory, aligned to 128 bytes, and completes its bytes at `barrier`;
- * and from shared to global memory. The map gives the box's size. first[] has the box's first element per dimension,
- * innermost first, U32 or S32. Elements outside of the tensor are zeros in a load, and not written by a store; a load
- * completes all bytes of the box. */
+/* _load copies a box of a tensor of 1 to 5 dimensions to shared memory, and completes its bytes at `barrier`. _store copies a box
+ * from shared memory. The map gives the box's size; in shared memory it is aligned to 128 bytes. first[] has the box's first
+ * element per dimension, innermost first, U32 or S32. A load reads zeros outside of the tensor, and completes all bytes of
+ * the box; a store omits elements outside. */
 #define ptx_tensor_load(f, dimensions, to, map, first, barrier)                                              \
     ptx_tensor_load_at(f, dimensions, to, map, first, barrier, PTX_HERE)
 #define ptx_tensor_store(f, dimensions, map, first, from)                                                    \

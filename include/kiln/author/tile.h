@@ -73,9 +73,8 @@ typedef struct tile_pipeline {
     ptx_val free;                 /* a variable if it is_async: offset of the stage to refill */
     bool has_producer;            /* the current stage is then known at build time: */
     uint32_t current, next_count; /* its number; calls of tile_pipeline_next */
-    ptx_val
-        barriers; /* B64 in shared memory: for each stage an mbarrier of its copies, and one of its consumers */
-    ptx_val parity; /* a variable: of the current stage's phase */
+    ptx_val barriers;             /* in shared memory, B64: two mbarriers for each stage */
+    ptx_val parity;               /* a variable: of the current stage's phase */
     ptx_val is_first_lane;
 } tile_pipeline;
 
@@ -106,8 +105,8 @@ uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, pt
                                      uint32_t packed, const char *file, int line);
 
 /* The same, copied by a producer warp from the matrix's tensor map, whose box has `rows` rows, at most 256, and a stage's
- * elements of a row, with a swizzle of a row's bytes. `packed` is 0 for elements of the pipeline's type. A zeroed map is none:
- * all threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS more
+ * elements of a row, with a swizzle of a row's bytes. `packed` is 0 for elements of the pipeline's type. With a zeroed map all
+ * threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS more
  * threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
 #define tile_pipeline_add_map(p, map, of, first, rows, packed)                                               \
     tile_pipeline_add_map_at(p, map, of, first, rows, packed, PTX_HERE)
