@@ -667,6 +667,18 @@ static const struct {
      READY WRITE FENCE_ASYNC SYNC "setp.eq.u32 %q0, %r0, 32;\n" STORE(
          "%p0", "%r1", "128") "setp.eq.u32 %q0, %r0, 0;\n" STORE("%p0", "%r1+128", "128") COMMIT WAIT_GROUP,
      "races: writes 128 bytes at"},
+    {"every lane of a warp stores the same bytes",
+     READY WRITE FENCE_ASYNC SYNC "setp.lt.u32 %q0, %r0, 32;\n" STORE("%p0", "%r1", "256") COMMIT WAIT_GROUP,
+     "races: stores the same bytes to the same place as another lane of its warp"},
+    {"lanes of a warp store other bytes to the same place",
+     READY WRITE FENCE_ASYNC SYNC
+     "setp.lt.u32 %q0, %r0, 2; shl.b32 %r6, %r0, 7; add.u32 %r6, %r6, %r1;\n" STORE("%p0", "%r6", "128")
+         COMMIT WAIT_GROUP,
+     "still writes: nothing has waited for it"},
+    {"every lane of a warp initialises an mbarrier object",
+     READY
+     ".shared .align 8 .b64 third; setp.lt.u32 %q1, %r0, 32; @%q1 mbarrier.init.shared.b64 [third], 1;\n",
+     "with nothing to order the two, the same value"},
     {"two reductions of the same bytes",
      READY WRITE FENCE_ASYNC SYNC
      "@%q0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1], [%r1], 128; setp.eq.u32 %q0, %r0, 32;\n"
