@@ -721,9 +721,14 @@ static const struct {
     {"an mbarrier initialised without a barrier of the block",
      BEGIN "setp.eq.u32 %q3, %r0, 32; @%q3 mbarrier.arrive.shared.b64 _, [bar];\n",
      "with nothing to order the two"},
-    {"a copy completes before the initialisation is fenced",
-     BEGIN EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") "@!%q0 bra END;\n" WAIT "END:\n",
-     "was followed by no fence.mbarrier_init"},
+    {"a copy completes at an mbarrier that another lane has initialised",
+     BEGIN EXPECT("256", "bar") "setp.eq.u32 %q0, %r0, 1;\n" LOAD("%r1", "%p1", "256", "bar") SYNC WAIT,
+     "with nothing to order the two"},
+    {"",
+     BEGIN EXPECT("256", "bar") "bar.warp.sync 0xffffffff; setp.eq.u32 %q0, %r0, 1;\n" LOAD(
+         "%r1", "%p1", "256", "bar") SYNC WAIT,
+     NULL},
+    {"", BEGIN EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") SYNC WAIT, NULL},
     {"",
      BEGIN "fence.mbarrier_init.release.cluster;\n" EXPECT("256", "bar")
          LOAD("%r1", "%p1", "256", "bar") "@!%q0 bra END;\n" WAIT "END:\n",

@@ -1038,7 +1038,7 @@ static void check_word(race_access *a, emu_race_cell *c)
         if (is_race(a, &seen))
             race_with(a, &seen, false, false);
     }
-    if (!a->writes) {
+    if (!a->writes || a->plan->flow == EMU_FLOW_MBARRIER) { /* the initialisation stays known */
         note_read(c, &a->now);
         return;
     }

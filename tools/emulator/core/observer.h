@@ -57,7 +57,6 @@ typedef enum emu_misuse {
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address
    warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
-   mbarrier_init     a lane has initialised the mbarrier at this host address
    bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told, unless it is repeated
    bulk_read         the lane has waited until the source of its store or reduction was read
    bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
@@ -99,7 +98,6 @@ typedef enum emu_misuse {
     X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
     X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
-    X(mbarrier_init, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
     X(bulk_issue, (emu_warp *warp, const emu_op *op, const struct emu_bulk *bulk)) \
     X(bulk_read, (struct emu_block *block, const struct emu_bulk *bulk)) \
     X(bulk_done, (struct emu_block *block, const struct emu_bulk *bulk)) \

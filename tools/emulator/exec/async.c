@@ -170,7 +170,6 @@ HANDLER(mbarrier_init)
             return;
         }
         store_mbarrier(w, at[i], (emu_mbarrier){.expected = count[i], .pending = count[i], .is_valid = true});
-        EMU_TELL(w->audience, mbarrier_init, w, op, at[i]);
     }
 }
 
