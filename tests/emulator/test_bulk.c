@@ -679,6 +679,11 @@ static const struct {
      READY
      ".shared .align 8 .b64 third; setp.lt.u32 %q1, %r0, 32; @%q1 mbarrier.init.shared.b64 [third], 1;\n",
      "with nothing to order the two, the same value"},
+    {"a fence of a tensor map in shared memory",
+     READY
+     "cvt.u64.u32 %p4, %r1; cvta.shared.u64 %p4, %p4; fence.proxy.tensormap::generic.acquire.gpu [%p4], 128;\n",
+     "which is no address of .global memory"},
+    {"", READY "mov.u64 %p4, 0; fence.proxy.tensormap::generic.acquire.gpu [%p4], 128;\n", NULL},
     {"two reductions of the same bytes",
      READY WRITE FENCE_ASYNC SYNC
      "@%q0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1], [%r1], 128; setp.eq.u32 %q0, %r0, 32;\n"
