@@ -42,7 +42,7 @@ typedef enum emu_misuse {
    request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
                      or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
-   warp_sync         the lanes have met at a bar.warp.sync
+   warp_sync         the lanes have met at a bar.warp.sync, or copied a tensor map together
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
    barrier_complete  all have arrived, and those that wait are about to go on
    cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions

@@ -46,7 +46,8 @@ HANDLER_CALLS(replace_narrow, replace, false, false)
 HANDLER_CALLS(replace_wide_of, replace, true, true)
 HANDLER_CALLS(replace_narrow_of, replace, true, false)
 
-/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. */
+/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. Then they have waited for
+   each other, so one may write again. */
 HANDLER(copy_fence)
 {
     uint64_t to[EMU_LANES], from[EMU_LANES];
@@ -60,6 +61,7 @@ HANDLER(copy_fence)
         return;
     memcpy((void *)(uintptr_t)to[0], (const void *)(uintptr_t)from[0], EMU_MAP_BYTES);
     w->block->stores++;
+    EMU_TELL(w->audience, warp_sync, w, mask);
     EMU_TELL(w->audience, fence, w, op, mask);
 }
 
