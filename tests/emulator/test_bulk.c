@@ -575,10 +575,12 @@ static void test_reductions(void **state)
     "SECOND: ld.acquire.gpu.global.b32 %r5, [%p0+4096]; setp.ne.u32 %q2, %r5, 1; @%q2 bra SECOND;\n"
 #define ACQUIRE_MAP "fence.proxy.tensormap::generic.acquire.gpu [%p2], 128;\n"
 
-static const struct {
+typedef struct bulk_rule {
     const char *name, *body;
     const char *words; /* of its only report; NULL: it has none */
-} rules[] = {
+} bulk_rule;
+
+static const bulk_rule rules[] = {
     {"bytes read before the wait", READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") READ WAIT,
      "which a copy of thread (0,0,0)"},
     {"", READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT READ, NULL},
@@ -798,16 +800,50 @@ static const struct {
      "with nothing to order the two"},
 };
 
-static void test_rules(void **state)
+/* With the check `proxy`: a copy to what loads have read. */
+static const bulk_rule proxy_rules[] = {
+    {"a slot is filled again after it was read, with a barrier only",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "ld.shared.b32 %r4, [%r3];\n" SYNC EXPECT("256", "bar2") LOAD("%r1", "%p1", "256", "bar2") WAIT_2,
+     "which thread (0,0,0) of block (0,0,0) reads in line 18, with no fence.proxy.async between the two"},
+    {"",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "ld.shared.b32 %r4, [%r3];\n" FENCE_ASYNC SYNC EXPECT("256", "bar2") LOAD("%r1", "%p1", "256", "bar2")
+         WAIT_2,
+     NULL},
+    {"",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "ld.shared.b32 %r4, [%r3];\n" SYNC FENCE_ASYNC EXPECT("256", "bar2") LOAD("%r1", "%p1", "256", "bar2")
+         WAIT_2,
+     NULL},
+    {"the second of two loads comes after the fence",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "ld.shared.b32 %r4, [%r3];\n" FENCE_ASYNC "ld.shared.b32 %r4, [%r3];\n" SYNC EXPECT("256", "bar2")
+         LOAD("%r1", "%p1", "256", "bar2") WAIT_2,
+     "with no fence.proxy.async between the two"},
+    {"global memory is read and then stored to",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "@%q0 ld.global.b32 %r4, [%p1];\n" STORE("%p1", "%r1", "256") COMMIT WAIT_GROUP,
+     "with no fence.proxy.async between the two"},
+    {"",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
+     "@%q0 ld.global.b32 %r4, [%p1];\n" FENCE_ASYNC STORE("%p1", "%r1", "256") COMMIT WAIT_GROUP,
+     NULL},
+    {"a slot that a store has read is filled again",
+     READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT STORE("%p0", "%r1", "256")
+         COMMIT WAIT_READ EXPECT("256", "bar2") LOAD("%r1", "%p1", "256", "bar2") WAIT_2 WAIT_GROUP,
+     NULL},
+};
+
+static void check_rules(const bulk_rule *all, size_t count)
 {
     static uint32_t data[1024];
     int wrong = 0;
-    (void)state;
-    for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
+    for (size_t n = 0; n < count; n++) {
         char body[8192] = "";
         CUcontext context;
         tensor t = {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}};
-        ADD("%s%sret;", DECLARE, rules[n].body);
+        ADD("%s%sret;", DECLARE, all[n].body);
         assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
         CUfunction f = function_of(body);
         CUdeviceptr p0 = device_bytes(8192, NULL), p1 = device_bytes(8192, NULL);
@@ -818,16 +854,26 @@ static void test_rules(void **state)
         capture_stderr();
         CUresult r = run(f, strstr(body, "%ctaid") ? 2 : 1, THREADS, p0, p1, 0, &map);
         captured_stderr();
-        const char *what = rules[n].name[0] ? rules[n].name : rules[n - 1].name;
-        if (!rules[n].words && (r != CUDA_SUCCESS || printed[0]))
+        const char *what = all[n].name[0] ? all[n].name : all[n - 1].name;
+        if (!all[n].words && (r != CUDA_SUCCESS || printed[0]))
             print_error("kept: %s: %d\n%s", what, (int)r, printed), wrong++;
-        if (rules[n].words &&
-            (r == CUDA_SUCCESS || !strstr(printed, rules[n].words) || reports_in(printed) != 1))
-            print_error("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, rules[n].words, printed),
-                wrong++;
+        if (all[n].words && (r == CUDA_SUCCESS || !strstr(printed, all[n].words) || reports_in(printed) != 1))
+            print_error("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, all[n].words, printed), wrong++;
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     }
     assert_int_equal(wrong, 0);
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    check_rules(rules, sizeof rules / sizeof *rules);
+}
+
+static void test_proxy_rules(void **state)
+{
+    (void)state;
+    check_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------------------------------- */
@@ -1087,13 +1133,17 @@ static void test_ptxas(void **state)
     unlink(log);
 }
 
-int main(void)
+/* "proxy": with that check, which a process reads only once. */
+int main(int count, char **arguments)
 {
+    (void)arguments;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_boxes),      cmocka_unit_test(test_large_boxes), cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_reductions), cmocka_unit_test(test_rules),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_encoding),   cmocka_unit_test(test_ptxas),
     };
-    setenv("KILN_EMU_CHECK", "all,same", 1);
-    return cmocka_run_group_tests(tests, begin_context, end_context);
+    const struct CMUnitTest of_proxy[] = {cmocka_unit_test(test_proxy_rules)};
+    setenv("KILN_EMU_CHECK", count > 1 ? "all,same,proxy" : "all,same", 1);
+    return count > 1 ? cmocka_run_group_tests(of_proxy, begin_context, end_context)
+                     : cmocka_run_group_tests(tests, begin_context, end_context);
 }
