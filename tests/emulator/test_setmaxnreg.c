@@ -40,6 +40,7 @@ static const rule rules[] = {
     {"three warps of a warpgroup", "setp.lt.u32 %q1, %r0, 96; @!%q1 bra END;\n" DEC(24) "END:\n" STORE,
      "all four warps must execute it", 384, 1},
     {"", "setp.lt.u32 %q1, %r0, 128; @!%q1 bra END;\n" DEC(24) "END:\n" STORE, NULL, 384, 1},
+    {"a warpgroup of two warps", DEC(24) STORE, "in a warpgroup that is not complete", 64, 1},
     {"warps of a warpgroup ask for different numbers",
      "setp.lt.u32 %q1, %r0, 64; @%q1 bra TWO;\n" DEC(24) "bra END;\nTWO:\n" DEC(32) "END:\n" STORE,
      "all four execute the same instruction", 384, 1},
