@@ -238,7 +238,7 @@ ret;
 
 
 def check_products(c):
-    """Who uses the port of shared memory, by hand: 160 vectors of 16 bytes, 2560 bytes of operands and 512 in bulk, in each block."""
+    """Who uses shared memory, by hand: each block stores 160 vectors of 16 bytes, multiplies 2560 bytes and copies 512 in bulk."""
     with tempfile.TemporaryDirectory() as scratch:
         config = pathlib.Path(scratch, "kernels.yaml")
         config.write_text(CONFLICT_CONFIG.replace("conflict", "product").replace("sm_75", "sm_90a"))
@@ -251,7 +251,8 @@ def check_products(c):
         p, table = json.loads(run.stdout), c.run(*args).stdout
         c.expect(p["wavefronts"] == {"threads": 40, "products": 40, "bulk": 8}, f"wavefronts {p['wavefronts']}")
         shape = p["report"]["tensor"]["shapes"][0]
-        c.expect((shape["name"], shape["products"], shape["shared"]["bytes"]) == ("wgmma.m64n16k16.f32.f16.f16", 8, 5120), str(shape))
+        c.expect((shape["name"], shape["products"], shape["shared"]["bytes"]) ==
+                 ("wgmma.m64n16k16.f32.f16.f16", 8, 5120), str(shape))
         for g in p["roofline"]:
             expected = 88 / (g["multiprocessors"] * g["megahertz"])
             c.expect(abs(g["microseconds"]["shared"] - expected) <= 1e-4 * expected, f"{g['gpu']}: {g['microseconds']}")

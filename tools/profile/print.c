@@ -68,9 +68,9 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 /* Per multiprocessor and clock, the same on all of these GPUs. */
 enum { SCHEDULERS = 4, SPECIAL_LANES = 16, WAVEFRONTS = 1 };
 
-/* A guess: loads and stores of threads take their wavefronts from the port that wgmma's operands and bulk copies use; false: they have
- * one of their own. The probe wgmma_rate decides (tools/bench/probes/rates.py): beside lds.128 x 16, with n 128 and A in shared memory,
- * products reach 2341 operations per clock with one port, and 4096 with two. */
+/* A guess: loads and stores of threads use the port of wgmma's operands and bulk copies; false: they have one of their own. The
+ * probe wgmma_rate (tools/bench/probes/rates.py) decides: beside lds.128 x 16, with n 128 and A in shared memory, products
+ * reach 2341 operations per clock with one port, and 4096 with two. */
 static const bool threads_share_port = true;
 
 static const class_count *find_class(const counters *c, const char *name)

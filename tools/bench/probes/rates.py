@@ -38,8 +38,9 @@ def wgmma_text(n, a, consumers, beside, kind, **_):
             return ""
         to = (lambda i: f"r{24 + i % 16}") if width == 1 else (lambda i: listed("r", 24 + 4 * i % 16, 4))
         vector, count, window = ".v4" if width == 4 else "", int(per_k64), 16 // width
-        return "".join(each(min(window, count - first), lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];", first)
-                       + "\n" + each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24) + "\n" for first in range(0, count, window))
+        one = lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];"
+        use = each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24)
+        return "".join(f"{each(min(window, count - first), one, first)}\n{use}\n" for first in range(0, count, window))
 
     def group(first):
         """One group is in flight while A of the next is written: ptxas would copy registers that never change each time."""
@@ -83,8 +84,8 @@ def measure_wgmma(gpu, n, a, consumers, beside, blocks, kind):
 WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["none"], consumers=[2, 1, 3],
                                         n=[256, 128, 64, 192], a=["registers", "shared"])
                if (case["consumers"], case["n"], case["a"]) != (3, 256, "registers")] \
-    + product(kind=["f16"], blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8", "lds.128 x 16"],
-              consumers=[2], n=[256, 128], a=["registers", "shared"]) \
+    + product(kind=["f16"], blocks=["all"],
+              beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8", "lds.128 x 16"], consumers=[2], n=[256, 128], a=["registers", "shared"]) \
     + product(kind=["f16"], blocks=["all"], beside=["copies"], consumers=[2], n=[64], a=["shared"]) \
     + product(kind=["f16"], blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"]) \
     + product(kind=["e4m3"], blocks=["all"], beside=["none"], consumers=[2], n=[256, 128], a=["registers", "shared"])
