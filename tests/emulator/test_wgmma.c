@@ -308,18 +308,18 @@ static void test_values(void **state)
             }
 }
 
-/* A and B in all layouts, each combined with some layouts of the other. */
+/* A and B in all layouts, each combined with some layouts of the other, and B's with A in registers. */
 static void test_layouts(void **state)
 {
     static const int swizzles[] = {0, 32, 64, 128}, ns[] = {8, 64, 96, 256};
     (void)state;
     for (size_t t = 0; t < TYPES; t++) {
         bool is_16 = named(types[t].a)->bits == 16;
-        for (int n = 0; n < 32; n++) {
-            product p = product_of(t, ns[n / 8]);
+        for (int n = 0; n < 40; n++) {
+            product p = product_of(t, ns[(n < 32 ? n / 8 : n + (int)t) % 4]);
             layout l = {.swizzle = swizzles[n % 4], .is_mn_major = is_16 && n % 8 >= 4};
             l.column = l.is_mn_major || l.swizzle < 64 ? 0 : l.swizzle / 32 - 1;
-            p.a_in_registers = false;
+            p.a_in_registers = n >= 32;
             p.adds = true;
             p.of_b = l;
             l.swizzle = swizzles[(n + n / 8) % 4];

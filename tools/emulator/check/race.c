@@ -823,9 +823,10 @@ typedef struct race_access {
     bool is_same; /* both write the same value */
     uint64_t racing_at;
     uint64_t map; /* the tensor map that is read; 0: none */
-    /* lanes that access what was written in another proxy */
+    /* lanes that access what was accessed in another proxy */
     uint32_t unproxied;
-    race_record unproxied_write;
+    race_record unproxied_other;
+    bool unproxied_wrote;
     uint64_t unproxied_at;
 } race_access;
 
@@ -930,6 +931,7 @@ static void join_read(emu_race_cell *c, int k, const race_record *now)
     o->lanes |= now->lanes;
     o->pending |= now->pending;
     o->bytes |= now->bytes;
+    o->step = now->step;
     o->at = now->at;
 }
 
@@ -967,7 +969,7 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-/* True if a proxy fence came after the write: in the writer's warp, in this one, or in a warp that this one has
+/* True if a proxy fence came after the access: in that access's warp, in this one, or in a warp that this one has
    synchronised with since. */
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
@@ -989,6 +991,12 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
+/* True for a read of the async proxy. */
+static bool is_read_by_product(const race_access *a, const race_record *o)
+{
+    return emu_text_is(a->warp->block->launch->program->instructions[o->at]->opcode, "wgmma");
+}
+
 /* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic proxy. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
@@ -1002,34 +1010,42 @@ static bool is_in_other_proxy(const race_access *a, const race_record *o)
 static void report_proxy(const race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
-    const race_record *o = &a->unproxied_write;
+    const race_record *o = &a->unproxied_other;
     const emu_program *p = a->warp->block->launch->program;
     if (!a->unproxied)
         return;
-    uint32_t writer = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    uint32_t other = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
     emu_note(
         a->warp, a->op, a->unproxied, o->at,
-        a->map ? "%s %u bytes of a tensor map at %s, which %s writes in line %u%s, with no "
+        a->map ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
                  "fence.proxy.tensormap that acquires the map between the two"
-               : "%s %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+               : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
         a->writes ? "writes" : "reads", a->bytes,
         emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-        emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread), p->instructions[o->at]->line,
-        emu_source_of(p, o->at, source));
+        emu_describe_thread(a->warp, o->block, other, thread, sizeof thread), a->unproxied_wrote ? "writes" : "reads",
+        p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+}
+
+static void note_unproxied(race_access *a, const race_record *o, bool other_wrote)
+{
+    if (!a->unproxied) {
+        a->unproxied_other = *o;
+        a->unproxied_wrote = other_wrote;
+        a->unproxied_at = a->at;
+    }
+    a->unproxied |= 1u << a->lane;
 }
 
 static void check_word(race_access *a, emu_race_cell *c)
 {
+    const emu_launch *l = a->warp->block->launch;
+    const bool is_async = a->plan->flow >= EMU_FLOW_BULK;
     if (is_race(a, &c->write)) {
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
-        if (!is_same || a->warp->block->launch->races_of_same)
+        if (!is_same || l->races_of_same)
             race_with(a, &c->write, true, is_same);
-    } else if (a->plan->flow >= EMU_FLOW_BULK && is_in_other_proxy(a, &c->write)) {
-        if (!a->unproxied) {
-            a->unproxied_write = c->write;
-            a->unproxied_at = a->at;
-        }
-        a->unproxied |= 1u << a->lane;
+    } else if (is_async && is_in_other_proxy(a, &c->write)) {
+        note_unproxied(a, &c->write, true);
     }
     for (int k = 0; a->writes && k < 2; k++) {
         if (!c->reads[k].time)
@@ -1037,6 +1053,8 @@ static void check_word(race_access *a, emu_race_cell *c)
         race_record seen = readers_of(c, k, a->now.bytes);
         if (is_race(a, &seen))
             race_with(a, &seen, false, false);
+        else if (l->fences_reads && is_async && is_in_other_proxy(a, &seen) && !is_read_by_product(a, &seen))
+            note_unproxied(a, &seen, false);
     }
     if (!a->writes || a->plan->flow == EMU_FLOW_MBARRIER) { /* the initialisation stays known */
         note_read(c, &a->now);
