@@ -24,9 +24,9 @@
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, as accesses of their warpgroup's clock, pending until a
-   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two simplifications may miss
-   a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
-   the product's warp after the write counts.
+   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two
+   simplifications may miss a race: if two products in flight read the same bytes, the first wait counts for both; and any
+   fence of the writer's or the product's warp after the write counts.
 
    Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) access in the async proxy, too, and are pending like the others. A load that lands
    becomes an access of its mbarrier's clock, which the end of the phase hands on: it orders nothing else of the thread that issued it.
@@ -997,7 +997,8 @@ static bool is_read_by_product(const race_access *a, const race_record *o)
     return emu_text_is(a->warp->block->launch->program->instructions[o->at]->opcode, "wgmma");
 }
 
-/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic proxy. */
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic
+   proxy. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     if (!o->time || o->pending || !(o->bytes & a->now.bytes))
