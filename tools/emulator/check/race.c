@@ -24,9 +24,9 @@
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, as accesses of their warpgroup's clock, pending until a
-   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two simplifications may miss
-   a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
-   the product's warp after the write counts.
+   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two
+   simplifications may miss a race: if two products in flight read the same bytes, the first wait counts for both; and any
+   fence of the writer's or the product's warp after the write counts.
 
    Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) access in the async proxy, too, and are pending like the others. A load that lands
    becomes an access of its mbarrier's clock, which the end of the phase hands on: it orders nothing else of the thread that issued it.
@@ -997,7 +997,8 @@ static bool is_read_by_product(const race_access *a, const race_record *o)
     return emu_text_is(a->warp->block->launch->program->instructions[o->at]->opcode, "wgmma");
 }
 
-/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic proxy. */
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic
+   proxy. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
     if (!o->time || o->pending || !(o->bytes & a->now.bytes))
@@ -1015,15 +1016,16 @@ static void report_proxy(const race_access *a)
     if (!a->unproxied)
         return;
     uint32_t other = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
-    emu_note(
-        a->warp, a->op, a->unproxied, o->at,
-        a->map ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
-                 "fence.proxy.tensormap that acquires the map between the two"
-               : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
-        a->writes ? "writes" : "reads", a->bytes,
-        emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-        emu_describe_thread(a->warp, o->block, other, thread, sizeof thread), a->unproxied_wrote ? "writes" : "reads",
-        p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+    emu_note(a->warp, a->op, a->unproxied, o->at,
+             a->map
+                 ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
+                   "fence.proxy.tensormap that acquires the map between the two"
+                 : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
+             a->writes ? "writes" : "reads", a->bytes,
+             emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+             emu_describe_thread(a->warp, o->block, other, thread, sizeof thread),
+             a->unproxied_wrote ? "writes" : "reads", p->instructions[o->at]->line,
+             emu_source_of(p, o->at, source));
 }
 
 static void note_unproxied(race_access *a, const race_record *o, bool other_wrote)

@@ -258,7 +258,15 @@ static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bo
 HANDLER_CALLS(mbarrier_expect, change_transactions, false)
 HANDLER_CALLS(mbarrier_complete, change_transactions, true)
 
-/* Arguments: predicate, address, state or parity, time. Never blocks: the program's loop waits. */
+/* Whether the phase that the lane tests for has ended. */
+static bool is_over(const emu_warp *w, const emu_op *op, uint32_t lane, bool by_parity, emu_mbarrier m)
+{
+    return by_parity ? (m.phase & 1) != (LANES_OF(const uint32_t, 2)[lane] & 1)
+                     : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[lane]).phase;
+}
+
+/* Arguments: predicate, address, state or parity, time. Never blocks: the program's loop waits. The arrivals of cp.async come only
+   where the phase needs them, so a test for an earlier phase does not see them. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
 {
     uint64_t at[EMU_LANES], bits;
@@ -271,15 +279,17 @@ static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, b
         return;
     ACTIVE_LANES(mask)
     {
-        emu_async_arrive_at(w->block, offset_of(w, at[i]));
         if (!load_mbarrier(w, op, i, at[i], &bits, &m))
             return;
+        if (!is_over(w, op, i, by_parity, m)) {
+            emu_async_arrive_at(w->block, offset_of(w, at[i]));
+            if (!load_mbarrier(w, op, i, at[i], &bits, &m))
+                return;
+        }
         if (!by_parity && ((m.phase - emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase) & 3) > 1 &&
             emu_is_misused(w, op, 1u << i, EMU_STALE_PHASE))
             return;
-        uint32_t parity = by_parity ? LANES_OF(const uint32_t, 2)[i] & 1 : 0;
-        bool complete = by_parity ? (m.phase & 1) != parity
-                                  : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[i]).phase;
+        bool complete = is_over(w, op, i, by_parity, m);
         done |= (uint32_t)complete << i;
         w->tested[i] = complete ? 0 : offset_of(w, at[i]) + 1;
         if (complete)

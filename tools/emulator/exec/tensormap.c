@@ -46,8 +46,8 @@ HANDLER_CALLS(replace_narrow, replace, false, false)
 HANDLER_CALLS(replace_wide_of, replace, true, true)
 HANDLER_CALLS(replace_narrow_of, replace, true, false)
 
-/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. Then they have waited for
-   each other, so one may write again. */
+/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. Then they have
+   waited for each other, so one may write again. */
 HANDLER(copy_fence)
 {
     uint64_t to[EMU_LANES], from[EMU_LANES];
