@@ -3,8 +3,8 @@
 usage: accepts.py DRIVER
 
 Each line of FORMS stands for all choices of its braces, in which the names of SETS stand for theirs. In the operands, R is a
-register of the type that the instruction ends with, and A an address in the instruction's space. Instructions that the driver does
-not emulate are not compared. Exits 77 without a ptxas that knows PTX 8.8.
+register of the type that the instruction ends with, A an address in the instruction's space, and C as many coordinates as it names.
+Instructions that the driver does not emulate are not compared. Exits 77 without a ptxas that knows PTX 8.8.
 """
 import ctypes
 import os
@@ -24,12 +24,12 @@ SETS = {"OP": "add|min|max|inc|dec|and|or|xor|cas|exch", "TYPE": "b8|b16|b32|b64
 FORMS = """
 cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.{OP}.{TYPE} [%r1], [%r1], 64, [%r1];
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{OP}.{|noftz}.{TYPE} [%d1], [%r1], 64;
-cp.reduce.async.bulk.tensor.{DIM}.global.shared::cta.{OP}.{|tile}.bulk_group [%d1, {%r1}], [%r1];
-cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX} [%r1], [%d1, {%r1}], [%r1];
-cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX}.L2::cache_hint [%r1], [%d1, {%r1}], [%r1], %d1;
-cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX}.multicast::cluster [%r1], [%d1, {%r1}], [%r1], %h1;
-cp.async.bulk.tensor.{DIM}.global.{SHARED}.{|tile}.bulk_group [%d1, {%r1}], [%r1];
-cp.async.bulk.prefetch.tensor.{DIM}.L2.global.{|tile} [%d1, {%r1}];
+cp.reduce.async.bulk.tensor.{DIM}.global.shared::cta.{OP}.{|tile}.bulk_group [%d1, C], [%r1];
+cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX} [%r1], [%d1, C], [%r1];
+cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX}.L2::cache_hint [%r1], [%d1, C], [%r1], %d1;
+cp.async.bulk.tensor.{DIM}.{SHARED}.global.{|tile}.{TX}.multicast::cluster [%r1], [%d1, C], [%r1], %h1;
+cp.async.bulk.tensor.{DIM}.global.{SHARED}.{|tile}.bulk_group [%d1, C], [%r1];
+cp.async.bulk.prefetch.tensor.{DIM}.L2.global.{|tile} [%d1, C];
 cp.async.bulk.{SHARED}.global.{TX}.{|L2::cache_hint} [%r1], [%d1], 64, [%r1]{|, %d1};
 cp.async.bulk.{SHARED}.global.{TX}.multicast::cluster [%r1], [%d1], 64, [%r1]{|, %h1};
 cp.async.bulk.{SHARED}.{SHARED}.{TX|bulk_group} [%r1], [%r1], 64{|, [%r1]};
@@ -102,8 +102,9 @@ def instructions():
         opcode = re.sub(r"\.+(?=[.;]|$)", "", opcode)
         last = opcode.rstrip(";").split(".")[-1]
         register = REGISTERS.get(last) or REGISTERS.get(last.lstrip("busf") if last != "bf16" else "16", "%r1")
-        operands = re.sub(r"\bA\b", "%r1" if ".shared" in opcode else "%d1", re.sub(r"\bR\b", register, operands))
-        found[opcode + space + operands] = None
+        rank = int((re.search(r"\.(\d)d\b", opcode) or [0, 1])[1])
+        words = {"R": register, "A": "%r1" if ".shared" in opcode else "%d1", "C": f"{{{', '.join(['%r1'] * max(rank, 1))}}}"}
+        found[opcode + space + re.sub(r"\b[RAC]\b", lambda word: words[word[0]], operands)] = None
     return list(found)
 
 
