@@ -983,15 +983,16 @@ static void report_proxy(const race_access *a)
     if (!a->unproxied)
         return;
     uint32_t other = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
-    emu_note(
-        a->warp, a->op, a->unproxied, o->at,
-        a->map ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
-                 "fence.proxy.tensormap that acquires the map between the two"
-               : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
-        a->writes ? "writes" : "reads", a->bytes,
-        emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-        emu_describe_thread(a->warp, o->block, other, thread, sizeof thread), a->unproxied_wrote ? "writes" : "reads",
-        p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+    emu_note(a->warp, a->op, a->unproxied, o->at,
+             a->map
+                 ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
+                   "fence.proxy.tensormap that acquires the map between the two"
+                 : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
+             a->writes ? "writes" : "reads", a->bytes,
+             emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
+             emu_describe_thread(a->warp, o->block, other, thread, sizeof thread),
+             a->unproxied_wrote ? "writes" : "reads", p->instructions[o->at]->line,
+             emu_source_of(p, o->at, source));
 }
 
 static void note_unproxied(race_access *a, const race_record *o, bool other_wrote)
