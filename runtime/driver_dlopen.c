@@ -13,19 +13,16 @@ kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char *
     if (driver == NULL)
         return KILN_ERROR_NULL_POINTER;
     memset(driver, 0, sizeof *driver);
-
-    kiln_driver filled = {.library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL)};
-    if (filled.library == NULL)
+    driver->library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver->library == NULL)
         return KILN_ERROR_DRIVER_NOT_FOUND;
-    const char *missing = fill(&filled);
-    if (missing != NULL) {
-        dlclose(filled.library);
-        if (missing_symbol != NULL)
-            *missing_symbol = missing;
-        return KILN_ERROR_DRIVER_SYMBOL;
-    }
-    *driver = filled;
-    return KILN_OK;
+    const char *missing = fill(driver);
+    if (missing == NULL)
+        return KILN_OK;
+    kiln_driver_close(driver);
+    if (missing_symbol != NULL)
+        *missing_symbol = missing;
+    return KILN_ERROR_DRIVER_SYMBOL;
 }
 
 void kiln_driver_close(kiln_driver *driver)

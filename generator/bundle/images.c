@@ -20,14 +20,24 @@ static uint64_t value_of(arena *a, const variant *v, const char *expression_text
 }
 
 /* Called many times for each variant and argument, so it parses in its own arena. */
-bool variant_has_arg(const variant *v, const kiln_arg *arg)
+static bool holds(const variant *v, const char *when)
 {
-    if (!arg->when)
+    if (!when)
         return true;
     arena *own = arena_new();
-    const bool has = value_of(own, v, arg->when) != 0;
+    const bool has = value_of(own, v, when) != 0;
     arena_free(own);
     return has;
+}
+
+bool variant_has_arg(const variant *v, const kiln_arg *arg)
+{
+    return holds(v, arg->when);
+}
+
+bool variant_has_map(const variant *v, const kiln_map *map)
+{
+    return holds(v, map->when);
 }
 
 bool variants_have_arg(const variant *const *variants, const kiln_arg *arg)
@@ -118,6 +128,16 @@ static void check_params(arena *a, const variant *v, const ptx_fn *kernel)
                          ptx_type_name(type == PTX_PTR ? element : type), is_pointer ? "pointer to " : "",
                          ptx_type_name(declared));
     }
+    for (const kiln_map *map = v->family->maps; map && map->name; map++) {
+        if (!variant_has_map(v, map))
+            continue;
+        ptx_type type = PTX_NONE, element = PTX_NONE;
+        const char *name =
+            i < ptx_param_count(kernel) ? ptx_param_at(kernel, i++, &type, &element) : "missing";
+        if (strcmp(name, map->name) != 0 || type != PTX_PTR || element != PTX_NONE)
+            family_error("%s: the kernel's parameter is %s where the descriptor has the tensor map %s", v->id,
+                         name, map->name);
+    }
     if (i != ptx_param_count(kernel))
         family_error("%s: the kernel has %u parameters, the descriptor %u", v->id,
                      (unsigned)ptx_param_count(kernel), (unsigned)i);
@@ -136,6 +156,9 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
         if (arg->kind == KILN_ARG_CONSTANT)
             ptx_set_constant(kernel, arg->name);
+    for (const kiln_map *map = v->family->maps; map && map->name; map++)
+        if (arg_find(v->family->args, map->arg)->kind == KILN_ARG_CONSTANT)
+            ptx_set_constant(kernel, map->name);
     if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);

@@ -33,9 +33,9 @@ typedef struct image {
     spool_range plain; /* the unpacked data, for ptxas or an export */
 } image;
 
-/* variant_has_arg: whether the variant's kernel takes this argument. The other: the argument's type with "$name"
- * substituted. */
+/* Whether the variant's kernel takes this argument, or this tensor map. */
 bool variant_has_arg(const variant *v, const kiln_arg *arg);
+bool variant_has_map(const variant *v, const kiln_map *map);
 
 /* Whether any of one family's variants, null-terminated, has it. */
 bool variants_have_arg(const variant *const *variants, const kiln_arg *arg);
@@ -49,6 +49,8 @@ typedef enum arg_use {
 
 /* The use by the variants of one family, null-terminated. */
 arg_use arg_use_of(const variant *const *variants, const kiln_arg *arg);
+
+/* The argument's type with "$name" substituted. */
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
 /* How many of the family's arguments are not launch geometry. */

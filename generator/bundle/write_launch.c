@@ -3,6 +3,7 @@
 
 #include "c_text.h"
 #include "family/family.h"
+#include "maps.h"
 #include "pointers.h"
 #include "write.h"
 
@@ -155,8 +156,10 @@ static void write_narrowing(arena *a, text *out, const bundle_family *f, const b
 }
 
 /* cuLaunchKernel's params: the address of each of the kernel's parameters. */
-static void write_params(arena *a, text *out, const bundle_family *f, const variant *v)
+static void write_params(arena *a, text *out, const bundle_variant *bv)
 {
+    const bundle_family *f = bv->family;
+    const variant *v = bv->variant;
     text list = text_new(a);
     for (size_t i = 0, count = variant_param_count(v); i < count; i++) {
         const bundle_field *field = &f->fields[i];
@@ -173,6 +176,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
             text_printf(&list, "&a->%s", field->member);
         }
     }
+    maps_write(a, out, &list, bv);
     if (list.length > 0)
         c_add_wrapped(out, "    const void *const params[] = {", list.data, "};\n");
 }
@@ -219,7 +223,7 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
         text_add(&body, "    if (status != KILN_OK)\n        return status;\n");
     }
     write_grid(a, &body, v);
-    write_params(a, &body, f, v);
+    write_params(a, &body, bv);
     c_add_wrapped(&body, "    return kiln_launch(",
                   arena_format(a, "loader, &%s_kernel, stream, grid, %s, %s", bv->function, shared,
                                takes_arguments(v) ? "params" : "NULL"),

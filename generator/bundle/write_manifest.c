@@ -13,6 +13,7 @@
 #include "family/describe.h"
 #include "family/family.h"
 #include "family/word_number.h"
+#include "maps.h"
 #include "support/json.h"
 #include "support/words.h"
 
@@ -130,6 +131,32 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         json_string_member(j, "about", arg_about(a, f, arg, false));
     if (!v && arg->summary)
         json_string_member(j, "summary", summary_text(a, arg->summary));
+    json_end(j);
+}
+
+static void add_maps(arena *a, json *j, const variant *v)
+{
+    tensor_map maps[KILN_MAX_MAPS];
+    const size_t count = maps_of(a, v, maps);
+    if (count == 0)
+        return;
+    json_key(j, "maps");
+    json_begin_array(j);
+    for (size_t i = 0; i < count; i++) {
+        const tensor_map *m = &maps[i];
+        json_begin_inline_object(j);
+        json_string_member(j, "name", m->row->name);
+        json_string_member(j, "arg", m->arg->name);
+        if (m->row->strides)
+            json_string_member(j, "strides", m->row->strides);
+        json_key(j, "box");
+        json_begin_inline_array(j);
+        for (size_t k = 0; k < m->dimensions; k++)
+            json_number(j, m->box[k]);
+        json_end(j);
+        json_number_member(j, "swizzle_bytes", m->swizzle_bytes);
+        json_end(j);
+    }
     json_end(j);
 }
 
@@ -408,6 +435,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
         if (variant_has_arg(v, f->fields[i].arg))
             add_arg(a, j, f, &f->fields[i], v);
     json_end(j);
+    add_maps(a, j, v);
     add_launch(a, j, bv);
     add_rules(a, j, f, v);
     json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));

@@ -109,6 +109,7 @@ typedef struct source {
     const plan *plan;
     bool is_compressed;
     bool chooses;    /* calls kiln/choose.h */
+    bool encodes;    /* calls kiln/tensor_map.h */
     uint32_t called; /* bit i: expression_functions[i] */
 } source;
 
@@ -132,6 +133,7 @@ static void end_piece(source *s)
 {
     const char *code = s->file->text.data;
     s->chooses = s->chooses || calls(code, "kiln_consider") || calls(code, "kiln_consider_tuned");
+    s->encodes = s->encodes || calls(code, "kiln_encode_map");
     for (size_t i = 0; expression_functions[i].name; i++)
         s->called |= (uint32_t)calls(code, expression_functions[i].name) << i;
     file_flush(s->file);
@@ -200,6 +202,8 @@ static void end_front(source *s)
         text_add(out, "#include <kiln/zstd.h>\n");
     if (s->chooses)
         text_add(out, "#include <kiln/choose.h>\n");
+    if (s->encodes)
+        text_add(out, "#include <kiln/tensor_map.h>\n");
     write_assertion_macro(out);
     for (size_t i = 0; expression_functions[i].name; i++)
         if (s->called >> i & 1)

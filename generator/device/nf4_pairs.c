@@ -124,6 +124,10 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
     ptx_val pairs = constants(p);
     if (threads * AT_ONCE >= UNITS) {
         fill_units(p, pairs, tid, threads, UNITS / threads);
+        if (UNITS % threads != 0)
+            PTX_IF (f, ptx_lt(f, tid, UNITS % threads)) {
+                fill_units(p, pairs, ptx_add(f, tid, UNITS / threads * threads), threads, 1);
+            }
         return;
     }
     PTX_FOR (f, first, ptx_u32(0), UNITS, threads * AT_ONCE) { /* ptxas would hoist all loads */

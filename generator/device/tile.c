@@ -8,19 +8,9 @@
 #include "shared.h"
 #include "tail.h"
 #include "tensor.h"
+#include "tile_producer.h"
 
-enum { UNIT = UNIT_BYTES / 2 /* elements */, A_ROWS = 16, B_COLUMNS = 8, WGMMA_ALIGN = 1024 };
-
-/* An author's source line. */
-typedef struct place {
-    const char *file;
-    int line;
-} place;
-
-static bool require(ptx_fn *f, place at, bool holds, const char *what)
-{
-    return ptx_require_at(f, holds, what, at.file, at.line);
-}
+enum { A_ROWS = 16, B_COLUMNS = 8 };
 
 static bool is_half(ptx_type type)
 {
@@ -32,12 +22,6 @@ static bool is_half(ptx_type type)
 static bool is_depth(uint32_t depth)
 {
     return depth == 16 || depth == 32 || depth == 64;
-}
-
-/* Whether rows of `packed` elements in a byte are whole units. */
-static bool is_packed(uint32_t depth, uint32_t packed)
-{
-    return packed > 0 && depth % (packed * UNIT_BYTES) == 0;
 }
 
 /* Rows of a thread block's pass, and of the passes that cover `rows`; a row has `units` in a stage. */
@@ -55,7 +39,11 @@ static uint32_t whole_rows(uint32_t units, uint32_t threads, uint32_t rows)
 static uint32_t pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t units, uint32_t threads,
                                uint32_t rows)
 {
-    if (!is_depth(depth) || threads < WARP_LANES || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS)
+    if (!is_depth(depth) || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS)
+        return 0;
+    if (threads == 0)
+        return tile_producer_bytes(stages, units, rows);
+    if (threads < WARP_LANES)
         return 0;
     return stages * whole_rows(units, threads, rows) * UNIT_BYTES * units;
 }
@@ -121,6 +109,8 @@ static uint32_t add(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint
     const bool is_well = require(p->f, at, p->slot_count < TILE_MOST_SLOTS,
                                  "tile_pipeline_add: a pipeline has at most four matrices") &&
                          require(p->f, at, !p->has_started, "tile_pipeline_add: the pipeline has started") &&
+                         require(p->f, at, !p->has_producer,
+                                 "tile_pipeline_add: a pipeline needs a map for each matrix, or no map") &&
                          require(p->f, at, rows > 0 && rows <= TILE_MOST_ROWS,
                                  "tile_pipeline_add: there must be 1 to 1024 rows") &&
                          require(p->f, at, ptx_block_x(p->f) >= WARP_LANES,
@@ -158,6 +148,16 @@ uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, pt
                  "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes"))
         return 0;
     return add(p, of, first, rows, p->depth / packed / UNIT_BYTES, UNIT_BYTES, at);
+}
+
+uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
+                                  uint32_t rows, uint32_t packed, const char *file, int line)
+{
+    const place at = {file, line};
+    if (map.type == PTX_PTR)
+        return tile_producer_add(p, map, first, rows, packed, at);
+    return packed ? tile_pipeline_add_packed_at(p, of, first, rows, packed, file, line)
+                  : tile_pipeline_add_at(p, of, first, rows, file, line);
 }
 
 static void copy_slot(tile_pipeline *p, tile_slot *s, ptx_val offset)
@@ -203,6 +203,10 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
                  "tile_pipeline_start: a pipeline with matrices starts once"))
         return;
     p->has_started = true;
+    if (p->has_producer) {
+        tile_producer_start(p);
+        return;
+    }
     for (uint32_t i = 0; i < filled; i++)
         fill(p, ptx_u32(i * p->stage_bytes));
     ptx_set(p->f, p->stage, (p->stages - 1) * p->stage_bytes);
@@ -215,6 +219,10 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
     const place at = {file, line};
     if (!require(p->f, at, p->has_started, "tile_pipeline_next: the pipeline has not started"))
         return;
+    if (p->has_producer) {
+        tile_producer_next(p);
+        return;
+    }
     copy_wait(p->f, p->stages - held(p) - 1);
     if (p->is_async)
         ptx_fence_async(p->f);
@@ -227,8 +235,23 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
 
 void tile_pipeline_end(tile_pipeline *p)
 {
+    if (p->has_producer) {
+        tile_producer_end(p);
+        return;
+    }
     copy_wait(p->f, 0);
     ptx_barrier(p->f);
+}
+
+/* The current stage: a constant part of an offset from the first, and the other part added to an address. */
+static uint32_t stage_byte(const tile_pipeline *p)
+{
+    return p->has_producer ? p->current * p->stage_bytes : 0;
+}
+
+static ptx_val stage_at(const tile_pipeline *p, ptx_val first)
+{
+    return p->has_producer ? first : ptx_add(p->f, first, p->stage);
 }
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
@@ -248,14 +271,14 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
     const place at = {file, line};
     const layout l = layout_of_matrices(p->depth / UNIT);
     if (!require(f, at, has_operand(p, slot), "tile_rows, tile_columns: the pipeline has no such slot"))
-        return (tile_operand){.f = f, .type = p->type, .is_rows = is_rows, .rows = UINT32_MAX};
+        return (tile_operand){.f = f, .type = p->type, .is_rows = is_rows, .rows = UINT32_MAX, .pipeline = p};
     tile_operand o = {.f = f,
                       .type = p->type,
                       .is_rows = is_rows,
                       .rows = p->slots[slot].rows,
                       .steps = p->depth / TILE_STEP,
                       .byte = p->slots[slot].byte,
-                      .stage = p->stage};
+                      .pipeline = p};
     ptx_val lane = ptx_laneid(f), upper = ptx_shr(f, lane, 4), unit = upper, row;
     if (is_rows) {
         row = ptx_and(f, lane, A_ROWS - 1);
@@ -289,7 +312,8 @@ tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles
 static void load(const tile_operand *o, ptx_val at, uint32_t row, ptx_val out[4])
 {
     const layout l = layout_of_matrices(o->steps * TILE_STEP / UNIT);
-    ptx_ldmatrix(o->f, 4, out, shared_at(o->f, o->type, at, o->byte + layout_rows(&l, row)));
+    const uint32_t byte = stage_byte(o->pipeline) + o->byte + layout_rows(&l, row);
+    ptx_ldmatrix(o->f, 4, out, shared_at(o->f, o->type, at, byte));
 }
 
 void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, tile_sums *sums,
@@ -300,14 +324,14 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
     const place at = {file, line};
     require(f, at, rows->is_rows && !columns->is_rows,
             "tile_multiply: the first operand must be of tile_rows, the second of tile_columns");
-    require(f, at, rows->stage.reg == columns->stage.reg,
+    require(f, at, rows->pipeline == columns->pipeline,
             "tile_multiply: both operands must be of one pipeline");
     require(f, at, A_ROWS * sums->row_tiles <= rows->rows && B_COLUMNS * sums->column_tiles <= columns->rows,
             "tile_multiply: the sums have more rows or columns than the operands");
     for (uint32_t step = 0; step < rows->steps && step < columns->steps; step++) {
         ptx_val a[MOST_TILES][4], b[4];
-        ptx_val a_at = ptx_add(f, rows->at[step], rows->stage),
-                b_at = ptx_add(f, columns->at[step], columns->stage);
+        ptx_val a_at = stage_at(rows->pipeline, rows->at[step]),
+                b_at = stage_at(columns->pipeline, columns->at[step]);
         for (uint32_t i = 0; i < sums->row_tiles; i++)
             load(rows, a_at, A_ROWS * i, a[i]);
         for (uint32_t j = 0; j < sums->column_tiles; j++) {
@@ -329,8 +353,7 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
     const place at = {file, line};
     const layout l = layout_of_matrices(p->depth / UNIT);
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
-    tile_product t = {
-        .f = f, .atom = atom, .type = p->type, .steps = p->depth / TILE_STEP, .stage = p->stage};
+    tile_product t = {.f = f, .atom = atom, .type = p->type, .steps = p->depth / TILE_STEP, .pipeline = p};
     ptx_matrix matrix;
     if (!require(f, at, !p->has_started, "tile_product_open: the pipeline has started") ||
         !require(f, at, has_operand(p, slot), "tile_product_open: the pipeline has no such slot") ||
@@ -358,10 +381,12 @@ static void issue_group(const tile_product *t, const ptx_val a[], tile_sums *sum
     ptx_fn *f = t->f;
     const ptx_wgmma_form form = {.types = t->type == PTX_BF16 ? PTX_WGMMA_BF16_F32 : PTX_WGMMA_F16_F32,
                                  .n = (int)t->columns};
-    ptx_val stage = ptx_cvt(f, PTX_U64, ptx_shr(f, t->stage, 4)), b[TILE_MOST_STEPS];
-    b[0] = ptx_add(f, t->descriptor, stage);
-    for (uint32_t step = 1; step < t->steps; step++)
-        b[step] = ptx_add(f, b[0], STEP_PLACES * step);
+    const uint32_t constant = stage_byte(t->pipeline) / UNIT_BYTES;
+    ptx_val first = t->descriptor, b[TILE_MOST_STEPS];
+    if (!t->pipeline->has_producer)
+        first = ptx_add(f, first, ptx_cvt(f, PTX_U64, ptx_shr(f, t->pipeline->stage, 4)));
+    for (uint32_t step = 0; step < t->steps; step++)
+        b[step] = constant + step > 0 ? ptx_add(f, first, constant + STEP_PLACES * step) : first;
     ptx_wgmma_fence(f);
     for (uint32_t step = 0; step < t->steps; step++)
         ptx_wgmma_at(f, form, ptx_u32(adds || step > 0), sums->of, &a[4 * step], b[step], at.file, at.line);
@@ -374,7 +399,7 @@ static void issue_warp(const tile_product *t, const ptx_val a[], tile_sums *sums
     for (uint32_t i = 0; !adds && i < 4 * sums->column_tiles; i++)
         ptx_set(f, sums->of[i], ptx_f32(0));
     for (uint32_t step = 0; step < t->steps; step++) {
-        ptx_val b[4], at = ptx_add(f, t->b.at[step], t->stage);
+        ptx_val b[4], at = stage_at(t->pipeline, t->b.at[step]);
         for (uint32_t j = 0; j < sums->column_tiles; j++) {
             if (j % 2 == 0)
                 load(&t->b, at, B_COLUMNS * j, b);
@@ -414,8 +439,25 @@ void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val 
     ptx_val row = ptx_add(f, lane.g, first);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val clamped = tail_clamp(f, i ? ptx_add(f, row, A_ROWS / 2) : row, of->rows);
-        out[i] = ptx_at(f, of->data, ptx_mul_wide(f, clamped, of->stride));
+        out[i] = ptx_var(f, ptx_at(f, of->data, ptx_mul_wide(f, clamped, of->stride)));
     }
+}
+
+void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2])
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val at = ptx_at_const(f, rows[i], column);
+        ptx_set(f, to[i], ptx_f32(0));
+        PTX_WHEN (f, in_bounds) {
+            ptx_set(f, to[i], ptx_load_hint(f, at, PTX_NC));
+        }
+    }
+}
+
+void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        ptx_set(f, rows[i], ptx_at_const(f, rows[i], columns));
 }
 
 /* ---- packed rows -------------------------------------------------------------------------------------------------- */
@@ -425,7 +467,7 @@ tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val fir
 {
     ptx_fn *f = p->f;
     const place at = {file, line};
-    tile_words w = {.f = f, .stage = p->stage};
+    tile_words w = {.f = f, .pipeline = p};
     if (!require(f, at, slot < p->slot_count, "tile_words_open: the pipeline has no such slot"))
         return w;
     const tile_slot *s = &p->slots[slot];
@@ -445,10 +487,12 @@ void tile_words_load(const tile_words *words, ptx_val out[])
 {
     ptx_fn *f = words->f;
     for (uint32_t unit = 0; unit < words->units; unit++) {
-        ptx_val at = ptx_add(f, words->at[unit], words->stage);
+        ptx_val at = stage_at(words->pipeline, words->at[unit]);
         for (uint32_t is_lower = 0; is_lower < 2; is_lower++)
             ptx_load_vec(f, 4, &out[4 * (is_lower * words->units + unit)],
-                         shared_at(f, PTX_U32, at, words->byte + is_lower * words->lower), PTX_PLAIN);
+                         shared_at(f, PTX_U32, at,
+                                   stage_byte(words->pipeline) + words->byte + is_lower * words->lower),
+                         PTX_PLAIN);
     }
 }
 

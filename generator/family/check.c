@@ -341,6 +341,41 @@ static void check_workspace(arena *a, const kiln_family *family)
     }
 }
 
+/* ---- tensor maps ------------------------------------------------------------------------------------------------ */
+
+static void check_list(arena *a, const kiln_family *family, const char *source, int allowed)
+{
+    const expression *const *list;
+    const size_t count = source ? expression_parse_list(a, family, source, &list) : 0;
+    for (size_t i = 0; i < count; i++)
+        check_uses(family, list[i], source, allowed);
+}
+
+static void check_maps(arena *a, const kiln_family *family)
+{
+    for (const kiln_map *m = family->maps; m && m->name; m++) {
+        size_t index;
+        const kiln_arg *arg = m->arg ? arg_find(family->args, m->arg) : NULL;
+        check_name(family, m->name, "tensor map");
+        CHECK(family, !arg_find(family->args, m->name) && !family_find_param(family, m->name, &index),
+              "'%s' is a tensor map, and an argument or a parameter", m->name);
+        for (const kiln_map *other = family->maps; other < m; other++)
+            CHECK(family, strcmp(other->name, m->name) != 0, "map '%s' is declared twice", m->name);
+        CHECK(family, arg && arg->shape, "map '%s' is of '%s', which is no pointer", m->name,
+              m->arg ? m->arg : "");
+        CHECK(family, m->box, "map '%s' has no box", m->name);
+        check_list(a, family, m->box, PARAMS);
+        check_list(a, family, m->strides, ARGS | PARAMS);
+        check_expression(a, family, m->swizzle_bytes, PARAMS);
+        check_expression(a, family, m->when, PARAMS);
+        const expression *const *sizes, *const *strides;
+        const size_t count = expression_parse_list(a, family, arg->shape, &sizes);
+        CHECK(family, !m->strides || expression_parse_list(a, family, m->strides, &strides) + 1 == count,
+              "map '%s': \"%s\" are not the strides of \"%s\", without the last", m->name, m->strides,
+              arg->shape);
+    }
+}
+
 /* ---- dense arrays and the example ------------------------------------------------------------------------------- */
 
 static bool is_unsigned_value(const kiln_arg *arg)
@@ -474,6 +509,7 @@ void family_validate(const kiln_family *family)
     check_expressions(a, family);
     check_workspace(a, family);
     check_calls(a, family);
+    check_maps(a, family);
     check_dense(a, family);
     check_example(family);
     check_usual(a, family);

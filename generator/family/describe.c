@@ -127,6 +127,21 @@ static void describe_args(text *out, const kiln_family *family)
     print_table(out, &t);
 }
 
+static void describe_maps(text *out, const kiln_family *family)
+{
+    table t = {.arena = out->arena, .columns = 3};
+    for (const kiln_map *map = family->maps; map && map->name; map++) {
+        const char **row = add_row(&t);
+        row[0] = map->name;
+        row[1] = map->arg;
+        row[2] = arena_format(out->arena, "boxes of %s, swizzle of %s bytes%s%s", map->box,
+                              map->swizzle_bytes ? map->swizzle_bytes : "0", map->when ? ", where " : "",
+                              map->when ? map->when : "");
+    }
+    text_add(out, t.count > 0 ? "\ntensor maps that the launcher encodes\n" : "");
+    print_table(out, &t);
+}
+
 static void describe_calls(text *out, const kiln_family *family)
 {
     table t = {.arena = out->arena, .columns = 3};
@@ -249,6 +264,7 @@ void describe_family(text *out, const kiln_family *family, bool in_full)
     text_printf(out, "needs sm_%u\n", family->min_sm);
     describe_params(out, family);
     describe_args(out, family);
+    describe_maps(out, family);
     describe_calls(out, family);
     describe_rules(out, "rules of a launch", family, family->rules, in_full);
     describe_constraints(out, family);

@@ -88,6 +88,25 @@ static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
     json_end(j);
 }
 
+static void add_maps(json *j, const kiln_family *family)
+{
+    if (!family->maps)
+        return;
+    json_key(j, "maps");
+    json_begin_array(j);
+    for (const kiln_map *map = family->maps; map->name; map++) {
+        json_begin_object(j);
+        json_string_member(j, "name", map->name);
+        json_string_member(j, "arg", map->arg);
+        json_string_member(j, "strides", map->strides);
+        json_string_member(j, "box", map->box);
+        add_expression(j, family, "swizzle_bytes", map->swizzle_bytes);
+        add_expression(j, family, "when", map->when);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 static void add_calls(json *j, const kiln_family *family)
 {
     json_key(j, "calls");
@@ -219,6 +238,7 @@ static void add_family(json *j, const kiln_family *family)
     json_number_member(j, "min_sm", family->min_sm);
     add_params(j, family);
     add_args(j, family, family->args);
+    add_maps(j, family);
     add_constraints(j, family);
     add_rules(j, family, "rules", family->rules);
     add_launch(j, family);

@@ -82,14 +82,17 @@ static bool is_several(char letter)
     return letter == 'v' || letter == 'z' || letter == 'g';
 }
 
-/* Expands a signature to one letter per operand: v, z and g are repeated. */
+/* Expands a signature to one letter per operand: v, z and g are repeated, x is an address and several numbers. */
 static void spread_signature(const char *signature, int vector, char letters[40])
 {
     int n = 0;
     for (const char *s = signature; *s; s++) {
-        int times = is_several(*s) ? vector : 1;
+        const bool is_box = *s == 'x';
+        int times = is_several(*s) || is_box ? vector : 1;
+        if (is_box)
+            letters[n++] = 'a';
         for (int i = 0; i < times && n < 39; i++)
-            letters[n++] = *s;
+            letters[n++] = is_box ? 'u' : *s;
     }
     letters[n] = '\0';
 }
@@ -338,12 +341,17 @@ static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result,
     return inst;
 }
 
-static ptx_val add_param(ptx_fn *f, ptx_type type, ptx_type element, const char *name, ptx_place at)
+static void list_param(ptx_fn *f, ptx_type type, ptx_type element, const char *name)
 {
     kernel_param *p = list_add(f, &f->params, sizeof *p);
     p->name = arena_format(f->arena, "%s", name);
     p->type = type;
     p->element = element;
+}
+
+static ptx_val add_param(ptx_fn *f, ptx_type type, ptx_type element, const char *name, ptx_place at)
+{
+    list_param(f, type, element, name);
     ptx_val v = val_register(f, type);
     append_top(f, PTX_OP_LOAD_PARAM, type == PTX_PTR ? PTX_U64 : type, v,
                arena_format(f->arena, "[param_%s]", name), at);
@@ -375,6 +383,16 @@ ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, con
     v.space = PTX_GLOBAL;
     fn_reg(f, v.reg)->space = PTX_GLOBAL;
     fn_reg(f, v.reg)->align = PARAM_ALIGN;
+    return v;
+}
+
+/* The value is the map's generic address. */
+ptx_val ptx_tensor_map_at(ptx_fn *f, const char *name, const char *file, int line)
+{
+    list_param(f, PTX_PTR, PTX_NONE, name);
+    ptx_val v = val_register(f, PTX_PTR);
+    append_top(f, PTX_OP_TENSOR_MAP, PTX_U64, v, arena_format(f->arena, "param_%s", name),
+               (ptx_place){file, line});
     return v;
 }
 

@@ -25,7 +25,7 @@ void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 /* The range, which the caller keeps, is narrowed by each ptx_has_sm of the body. */
 void ptx_find_alike(ptx_fn *f, target_range *alike);
 
-/* Declares this parameter's array constant: it may be read before ptx_grid_wait. Call it after the kernel's body,
+/* Declares this parameter's array, or that of a tensor map, constant: it may be read before ptx_grid_wait. Call it after the kernel's body,
  * before ptx_check. */
 void ptx_set_constant(ptx_fn *f, const char *name);
 
@@ -35,7 +35,8 @@ void ptx_set_constant(ptx_fn *f, const char *name);
  * `out`, unless it is null. */
 bool ptx_check(ptx_fn *f, FILE *out);
 
-/* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element. */
+/* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element, and a tensor
+ * map PTX_NONE. */
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
 

@@ -96,6 +96,81 @@ static void check_group(ptx_fn *f, const divergence *d, const ptx_inst *inst)
             fn_problem(f, inst->at, "%s: %s may differ between threads of the warpgroup", name, uniform[i]);
 }
 
+/* If every lane of a warp starts a copy with the same operands, it is copied 32 times. */
+static void check_once(ptx_fn *f, const divergence *d, const ptx_inst *inst)
+{
+    char name[24];
+    level at = divergence_here(f, d, inst->within);
+    if (!(inst->row->traits & TRAIT_ONCE))
+        return;
+    at = divergence_of(d, inst->guard) > at ? divergence_of(d, inst->guard) : at;
+    for (int i = 0; i < inst->operand_count; i++)
+        at = divergence_of(d, inst->operands[i]) > at ? divergence_of(d, inst->operands[i]) : at;
+    if (at != LEVEL_LANE)
+        fn_problem(f, inst->at,
+                   "%s by all lanes of a warp alike: one thread must execute it, as with ptx_elect",
+                   op_mnemonic(inst->row, name));
+}
+
+/* Without .minnctapersm ptxas ignores it in kernels that need few registers (C7508). */
+static void check_registers(ptx_fn *f, const ptx_inst *inst)
+{
+    const ptx_op op = inst->row->op;
+    if ((op == PTX_OP_SETMAXNREG_INC || op == PTX_OP_SETMAXNREG_DEC) && !f->min_blocks)
+        fn_problem(f, inst->at, "setmaxnreg in a kernel whose shape has no blocks_per_multiprocessor");
+}
+
+/* Numbers of a named barrier; barrier 0 is ptx_barrier's. */
+static void check_named(ptx_fn *f, const ptx_inst *inst)
+{
+    enum { BARRIERS = 16 };
+    if (inst->row->op != PTX_OP_BARRIER_NAMED && inst->row->op != PTX_OP_BARRIER_ARRIVE)
+        return;
+    const ptx_val id = inst->operands[0], threads = inst->operands[1];
+    if (id.kind == VAL_IMMEDIATE && (id.bits == 0 || id.bits >= BARRIERS))
+        fn_problem(f, inst->at, "bar: barrier %u, expected 1 to 15", (unsigned)id.bits);
+    if (threads.kind == VAL_IMMEDIATE && (threads.bits == 0 || threads.bits % (1u << WARP_SPAN) != 0 ||
+                                          threads.bits > f->block[0] * f->block[1] * f->block[2]))
+        fn_problem(f, inst->at, "bar: %u threads, expected whole warps of the thread block",
+                   (unsigned)threads.bits);
+}
+
+/* Operations that need another one, or a third, somewhere in the kernel. */
+static const struct {
+    ptx_op op, needs, or ;
+    const char *text;
+} counterparts[] = {
+    {PTX_OP_BULK_LOAD, PTX_OP_FENCE_MBARRIER, PTX_OP_FENCE_MBARRIER,
+     "bulk load in a kernel without ptx_fence_mbarrier_init"},
+    {PTX_OP_TENSOR_LOAD, PTX_OP_FENCE_MBARRIER, PTX_OP_FENCE_MBARRIER,
+     "tensor load in a kernel without ptx_fence_mbarrier_init"},
+    {PTX_OP_BULK_STORE, PTX_OP_BULK_COMMIT, PTX_OP_BULK_COMMIT,
+     "bulk store in a kernel without ptx_bulk_commit"},
+    {PTX_OP_TENSOR_STORE, PTX_OP_BULK_COMMIT, PTX_OP_BULK_COMMIT,
+     "tensor store in a kernel without ptx_bulk_commit"},
+    {PTX_OP_BULK_COMMIT, PTX_OP_BULK_WAIT, PTX_OP_BULK_WAIT_READ,
+     "ptx_bulk_commit in a kernel without ptx_bulk_wait"},
+};
+
+static const ptx_inst *find_operation(const ptx_fn *f, ptx_op op)
+{
+    for (size_t i = 0; i < f->body.count; i++) {
+        const ptx_inst *inst = fn_inst(&f->body, i);
+        if (inst->kind == INST_OP && inst->row->op == op)
+            return inst;
+    }
+    return NULL;
+}
+
+static void check_counterparts(ptx_fn *f)
+{
+    for (size_t i = 0; i < sizeof counterparts / sizeof *counterparts; i++) {
+        const ptx_inst *first = find_operation(f, counterparts[i].op);
+        if (first && !find_operation(f, counterparts[i].needs) && !find_operation(f, counterparts[i].or))
+            fn_problem(f, first->at, "%s", counterparts[i].text);
+    }
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static void check_whole(ptx_fn *f)
@@ -104,6 +179,7 @@ static void check_whole(ptx_fn *f)
     check_definitions(f);
     check_dependent(f);
     check_in_flight(f);
+    check_counterparts(f);
     for (size_t i = 0; i < f->body.count; i++) {
         const ptx_inst *inst = fn_inst(&f->body, i);
         if (inst->kind == INST_OP) {
@@ -111,6 +187,9 @@ static void check_whole(ptx_fn *f)
             check_barrier(f, &d, inst);
             check_warp(f, &d, inst);
             check_group(f, &d, inst);
+            check_once(f, &d, inst);
+            check_named(f, inst);
+            check_registers(f, inst);
         }
     }
 }

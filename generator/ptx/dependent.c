@@ -32,7 +32,7 @@ static void find_first_origins(const ptx_fn *f, uint8_t *origins)
     for (size_t i = 0; i < f->top.count; i++) {
         const ptx_inst *inst = fn_inst(&f->top, i);
         origin from = ORIGIN_CONSTANT;
-        if (inst->row->op == PTX_OP_LOAD_PARAM) {
+        if (inst->row->op == PTX_OP_LOAD_PARAM || inst->row->op == PTX_OP_TENSOR_MAP) {
             const kernel_param *p = (const kernel_param *)f->params.items + param++;
             from = p->type != PTX_PTR ? ORIGIN_NONE : p->is_constant ? ORIGIN_CONSTANT : ORIGIN_OTHER;
         }
@@ -96,6 +96,8 @@ static bool reads_only(const ptx_inst *inst)
     case PTX_OP_CP_ASYNC_POLICY:
     case PTX_OP_CP_ASYNC_ZFILL:
     case PTX_OP_CP_ASYNC_ZFILL_POLICY:
+    case PTX_OP_BULK_LOAD:
+    case PTX_OP_TENSOR_LOAD:
         return true;
     default:
         return false;
@@ -105,7 +107,7 @@ static bool reads_only(const ptx_inst *inst)
 static bool is_prefetch(const ptx_inst *inst)
 {
     return inst->row->op == PTX_OP_PREFETCH_L1 || inst->row->op == PTX_OP_PREFETCH_L2 ||
-           inst->row->op == PTX_OP_PREFETCH_L2_BULK;
+           inst->row->op == PTX_OP_PREFETCH_L2_BULK || inst->row->op == PTX_OP_PREFETCH_MAP;
 }
 
 static void check_early(ptx_fn *f, const uint8_t *origins, const ptx_inst *inst)

@@ -33,7 +33,7 @@ typedef struct ptx_reg {
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
 
-enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8, TRAIT_GROUP = 16 };
+enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8, TRAIT_GROUP = 16, TRAIT_ONCE = 32 };
 #define FROM_SAME (1u << 31)
 
 typedef struct op_row {
@@ -203,8 +203,8 @@ typedef struct scope {
 
 typedef struct kernel_param {
     const char *name;
-    ptx_type type, element;
-    bool is_constant; /* see ptx_set_constant */
+    ptx_type type, element; /* a tensor map: PTX_PTR and PTX_NONE */
+    bool is_constant;       /* see ptx_set_constant */
 } kernel_param;
 
 /* An array in shared, local or constant memory. */
@@ -303,6 +303,8 @@ void facts_note(ptx_fn *f, const ptx_inst *inst);
 int val_zeros(const ptx_fn *f, ptx_val v);
 int val_span(const ptx_fn *f, ptx_val v);
 
+/* Whether a value points to a 64-bit word in shared memory. */
+bool mbarrier_fits(ptx_fn *f, ptx_val barrier, ptx_place at);
 /* Whether a pointer is to one of the spaces (bits 1 << ptx_space) and may be a multiple of `bytes`. The problem names
  * `what`. */
 bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,

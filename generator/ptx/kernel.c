@@ -38,6 +38,15 @@ uint32_t ptx_block_x(const ptx_fn *f)
     return f->block[0];
 }
 
+/* A multiprocessor has 65536 registers, and gives a thread a multiple of 8. */
+uint32_t ptx_entry_registers(const ptx_fn *f)
+{
+    enum { ALL = 65536, MOST = 256 };
+    const uint32_t blocks = f->min_blocks ? f->min_blocks : 1,
+                   each = ALL / (f->block[0] * f->block[1] * f->block[2] * blocks) / 8 * 8;
+    return each < MOST ? each : MOST;
+}
+
 size_t ptx_param_count(const ptx_fn *f)
 {
     return f->params.count;

@@ -259,17 +259,30 @@ static void print_group(text *out, const names *n, const ptx_val values[], int c
         text_add_char(out, '}');
 }
 
+/* "[%rd1, {%r1, %r2}]" */
+static void print_box(text *out, const names *n, const ptx_val values[], int count)
+{
+    text_add_char(out, '[');
+    print_register(out, n, values[0].reg);
+    text_add(out, ", ");
+    print_group(out, n, &values[1], count - 1, true, false);
+    text_add_char(out, ']');
+}
+
 /* Prints one operand or result of the signature, or several. */
 static void print_letter(text *out, const names *n, const ptx_inst *inst, char letter, const ptx_val values[],
                          int count, bool results)
 {
     if (letter == 'y' || letter == 'r')
         text_add(out, inst->symbol);
+    else if (letter == 'x')
+        print_box(out, n, values, count);
     else
         print_group(out, n, values, count, letter != 'j' && (count > 1 || letter == 'g'), results);
 }
 
-/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces, and j several numbers. */
+/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces, j several numbers, and x a map and
+ * coordinates. */
 static void print_list(text *out, const names *n, const ptx_inst *inst)
 {
     const ptx_val *next = inst->results;
@@ -284,7 +297,7 @@ static void print_list(text *out, const names *n, const ptx_inst *inst)
             separator = "|";
         } else {
             bool several = *s == 'v' || *s == 'z' || *s == 'g', grouped = groups && (*s == 'g' || *s == 'j');
-            int count = grouped ? *groups++ : several ? inst->vector : 1;
+            int count = grouped ? *groups++ : several ? inst->vector : *s == 'x' ? 1 + inst->vector : 1;
             if (*s == 'j' && count == 0)
                 continue;
             text_add(out, separator);
@@ -432,8 +445,11 @@ static void print_signature(text *out, const ptx_fn *f)
 {
     const kernel_param *p = f->params.items;
     text_printf(out, ".visible .entry %s(", f->entry);
-    for (size_t i = 0; i < f->params.count; i++)
-        text_printf(out, "%s\n\t.param .%s param_%s", i ? "," : "", type_memory_name(p[i].type), p[i].name);
+    for (size_t i = 0; i < f->params.count; i++) {
+        const bool is_map = p[i].type == PTX_PTR && p[i].element == PTX_NONE;
+        text_printf(out, "%s\n\t.param .%s param_%s%s", i ? "," : "",
+                    is_map ? "align 64 .b8" : type_memory_name(p[i].type), p[i].name, is_map ? "[128]" : "");
+    }
     text_printf(out, "\n)\n.maxntid %u, %u, %u\n", f->block[0], f->block[1], f->block[2]);
     if (f->min_blocks)
         text_printf(out, ".minnctapersm %u\n", f->min_blocks);

@@ -58,17 +58,21 @@ void ptx_ordered_cp_async_zfill(ptx_fn *f, ptx_val to, ptx_val from, uint32_t by
 
 /* ---- barriers in shared memory ---------------------------------------------------------------------------------- */
 
+bool mbarrier_fits(ptx_fn *f, ptx_val barrier, ptx_place at)
+{
+    if (!pointer_fits(f, "mbarrier", barrier, 1u << PTX_SHARED, 8, at))
+        return false;
+    if (barrier.element == PTX_B64 || barrier.element == PTX_U64)
+        return true;
+    fn_problem(f, at, "mbarrier: the pointer is to %s, expected b64 or u64",
+               ptx_type_name((ptx_type)barrier.element));
+    return false;
+}
+
 static ptx_val mbarrier(ptx_fn *f, ptx_op op, int count, const ptx_val operands[], ptx_place at)
 {
-    ptx_val barrier = operands[0];
-    if (!vals_in_order(f, count, operands, at) ||
-        !pointer_fits(f, "mbarrier", barrier, 1u << PTX_SHARED, 8, at))
+    if (!vals_in_order(f, count, operands, at) || !mbarrier_fits(f, operands[0], at))
         return val_poison;
-    if (barrier.element != PTX_B64 && barrier.element != PTX_U64) {
-        fn_problem(f, at, "mbarrier: the pointer is to %s, expected b64 or u64",
-                   ptx_type_name((ptx_type)barrier.element));
-        return val_poison;
-    }
     return inst_apply(f, op, PTX_NONE, count, operands, at);
 }
 

@@ -39,6 +39,7 @@
 #define SYNC    TRAIT_SYNC
 #define WARP    TRAIT_WARP
 #define GROUP   TRAIT_GROUP
+#define ONCE    TRAIT_ONCE
 #define T(type) (1u << PTX_##type)
 #define PRED    T(PRED)
 #define B8      T(B8)

@@ -20,6 +20,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
+struct CUtensorMap_st;                  /* cuda.h: CUtensorMap, 128 bytes aligned to 64 */
 
 /* The oldest driver with every required entry point: CUDA 11.0 added cuDevicePrimaryCtxRelease_v2. In the format of
  * cuDriverGetVersion. */
@@ -65,7 +66,11 @@ struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
     X(launch_kernel_ex, "cuLaunchKernelEx",                                                                  \
       (const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra))            \
     X(get_error_name, "cuGetErrorName", (int result, const char **text))                                     \
-    X(get_error_string, "cuGetErrorString", (int result, const char **text))
+    X(get_error_string, "cuGetErrorString", (int result, const char **text))                                 \
+    X(tensor_map_encode_tiled, "cuTensorMapEncodeTiled",                                                     \
+      (struct CUtensorMap_st * map, int type, unsigned int rank, void *address, const uint64_t *sizes,       \
+       const uint64_t *strides, const unsigned int *box, const unsigned int *element_strides,                \
+       int interleave, int swizzle, int promotion, int fill))
 
 #define KILN_DRIVER_FUNCTIONS(X)                                                                             \
     KILN_DRIVER_RUNTIME_FUNCTIONS(X) KILN_DRIVER_APPLICATION_FUNCTIONS(X) KILN_DRIVER_OPTIONAL_FUNCTIONS(X)

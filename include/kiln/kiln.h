@@ -19,7 +19,8 @@
  *   others), kiln_launch, kiln_preload of loaded kernels, kiln_begin, kiln_check_pointers, kiln_usable, and all functions
  *   that take no loader, except kiln_driver_load, kiln_driver_close and kiln_describe_driver.
  * - A call that launches makes one driver call: cuLaunchKernel, or cuLaunchKernelEx if options.overlap_launches
- *   applies. Other calls make none; no call checks which context is current. The driver call is beyond this library's
+ *   applies. Before it comes cuTensorMapEncodeTiled for each of the kernel's tensor maps (kiln_family.maps), also
+ *   with KILN_NO_LAUNCH. Other calls make none; no call checks which context is current. The driver call is beyond this library's
  *   control: it may lock, allocate, and wait for room in a full stream.
  * - A call that fails holds the loader's error lock while it copies 40 bytes; so does kiln_last_error. If another
  *   thread holds it, the call waits with options.wait, which yields by default. Under SCHED_FIFO a thread yields only

@@ -577,6 +577,7 @@ def failing(scratch):
     text = (HERE / "sample.yaml").read_text()
     cases = (("unknown family", text.replace("family: blend", "family: blond"), 1, "blond"),
              ("kernel unlike its descriptor", text + "  - family: broken\n", 3, "parameter n is u32"),
+             ("kernel without its map", text + "  - family: unmapped\n", 3, "parameter is missing where the descriptor has the tensor map m"),
              ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),

@@ -282,6 +282,88 @@ static const kiln_family broken = {
     .emit = emit_broken,
 };
 
+/* ---- boxes: tensor maps, of rows with a stride and without ---------------------------------------------------------- */
+
+enum { BOX_ROWS = 8, BOX_COLUMNS = 32, BOX_BYTES = 4 * BOX_ROWS * BOX_COLUMNS };
+
+/* One thread copies a box. */
+static void emit_boxes(ptx_fn *f, const kiln_variant *v)
+{
+    static const char *const names[] = {"x", "y"};
+    (void)v;
+    for (int i = 0; i < 2; i++)
+        ptx_param_ptr(f, PTX_F32, names[i]);
+    ptx_param(f, PTX_U32, "rows");
+    ptx_param(f, PTX_U32, "n");
+    ptx_param(f, PTX_U64, "stride");
+    ptx_val from = ptx_tensor_map(f, "from"), to = ptx_tensor_map(f, "to"), tid = ptx_tid_x(f), first[2];
+    ptx_val box = ptx_shared(f, PTX_F32, BOX_ROWS * BOX_COLUMNS, 128), full = ptx_shared(f, PTX_B64, 1, 8);
+    first[0] = ptx_mul(f, ptx_ctaid_x(f), BOX_COLUMNS);
+    first[1] = ptx_mul(f, ptx_ctaid_y(f), BOX_ROWS);
+    PTX_IF (f, ptx_eq(f, tid, 0)) {
+        ptx_prefetch_map(f, from);
+        ptx_mbarrier_init(f, full, 1);
+        ptx_fence_mbarrier_init(f);
+        ptx_mbarrier_arrive_bytes(f, full, BOX_BYTES);
+        ptx_tensor_load(f, 2, box, from, first, full);
+        PTX_LOOP (f) {
+            ptx_val is_full = ptx_mbarrier_try_parity(f, full, 0);
+            ptx_repeat_if(f, ptx_not(f, is_full));
+        }
+        ptx_tensor_store(f, 2, to, first, box);
+        ptx_bulk_commit(f);
+        ptx_bulk_wait(f, 0);
+    }
+}
+
+static void shape_boxes(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 32;
+}
+
+static const kiln_arg boxes_args[] = {{.name = "x",
+                                       .kind = KILN_ARG_IN,
+                                       .type = "f32",
+                                       .shape = "rows, stride",
+                                       .alignment = 16,
+                                       .summary = "read"},
+                                      {.name = "y",
+                                       .kind = KILN_ARG_OUT,
+                                       .type = "f32",
+                                       .shape = "rows, n",
+                                       .alignment = 16,
+                                       .summary = "its copy"},
+                                      {.name = "rows", .type = "u32", .summary = "rows"},
+                                      {.name = "n", .type = "u32", .summary = "elements of a row of y"},
+                                      {.name = "stride", .type = "u64", .summary = "elements of a row of x"},
+                                      {0}};
+
+static const kiln_map boxes_maps[] = {
+    {.name = "from", .arg = "x", .strides = "stride", .box = "8, 32", .swizzle_bytes = "128"},
+    {.name = "to", .arg = "y", .box = "8, 32", .swizzle_bytes = "128"},
+    {0}};
+
+static const kiln_rule boxes_rules[] = {
+    {"n % 4 == 0 && stride % 4 == 0", "n and stride must be multiples of 4"},
+    {"rows <= 524280 && n <= 65536 && stride >= n && stride <= 65536", "n and stride are at most 65536"},
+    {0}};
+
+static const kiln_family boxes = {
+    .name = "boxes",
+    .summary = "y = x",
+    .source = "this file",
+    .args = boxes_args,
+    .maps = boxes_maps,
+    .rules = boxes_rules,
+    .shape = shape_boxes,
+    .empty = "rows == 0 || n == 0",
+    .grid = {"ceil_div(n, 32)", "ceil_div(rows, 8)"},
+    .cost = {.bytes_read = "8 * rows * n", .bytes_written = "4 * rows * n", .elements = "rows * n"},
+    .min_sm = 90,
+    .emit = emit_boxes,
+};
+
 /* ---- untimed: states the time of a loop that its kernel lacks ------------------------------------------------------ */
 
 static void emit_untimed(ptx_fn *f, const kiln_variant *v)
@@ -299,6 +381,31 @@ static const kiln_family untimed = {
     .cost = {.bytes_read = "0", .bytes_written = "0"},
     .min_sm = 75,
     .emit = emit_untimed,
+};
+
+/* ---- unmapped: its kernel does not declare the tensor map ----------------------------------------------------------- */
+
+static void emit_unmapped(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_param_ptr(f, PTX_F32, "x");
+}
+
+static const kiln_arg unmapped_args[] = {
+    {.name = "x", .kind = KILN_ARG_IN, .type = "f32", .shape = "64", .alignment = 16, .summary = "read"},
+    {0}};
+
+static const kiln_map unmapped_maps[] = {{.name = "m", .arg = "x", .box = "64"}, {0}};
+
+static const kiln_family unmapped = {
+    .name = "unmapped",
+    .summary = "nothing",
+    .source = "this file",
+    .args = unmapped_args,
+    .maps = unmapped_maps,
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_unmapped,
 };
 
 /* ---- lacking: a rule names an argument that its variant lacks ------------------------------------------------------ */
@@ -330,4 +437,5 @@ static const kiln_family lacking = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const test_families[] = {&axpy, &blend, &parts, &broken, &untimed, &lacking, NULL};
+const kiln_family *const test_families[] = {&axpy,    &blend, &parts,    &broken, &untimed,
+                                            &lacking, &boxes, &unmapped, NULL};

@@ -3,11 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include "../test_families.h"
 #include "bundle/images.h"
+#include "bundle/maps.h"
 #include "death.h"
 #include "family/family.h"
 #include "family/shape.h"
@@ -52,6 +54,7 @@ static const kiln_param params[] = {
 #define RULES(...)   ((const kiln_rule[]){__VA_ARGS__, {0}})
 #define ALIGNED(...) ((const kiln_alignment[]){__VA_ARGS__, {0}})
 #define VALUES(...)  ((const kiln_value[]){__VA_ARGS__, {0}})
+#define MAPS(...)    ((const kiln_map[]){__VA_ARGS__, {0}})
 #define CALL(...)    ((const kiln_call[]){{.name = "one", .summary = "s", __VA_ARGS__}, {0}})
 #define X                                                                                                    \
     {                                                                                                        \
@@ -246,6 +249,23 @@ static void test_mistakes(void **state)
          {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "tile"}))}},
         {"family f_one: expression \"sm\" cannot use device facts in its place",
          {BASE, .calls = CALL(.args = ARGS(X), .values = VALUES({"n", "sm"}))}},
+        {"family f: 'M' is not a legal tensor map name: " SPELLING,
+         {BASE, .maps = MAPS({.name = "M", .arg = "x"})}},
+        {"family f: 'x' is a tensor map, and an argument or a parameter",
+         {BASE, .maps = MAPS({.name = "x", .arg = "x"})}},
+        {"family f: 'tile' is a tensor map, and an argument or a parameter",
+         {BASE, .maps = MAPS({.name = "tile", .arg = "x"})}},
+        {"family f: map 'm' is declared twice",
+         {BASE, .maps = MAPS({"m", "x", .box = "4"}, {"m", "x", .box = "4"})}},
+        {"family f: map 'm' is of 'n', which is no pointer", {BASE, .maps = MAPS({"m", "n", .box = "4"})}},
+        {"family f: map 'm' is of '', which is no pointer", {BASE, .maps = MAPS({"m", .box = "4"})}},
+        {"family f: map 'm' has no box", {BASE, .maps = MAPS({.name = "m", .arg = "x"})}},
+        {"family f: expression \"n\" cannot use arguments in its place",
+         {BASE, .maps = MAPS({"m", "x", .box = "n"})}},
+        {"family f: expression \"n\" cannot use arguments in its place",
+         {BASE, .maps = MAPS({"m", "x", .box = "4", .swizzle_bytes = "n"})}},
+        {"family f: map 'm': \"n\" are not the strides of \"n\", without the last",
+         {BASE, .maps = MAPS({"m", "x", .strides = "n", .box = "4"})}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_family_error(validate, &rows[i].family, rows[i].expected);
@@ -305,18 +325,18 @@ static void ask_alignment(const void *argument)
     arena_free(a);
 }
 
-static uint32_t alignment_of(const char *expression, const char *type, const char *tile, uint32_t number)
+static uint32_t alignment_of(const char *bytes, const char *type, const char *tile, uint32_t number)
 {
     const kiln_arg list[] = {
         {.name = "p", .kind = KILN_ARG_IN, .type = type ? "$type" : "f32", .shape = "1", .summary = "s"},
         {0}};
-    const kiln_alignment alignments[] = {{"p", expression}, {0}};
+    const kiln_alignment alignments[] = {{"p", bytes}, {0}};
     const kiln_family family = {BASE, .args = list, .alignments = alignments};
     const variant v = {.family = &family, .values = {{type ? type : "f32", 0}, {tile, number}}};
     arena *a = arena_new();
-    const uint32_t bytes = variant_arg_alignment(a, &v, family.args);
+    const uint32_t alignment = variant_arg_alignment(a, &v, family.args);
     arena_free(a);
-    return bytes;
+    return alignment;
 }
 
 static void test_alignments(void **state)
@@ -343,6 +363,71 @@ static void test_alignments(void **state)
     assert_int_equal(alignment_of("(tile + 1) * 4", NULL, "7", 7), 32);
     assert_int_equal(alignment_of("tile + 1", "f16", "1", 1), 2);
     assert_int_equal(alignment_of("tile + 1", "f32", "1", 1), 4); /* an element is larger */
+}
+
+/* ---- tensor maps -------------------------------------------------------------------------------------------------- */
+
+static const kiln_arg map_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "x", .kind = KILN_ARG_IN, .type = "f16", .shape = "n, 64", .alignment = 16, .summary = "read"},
+    {.name = "z", .kind = KILN_ARG_IN, .type = "f16", .shape = "n, 64", .alignment = 8, .summary = "read"},
+    {.name = "w", .kind = KILN_ARG_IN, .type = "f32", .shape = "n", .when = "tile == 9", .summary = "read"},
+    {.name = "d",
+     .kind = KILN_ARG_IN,
+     .type = "f16",
+     .shape = "n, 1, 1, 1, 1, 64",
+     .alignment = 16,
+     .summary = "read"},
+    {0}};
+
+static void ask_maps(const void *argument)
+{
+    const kiln_family *family = argument;
+    const variant v = {.family = family, .id = "f/type=f32,tile=3", .values = {{"f32", 0}, {"3", 3}}};
+    tensor_map maps[KILN_MAX_MAPS];
+    arena *a = arena_new();
+    maps_of(a, &v, maps);
+    arena_free(a);
+}
+
+static void test_maps(void **state)
+{
+    (void)state;
+    const struct {
+        const char *expected;
+        kiln_map map;
+    } rows[] = {
+        {"map m is of w, which the variant lacks", {"m", "w", .box = "16"}},
+        {"map m: the box \"8\" and the shape \"n, 64\" need the same 1 to 5 dimensions",
+         {"m", "x", .box = "8"}},
+        {"map m: the box \"1, 1, 1, 1, 1, 8\" and the shape \"n, 1, 1, 1, 1, 64\" need the same 1 to 5 "
+         "dimensions",
+         {"m", "d", .box = "1, 1, 1, 1, 1, 8"}},
+        {"map m: a box has 1 to 256 elements per dimension, not 0", {"m", "x", .box = "tile - 3, 64"}},
+        {"map m: a box has 1 to 256 elements per dimension, not 257", {"m", "x", .box = "257, 64"}},
+        {"map m: a swizzle of 16 bytes, expected 0, 32, 64 or 128",
+         {"m", "x", .box = "8, 8", .swizzle_bytes = "16"}},
+        {"map m: a row of the box has 24 bytes, expected a multiple of 16", {"m", "x", .box = "8, 12"}},
+        {"map m: a row of the box has 128 bytes, expected a multiple of 16 within the swizzle",
+         {"m", "x", .box = "8, 64", .swizzle_bytes = "64"}},
+        {"map m: argument z must be aligned to at least 16 bytes", {"m", "z", .box = "8, 64"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, "f/type=f32,tile=3: %s", rows[i].expected);
+        const kiln_map maps[] = {rows[i].map, {0}};
+        const kiln_family family = {BASE, .args = map_args, .maps = maps};
+        family_validate(&family);
+        assert_family_error(ask_maps, &family, expected);
+    }
+    kiln_map many[KILN_MAX_MAPS + 2] = {{0}};
+    static const char *const names[] = {"a", "b", "c", "e", "g", "h", "i", "j", "k"};
+    for (int i = 0; i <= KILN_MAX_MAPS; i++)
+        many[i] = (kiln_map){names[i], "x", .box = "8, 64"};
+    const kiln_family family = {BASE, .args = map_args, .maps = many};
+    assert_family_error(ask_maps, &family, "f/type=f32,tile=3: more than 8 tensor maps");
+    many[KILN_MAX_MAPS].when = "tile == 9"; /* another variant's */
+    ask_maps(&family);
 }
 
 /* ---- valid descriptors ------------------------------------------------------------------------------------------ */
@@ -376,6 +461,7 @@ static void test_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes), cmocka_unit_test(test_shapes),
-                                       cmocka_unit_test(test_alignments), cmocka_unit_test(test_good)};
+                                       cmocka_unit_test(test_alignments), cmocka_unit_test(test_maps),
+                                       cmocka_unit_test(test_good)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

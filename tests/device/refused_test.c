@@ -106,8 +106,37 @@ static void never_waits(ptx_fn *f)
     tile_pipeline_next(&s.p);
     tile_product_issue(&t, s.a, &sums, false);
 }
+#line 1 "k.c"
+static void bad_maps(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    ptx_val map = ptx_tensor_map(f, "map"), zero = ptx_u32(0);
+    tile_pipeline_add_map(&s.p, map, &s.x, zero, 64, 0);
+    tile_pipeline p = tile_pipeline_open(f, PTX_F16, 4, 64), few = tile_pipeline_open(f, PTX_F16, 2, 64);
+    tile_pipeline_add_map(&few, map, &s.x, zero, 64, 0);
+    tile_pipeline_add_map(&p, map, &s.x, zero, 257, 0);
+    tile_pipeline_add_map(&p, map, &s.w, zero, 64, 8);
+    tile_pipeline_add_map(&p, map, &s.w, zero, 64, 2);
+    tile_pipeline_add_map(&p, (ptx_val){0}, &s.x, zero, 64, 0);
+    TILE_CONSUMERS(&p, zero) {
+    }
+    tile_pipeline_start(&p);
+    tile_pipeline_add_map(&p, map, &s.x, zero, 64, 0);
+    TILE_CONSUMERS(&p, zero) {
+        for (int i = 0; i < 6; i++)
+            tile_pipeline_next(&p);
+    }
+}
+#line 1 "k.c"
+static void no_room_for_producer(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_pipeline p = tile_pipeline_open(f, PTX_F16, 4, 64);
+    ptx_val map = ptx_tensor_map(f, "map");
+    tile_pipeline_add_map(&p, map, &s.x, ptx_u32(0), 64, 0);
+}
 /* clang-format on */
-#line 111 "refused_test.c"
+#line 140 "refused_test.c"
 
 typedef struct mistake {
     const char *name;
@@ -138,6 +167,17 @@ static const mistake mistakes[] = {
      "k.c:12: error: add reads an accumulator in flight: on some path no ptx_wgmma_wait covers the product at k.c:11\n"},
     {"never_waits", never_waits,
      "k.c:8: error: the kernel ends with this product in flight: on some path no ptx_wgmma_wait covers it\n"},
+    {"bad_maps", bad_maps,
+     "k.c:5: error: tile_pipeline_add_map: a pipeline needs a map for each matrix, or no map\n"
+     "k.c:7: error: tile_pipeline_add_map: there must be at least three stages\n"
+     "k.c:8: error: tile_pipeline_add_map: there must be 1 to 256 rows\n"
+     "k.c:9: error: tile_pipeline_add_map: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:11: error: tile_pipeline_add: a pipeline needs a map for each matrix, or no map\n"
+     "k.c:12: error: TILE_CONSUMERS: the pipeline has not started\n"
+     "k.c:15: error: tile_pipeline_add_map: a pipeline has at most four matrices, before it starts\n"
+     "k.c:16: error: TILE_CONSUMERS: a loop must call tile_pipeline_next `stages` times\n"},
+    {"no_room_for_producer", no_room_for_producer,
+     "k.c:6: error: tile_pipeline_add_map: the thread block must be whole warpgroups, and one more\n"},
 };
 
 static void is_refused(void **state)
@@ -147,7 +187,8 @@ static void is_refused(void **state)
     size_t bytes;
     FILE *out = open_memstream(&said, &bytes);
     arena *a = arena_new();
-    ptx_fn *f = ptx_new(a, "bad", (target){90, TARGET_ARCH}, (const uint32_t[]){128, 1, 1});
+    const uint32_t threads = m->emit == no_room_for_producer ? 128 : 256;
+    ptx_fn *f = ptx_new(a, "bad", (target){90, TARGET_ARCH}, (const uint32_t[]){threads, 1, 1});
     m->emit(f);
     assert_false(ptx_check(f, out));
     fclose(out);

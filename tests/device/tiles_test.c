@@ -1,13 +1,14 @@
 /* Tests kiln/author/tile.h on the emulated device: exact products of small integers, for every kind of stages, depths, thread
- * blocks and tiles, at sizes that are not multiples of a tile; with A in registers on both atoms.
+ * blocks and tiles, at sizes that are not multiples of a tile; with A in registers on both atoms, and with a producer warp.
  *
  *     device_tiles_test DRIVER
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <kiln/author/tile.h>
-#include <kiln/kiln.h>
+#include <kiln/tensor_map.h>
 
 #include "../../generator/ptx/builder.h"
 
@@ -30,15 +31,27 @@ typedef struct product_case {
     ptx_type type; /* of x and w; y is of f16 */
     uint32_t stages, depth, columns;
     uint32_t m, n, k;
+    bool is_mapped; /* a producer warp copies x */
 } product_case;
 
 static const product_case product_cases[] = {
-    {TILE_MMA, PTX_F16, 2, 16, 16, 17, 64, 16},      {TILE_MMA, PTX_F16, 3, 32, 48, 100, 68, 72},
-    {TILE_MMA, PTX_F16, 2, 64, 128, 31, 60, 136},    {TILE_WGMMA, PTX_F16, 3, 16, 16, 16, 64, 16},
-    {TILE_WGMMA, PTX_BF16, 4, 16, 48, 70, 132, 40},  {TILE_WGMMA, PTX_F16, 3, 32, 32, 33, 68, 96},
-    {TILE_WGMMA, PTX_F16, 4, 32, 112, 30, 4, 200},   {TILE_WGMMA, PTX_F16, 3, 64, 64, 65, 60, 64},
-    {TILE_WGMMA, PTX_F16, 5, 64, 256, 260, 64, 136}, {TILE_WGMMA, PTX_BF16, 4, 64, 128, 1, 72, 8},
-    {TILE_WGMMA, PTX_F16, 4, 64, 128, 129, 64, 0},
+    {TILE_MMA, PTX_F16, 2, 16, 16, 17, 64, 16, false},
+    {TILE_MMA, PTX_F16, 3, 32, 48, 100, 68, 72, false},
+    {TILE_MMA, PTX_F16, 2, 64, 128, 31, 60, 136, false},
+    {TILE_WGMMA, PTX_F16, 3, 16, 16, 16, 64, 16, false},
+    {TILE_WGMMA, PTX_BF16, 4, 16, 48, 70, 132, 40, false},
+    {TILE_WGMMA, PTX_F16, 3, 32, 32, 33, 68, 96, false},
+    {TILE_WGMMA, PTX_F16, 4, 32, 112, 30, 4, 200, false},
+    {TILE_WGMMA, PTX_F16, 3, 64, 64, 65, 60, 64, false},
+    {TILE_WGMMA, PTX_F16, 5, 64, 256, 260, 64, 136, false},
+    {TILE_WGMMA, PTX_BF16, 4, 64, 128, 1, 72, 8, false},
+    {TILE_WGMMA, PTX_F16, 4, 64, 128, 129, 64, 0, false},
+    {TILE_MMA, PTX_F16, 3, 16, 48, 60, 68, 104, true},
+    {TILE_WGMMA, PTX_F16, 3, 16, 16, 17, 64, 56, true},
+    {TILE_WGMMA, PTX_BF16, 4, 32, 112, 70, 132, 200, true},
+    {TILE_WGMMA, PTX_F16, 5, 64, 256, 260, 64, 136, true},
+    {TILE_WGMMA, PTX_F16, 3, 16, 64, 65, 60, 232, true},
+    {TILE_WGMMA, PTX_F16, 4, 64, 128, 129, 64, 0, true},
 };
 
 enum {
@@ -131,21 +144,31 @@ static void emit_product(ptx_fn *f, const product_case *c)
     ptx_val row = ptx_mul(f, ptx_ctaid_y(f), c->columns), column = ptx_mul(f, ptx_ctaid_x(f), ROWS);
     ptx_val first = ptx_mad(f, ptx_warpid_x(f), 16, column);
     const tile_matrix in = {x, m, k, k}, weights = {w, n, k, k}, out = {y, m, n, n};
+    const uint32_t unrolled = c->is_mapped ? c->stages : 1, trip = c->depth * unrolled;
+    ptx_val map = {0}, count = ptx_mul(f, ptx_div(f, ptx_add(f, k, trip - 1), trip), unrolled);
+    if (c->is_mapped)
+        map = ptx_tensor_map(f, "map");
+    ptx_min_blocks(f, 1);
     tile_pipeline p = tile_pipeline_open(f, c->type, c->stages, c->depth);
-    const uint32_t x_tile = tile_pipeline_add(&p, &in, row, c->columns);
+    const uint32_t x_tile = tile_pipeline_add_map(&p, map, &in, row, c->columns, 0);
     const tile_product product = tile_product_open(&p, x_tile, c->atom);
     tile_sums sums = tile_sums_open(f, 1, c->columns / 8);
     tile_row_pointers(f, &weights, first, rows);
     for (uint32_t i = 0; i < c->depth / 4; i++)
         a[i] = ptx_declare(f, PTX_B32);
     tile_pipeline_start(&p);
-    PTX_FOR (f, done, 0, k, c->depth) {
-        tile_pipeline_next(&p);
-        load_a(f, c->depth, rows, done, k, a);
-        tile_product_issue(&product, a, &sums, true);
-        tile_product_wait(&product, 0);
+    TILE_CONSUMERS (&p, count) {
+        PTX_FOR (f, done, 0, k, trip) {
+            for (uint32_t i = 0; i < unrolled; i++) {
+                tile_pipeline_next(&p);
+                load_a(f, c->depth, rows, ptx_add(f, done, c->depth * i), k, a);
+                tile_product_issue(&product, a, &sums, true);
+                tile_product_wait(&product, 0);
+            }
+        }
+        tile_pipeline_end(&p);
+        tile_store_transposed(&sums, &out, row, first, add_three, NULL);
     }
-    tile_store_transposed(&sums, &out, row, first, add_three, NULL);
 }
 
 /* Emits one of the two cases; the other is null. */
@@ -184,14 +207,30 @@ static int count_wrong(uint32_t m, uint32_t n, uint32_t k, const uint16_t *y)
 
 typedef struct launch {
     uint32_t m, n, k, threads, tile_m, tile_n, shared_bytes;
+    uint32_t depth; /* of the boxes of x; 0: no tensor map */
 } launch;
+
+static void encode(const launch *of, ptx_type type, CUdeviceptr x, kiln_tensor_map *map)
+{
+    enum { F16 = 6, BF16 = 9 }; /* CUtensorMapDataType */
+    const uint64_t sizes[] = {of->k, of->m}, strides[] = {2 * (uint64_t)of->k};
+    const unsigned box[] = {of->depth, of->tile_m}, each[] = {1, 1};
+    const int swizzle = of->depth == 64 ? 3 : of->depth == 32 ? 2 : 1;
+    memset(map, 0, sizeof *map);
+    if (of->depth && of->k)
+        need(driver.tensor_map_encode_tiled((struct CUtensorMap_st *)map, type == PTX_F16 ? F16 : BF16, 2,
+                                            (void *)(uintptr_t)x, sizes, strides, box, each, 0, swizzle, 0,
+                                            0),
+             "cuTensorMapEncodeTiled");
+}
 
 static int launch_product(CUfunction function, ptx_type type, launch of)
 {
     static uint16_t numbers[MOST], y[MOST];
     CUdeviceptr at[3];
     uint32_t m = of.m, n = of.n, k = of.k, shared = of.shared_bytes;
-    void *params[] = {&at[0], &at[1], &at[2], &m, &n, &k};
+    kiln_tensor_map map;
+    void *params[] = {&at[0], &at[1], &at[2], &m, &n, &k, &map};
     const size_t bytes[] = {2 * (size_t)(m * k), 2 * (size_t)(n * k), 2 * (size_t)(m * n)};
     for (uint32_t i = 0; i < MOST; i++)
         numbers[i] = type == PTX_F16 ? half_of(number_at(i)) : bfloat_of(number_at(i));
@@ -200,6 +239,7 @@ static int launch_product(CUfunction function, ptx_type type, launch of)
         if (i < 2 && bytes[i])
             need(driver.memcpy_htod(at[i], numbers, bytes[i]), "cuMemcpyHtoD");
     }
+    encode(&of, type, at[0], &map);
     if (shared > 48 << 10)
         need(driver.func_set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared), "cuFuncSetAttribute");
     need(driver.launch_kernel(function, (n + of.tile_n - 1) / of.tile_n, (m + of.tile_m - 1) / of.tile_m, 1,
@@ -221,7 +261,7 @@ static int run(const test_case *c, target t)
     CUmodule module;
     CUfunction function = load(c, NULL, t, threads, &module);
     const int wrong =
-        launch_product(function, PTX_F16, (launch){c->m, c->n, c->k, threads, tile_m, tile_n, shared});
+        launch_product(function, PTX_F16, (launch){c->m, c->n, c->k, threads, tile_m, tile_n, shared, 0});
     driver.module_unload(module);
     if (wrong)
         printf("sm_%u, stages %u, depth %u, %u warps, %u by %u tiles, m=%u n=%u k=%u: %d wrong\n", t.sm,
@@ -232,15 +272,18 @@ static int run(const test_case *c, target t)
 static int run_with_a(const product_case *c, target t)
 {
     enum { THREADS = 128 };
-    const uint32_t shared = tile_pipeline_bytes(c->stages, c->depth, THREADS, c->columns);
+    const uint32_t threads = THREADS + (c->is_mapped ? TILE_PRODUCER_THREADS : 0),
+                   shared = tile_pipeline_bytes(c->stages, c->depth, c->is_mapped ? 0 : THREADS, c->columns);
     CUmodule module;
-    CUfunction function = load(NULL, c, t, THREADS, &module);
-    const int wrong =
-        launch_product(function, c->type, (launch){c->m, c->n, c->k, THREADS, c->columns, ROWS, shared});
+    CUfunction function = load(NULL, c, t, threads, &module);
+    const int wrong = launch_product(
+        function, c->type,
+        (launch){c->m, c->n, c->k, threads, c->columns, ROWS, shared, c->is_mapped ? c->depth : 0});
     driver.module_unload(module);
     if (wrong)
-        printf("sm_%u, atom %d, stages %u, depth %u, %u columns, m=%u n=%u k=%u: %d wrong\n", t.sm,
-               (int)c->atom, c->stages, c->depth, c->columns, c->m, c->n, c->k, wrong);
+        printf("sm_%u, atom %d, stages %u, depth %u, %u columns, m=%u n=%u k=%u, %s: %d wrong\n", t.sm,
+               (int)c->atom, c->stages, c->depth, c->columns, c->m, c->n, c->k,
+               c->is_mapped ? "map" : "no map", wrong);
     return wrong;
 }
 
@@ -259,7 +302,9 @@ int main(int argc, char **argv)
         for (size_t j = 0; j < sizeof targets / sizeof *targets; j++)
             wrong += run(&cases[i], targets[j]);
     for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++)
-        for (size_t j = 0; j < sizeof targets / sizeof *targets && product_cases[i].atom == TILE_MMA; j++)
+        for (size_t j = 0; j < sizeof targets / sizeof *targets && product_cases[i].atom == TILE_MMA &&
+                           !product_cases[i].is_mapped;
+             j++)
             wrong += run_with_a(&product_cases[i], targets[j]);
     for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++)
         wrong += run_with_a(&product_cases[i], (target){90, TARGET_ARCH});

@@ -746,6 +746,23 @@ static const bulk_rule rules[] = {
      READY WRITE FENCE_ASYNC SYNC "setp.eq.u32 %q0, %r0, 32;\n" STORE(
          "%p0", "%r1", "128") "setp.eq.u32 %q0, %r0, 0;\n" STORE("%p0", "%r1+128", "128") COMMIT WAIT_GROUP,
      "races: writes 128 bytes at"},
+    {"every lane of a warp stores the same bytes",
+     READY WRITE FENCE_ASYNC SYNC "setp.lt.u32 %q0, %r0, 32;\n" STORE("%p0", "%r1", "256") COMMIT WAIT_GROUP,
+     "races: stores the same bytes to the same place as another lane of its warp"},
+    {"lanes of a warp store other bytes to the same place",
+     READY WRITE FENCE_ASYNC SYNC
+     "setp.lt.u32 %q0, %r0, 2; shl.b32 %r6, %r0, 7; add.u32 %r6, %r6, %r1;\n" STORE("%p0", "%r6", "128")
+         COMMIT WAIT_GROUP,
+     "still writes: nothing has waited for it"},
+    {"every lane of a warp initialises an mbarrier object",
+     READY
+     ".shared .align 8 .b64 third; setp.lt.u32 %q1, %r0, 32; @%q1 mbarrier.init.shared.b64 [third], 1;\n",
+     "with nothing to order the two, the same value"},
+    {"a fence of a tensor map in shared memory",
+     READY
+     "cvt.u64.u32 %p4, %r1; cvta.shared.u64 %p4, %p4; fence.proxy.tensormap::generic.acquire.gpu [%p4], 128;\n",
+     "which is no address of .global memory"},
+    {"", READY "mov.u64 %p4, 0; fence.proxy.tensormap::generic.acquire.gpu [%p4], 128;\n", NULL},
     {"two reductions of the same bytes",
      READY WRITE FENCE_ASYNC SYNC
      "@%q0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1], [%r1], 128; setp.eq.u32 %q0, %r0, 32;\n"
@@ -788,9 +805,14 @@ static const bulk_rule rules[] = {
     {"an mbarrier initialised without a barrier of the block",
      BEGIN "setp.eq.u32 %q3, %r0, 32; @%q3 mbarrier.arrive.shared.b64 _, [bar];\n",
      "with nothing to order the two"},
-    {"a copy completes before the initialisation is fenced",
-     BEGIN EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") "@!%q0 bra END;\n" WAIT "END:\n",
-     "was followed by no fence.mbarrier_init"},
+    {"a copy completes at an mbarrier that another lane has initialised",
+     BEGIN EXPECT("256", "bar") "setp.eq.u32 %q0, %r0, 1;\n" LOAD("%r1", "%p1", "256", "bar") SYNC WAIT,
+     "with nothing to order the two"},
+    {"",
+     BEGIN EXPECT("256", "bar") "bar.warp.sync 0xffffffff; setp.eq.u32 %q0, %r0, 1;\n" LOAD(
+         "%r1", "%p1", "256", "bar") SYNC WAIT,
+     NULL},
+    {"", BEGIN EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") SYNC WAIT, NULL},
     {"",
      BEGIN "fence.mbarrier_init.release.cluster;\n" EXPECT("256", "bar")
          LOAD("%r1", "%p1", "256", "bar") "@!%q0 bra END;\n" WAIT "END:\n",

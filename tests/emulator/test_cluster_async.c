@@ -319,7 +319,7 @@ static const rule rules[] = {
      "races: ", 0, 0},
     {"two reductions", INIT EXPECT(8) SYNC REDUCE REDUCE UNTIL SYNC, NULL, 0, 0},
     {"a store before the other block has started",
-     INIT "@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 4;\n"
+     INIT "bar.sync 0; @%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 4;\n"
           "@%q1 st.async.shared::cluster." WAITED ".u32 [%r4], %r11, [%r6];\n"
           "setp.eq.u32 %q5, %r1, 1; @%q5 bra END;\n" ALL_WAIT "END:\n" SYNC,
      "may not have started", 0, 0},
@@ -389,7 +389,7 @@ static const rule rules[] = {
     {"a block reads what is multicast to it too early",
      INIT ALL_EXPECT SYNC MULTI "@%q1 ld.shared.u32 %r13, [%r3];\n" ALL_WAIT SYNC, "races: ", 0, 0},
     {"a multicast to a block that may not have started",
-     INIT "mov.u16 %h0, 1;\n@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 128;\n"
+     INIT "bar.sync 0; mov.u16 %h0, 1;\n@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 128;\n"
           "@%q1 cp.async.bulk.shared::cluster.global." WAITED
           ".multicast::cluster [%r3], [%p0], 128, [%r5], %h0;\n"
           "setp.eq.u32 %q5, %r1, 1; @%q5 bra END;\n" ALL_WAIT "END:\n" SYNC,

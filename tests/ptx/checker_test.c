@@ -429,7 +429,8 @@ int main(void)
                   {bad_control, &bad_control_count, is_refused},
                   {bad_memory, &bad_memory_count, is_refused},
                   {bad_warp, &bad_warp_count, is_refused},
-                  {bad_wgmma, &bad_wgmma_count, is_refused_in_groups}};
+                  {bad_wgmma, &bad_wgmma_count, is_refused_in_groups},
+                  {bad_bulk, &bad_bulk_count, is_refused_in_groups}};
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(accepts_calls_on_one_line),
         cmocka_unit_test(accepts_uniform_control),

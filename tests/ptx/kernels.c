@@ -190,6 +190,7 @@ const test_kernel test_kernels[] = {
     {"mbarrier_copy", {90, TARGET_BASE}, {64, 1, 1}, emit_mbarrier_copy},
     {"group_tile", {90, TARGET_ARCH}, {128, 1, 1}, emit_group_tile},
     {"group_flags", {90, TARGET_ARCH}, {128, 1, 1}, emit_group_flags},
+    {"boxes", {90, TARGET_ARCH}, {256, 1, 1}, emit_boxes},
     {"pairs", {100, TARGET_BASE}, {128, 1, 1}, emit_pairs},
     {"vectors", {90, TARGET_BASE}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
     {"pick", {90, TARGET_BASE}, {32, 1, 1}, emit_pick},

@@ -17,6 +17,7 @@ void emit_grid_sum(ptx_fn *f);
 void emit_mbarrier_copy(ptx_fn *f);
 void emit_group_tile(ptx_fn *f);
 void emit_group_flags(ptx_fn *f);
+void emit_boxes(ptx_fn *f);
 void emit_pairs(ptx_fn *f);
 void emit_vectors(ptx_fn *f);
 

@@ -88,6 +88,76 @@ void emit_group_tile(ptx_fn *f)
     ptx_store_vec(f, 4, ptx_at(f, d, own), sums, PTX_PLAIN);
 }
 
+/* out[y, x] = 2 * in[y, x], in boxes of 8 rows of 32 elements: the first warpgroup has few registers, and one of its threads copies
+ * box after box into two stages; the second warpgroup doubles the boxes in place, and one thread stores them.  block 256 */
+void emit_boxes(ptx_fn *f)
+{
+    enum { STAGES = 2, BOX = 8 * 32, BOX_BYTES = 4 * BOX };
+    ptx_val in = ptx_tensor_map(f, "in"), out = ptx_tensor_map(f, "out"),
+            boxes = ptx_param(f, PTX_U32, "boxes");
+    ptx_val tiles = ptx_shared(f, PTX_F32, STAGES * BOX, 128), full = ptx_shared(f, PTX_B64, STAGES, 8),
+            empty = ptx_shared(f, PTX_B64, STAGES, 8);
+    ptx_val tid = ptx_tid_x(f), row = ptx_mul(f, ptx_ctaid_x(f), 8);
+    ptx_min_blocks(f, 1);
+    PTX_IF (f, ptx_eq(f, tid, 0)) {
+        for (int i = 0; i < STAGES; i++) {
+            ptx_mbarrier_init(f, ptx_at_const(f, full, i), 1);
+            ptx_mbarrier_init(f, ptx_at_const(f, empty, i), 1);
+        }
+        ptx_fence_mbarrier_init(f);
+        ptx_prefetch_map(f, in);
+    }
+    ptx_barrier(f);
+    PTX_IF (f, ptx_lt(f, tid, 128)) {
+        ptx_setmaxnreg_dec(f, 24);
+        PTX_IF (f, ptx_lt(f, tid, 32)) {
+            PTX_IF (f, ptx_elect(f)) {
+                PTX_FOR (f, i, 0, boxes, 1) {
+                    ptx_val stage = ptx_and(f, i, 1), phase = ptx_bfe(f, i, 1, 1), x = ptx_mul(f, i, 32);
+                    ptx_val is_filled = ptx_at(f, full, stage), is_empty = ptx_at(f, empty, stage);
+                    PTX_LOOP (f) {
+                        ptx_val parity = ptx_xor(f, phase, 1);
+                        ptx_val done = ptx_mbarrier_try_parity(f, is_empty, parity);
+                        ptx_repeat_if(f, ptx_not(f, done));
+                    }
+                    ptx_val first[] = {x, row}, element = ptx_mul(f, stage, BOX);
+                    ptx_mbarrier_arrive_bytes(f, is_filled, BOX_BYTES);
+                    ptx_val to = ptx_at(f, tiles, element);
+                    ptx_tensor_load(f, 2, to, in, first, is_filled);
+                }
+            }
+        }
+    }
+    PTX_ELSE (f) {
+        ptx_setmaxnreg_inc(f, 240);
+        ptx_val own = ptx_sub(f, tid, 128), is_first = ptx_eq(f, own, 0);
+        PTX_FOR (f, i, 0, boxes, 1) {
+            ptx_val stage = ptx_and(f, i, 1), phase = ptx_bfe(f, i, 1, 1), pair[2];
+            PTX_LOOP (f) {
+                ptx_val done = ptx_mbarrier_try_parity(f, ptx_at(f, full, stage), phase);
+                ptx_repeat_if(f, ptx_not(f, done));
+            }
+            ptx_val tile = ptx_at(f, tiles, ptx_mul(f, stage, BOX)), at = ptx_at(f, tile, ptx_mul(f, own, 2));
+            ptx_load_vec(f, 2, pair, at, PTX_PLAIN);
+            for (int k = 0; k < 2; k++)
+                pair[k] = ptx_add(f, pair[k], pair[k]);
+            ptx_store_vec(f, 2, at, pair, PTX_PLAIN);
+            ptx_fence_async(f);
+            ptx_barrier_named(f, 1, 128);
+            PTX_IF (f, is_first) {
+                ptx_val first[] = {ptx_mul(f, i, 32), row};
+                ptx_tensor_store(f, 2, out, first, tile);
+                ptx_bulk_commit(f);
+                ptx_bulk_wait_read(f, 0);
+                ptx_mbarrier_arrive(f, ptx_at(f, empty, stage));
+            }
+        }
+        PTX_IF (f, is_first) {
+            ptx_bulk_wait(f, 0);
+        }
+    }
+}
+
 /* Each flag of wgmma by itself; adds to zeros if n is 0.  block 128: a warpgroup */
 void emit_group_flags(ptx_fn *f)
 {

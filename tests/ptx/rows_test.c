@@ -24,6 +24,7 @@ typedef enum form_kind {
     FORM_RED,
     FORM_FENCE,
     FORM_MEMBAR,
+    FORM_BULK, /* bulk copies; number: dimensions of a tensor */
     FORM_KINDS
 } form_kind;
 
@@ -99,6 +100,18 @@ static void collect_group_products(void)
                                .text = wgmma_rows[types].names});
 }
 
+static void collect_bulk_copies(void)
+{
+    static const ptx_op ops[] = {PTX_OP_BULK_LOAD, PTX_OP_BULK_STORE, PTX_OP_TENSOR_LOAD,
+                                 PTX_OP_TENSOR_STORE};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        for (int dimensions = 1; dimensions <= (i < 2 ? 1 : 5); dimensions++) {
+            const op_row *row = op_first(ops[i]);
+            add((form){
+                .kind = FORM_BULK, .row = row, .number = dimensions, .needs = row->needs, .text = row->text});
+        }
+}
+
 /* Vectors of 32 bytes, which need sm_100, and smaller ones. */
 static void collect_accesses(form_kind kind, int takes)
 {
@@ -159,6 +172,7 @@ static void collect(void)
     collect_operations();
     collect_matrices();
     collect_group_products();
+    collect_bulk_copies();
     for (int which = 0; which < PTX_SREG_COUNT; which++)
         add((form){.kind = FORM_SPECIAL,
                    .number = which,
@@ -191,9 +205,9 @@ static ptx_val operand(ptx_fn *f, ptx_type type)
     return ptx_var(f, ptx_bits(type, 1));
 }
 
-/* One variable in each state space, for every form's address. */
+/* One variable in each state space, for every form's address, and a tensor map. */
 typedef struct pointers {
-    ptx_val global, shared;
+    ptx_val global, shared, map;
 } pointers;
 
 static ptx_val pointer_for(const form *m, int index, const pointers *p)
@@ -227,7 +241,7 @@ static ptx_val operand_for(ptx_fn *f, char letter, const form *m, int index, con
     case 'm':
         return ptx_u32(PTX_ALL_LANES);
     case 'i':
-        return ptx_u32(m->row->op == PTX_OP_LOP3 ? 0xea : 16);
+        return ptx_u32(m->row->op == PTX_OP_LOP3 ? 0xea : m->row->traits & TRAIT_GROUP ? 24 : 16);
     default:
         return ptx_u32(strstr(m->row->text, ".parity") ? 1 : strstr(m->row->text, "bulk") ? 16 : 3);
     }
@@ -245,9 +259,10 @@ static int parts_of(const form *m)
 /* Operations that FORM_OP cannot make, or that another kind makes. */
 static bool direct(ptx_op op)
 {
-    return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA ||
-           op == PTX_OP_MMA_SCALED || op == PTX_OP_WGMMA || op == PTX_OP_WGMMA_SHARED || op == PTX_OP_FENCE ||
-           op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
+    return op == PTX_OP_SPECIAL || op == PTX_OP_SYMBOL || op == PTX_OP_TENSOR_MAP || op == PTX_OP_BULK_LOAD ||
+           op == PTX_OP_BULK_STORE || op == PTX_OP_TENSOR_LOAD || op == PTX_OP_TENSOR_STORE ||
+           op == PTX_OP_LOAD_PARAM || op == PTX_OP_MMA || op == PTX_OP_MMA_SCALED || op == PTX_OP_WGMMA ||
+           op == PTX_OP_WGMMA_SHARED || op == PTX_OP_FENCE || op == PTX_OP_MEMBAR || op == PTX_OP_RAW;
 }
 
 static bool emit_operation(ptx_fn *f, const form *m, const pointers *p)
@@ -338,6 +353,21 @@ static void emit_access(ptx_fn *f, const form *m, const pointers *p)
         ptx_store_vec(f, m->count, at, values, m->number & ~HINT_POLICY);
 }
 
+static void emit_bulk_copy(ptx_fn *f, const form *m, const pointers *p)
+{
+    ptx_val first[5], barrier = ptx_cast_ptr(f, p->shared, PTX_B64), bytes = operand(f, PTX_U32);
+    for (int i = 0; i < m->number; i++)
+        first[i] = operand(f, i % 2 ? PTX_S32 : PTX_U32);
+    if (m->row->op == PTX_OP_BULK_LOAD)
+        ptx_bulk_load(f, p->shared, p->global, bytes, barrier);
+    else if (m->row->op == PTX_OP_BULK_STORE)
+        ptx_bulk_store(f, p->global, p->shared, bytes);
+    else if (m->row->op == PTX_OP_TENSOR_LOAD)
+        ptx_tensor_load(f, m->number, p->shared, p->map, first, barrier);
+    else
+        ptx_tensor_store(f, m->number, p->map, first, p->shared);
+}
+
 /* Emits one form; its instruction is the last of the body. */
 static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
 {
@@ -378,6 +408,9 @@ static bool emit_form(ptx_fn *f, const form *m, const pointers *p)
     case FORM_MEMBAR:
         ptx_membar(f, m->number);
         break;
+    case FORM_BULK:
+        emit_bulk_copy(f, m, p);
+        break;
     case FORM_KINDS:
         return false;
     }
@@ -395,7 +428,8 @@ static bool same_needs(ptx_requirement a, ptx_requirement b)
 static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int line_of[])
 {
     ptx_fn *f = ptx_new(a, "rows", at.target, (uint32_t[]){128, 1, 1});
-    const pointers p = {ptx_param_ptr(f, PTX_U32, "p"), ptx_shared(f, PTX_U32, 64, 32)};
+    const pointers p = {ptx_param_ptr(f, PTX_U32, "p"), ptx_shared(f, PTX_U32, 64, 128),
+                        ptx_tensor_map(f, "map")};
     uint32_t marks[MOST_FORMS] = {0};
     text t = text_new(a);
     for (int i = 0; i < form_count; i++) {

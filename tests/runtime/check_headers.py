@@ -17,7 +17,7 @@ import tempfile
 from compilers import SKIPPED, c_compilers, cxx_compiler, run
 
 HEADERS = ("kiln/as_int.h", "kiln/status.h", "kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/choose.h", "kiln/tuned.h",
-           "kiln/trace.h", "kiln/reference.h")
+           "kiln/trace.h", "kiln/tensor_map.h", "kiln/reference.h")
 TABLES = (("kiln_driver", "include/kiln/driver.h"), ("driver_tools", "tools/tune/driver_tools.h"))
 WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
 

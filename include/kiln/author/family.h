@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-enum { KILN_MAX_PARAMS = 32, KILN_MAX_ARGS = 60 };
+enum { KILN_MAX_PARAMS = 32, KILN_MAX_ARGS = 60, KILN_MAX_MAPS = 8 };
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
@@ -152,6 +152,23 @@ typedef struct kiln_workspace {
     const char *counter_elements;
 } kiln_workspace;
 
+/* A tensor map of an argument's array, for bulk copies of boxes (kiln/author/ptx_bulk.h). The launcher encodes it for each call and
+ * passes it after the arguments: emit calls ptx_tensor_map for each, in this order. Callers pass only the array. If a
+ * dimension of the array is 0, the map is zeros, and the kernel must not use it. */
+typedef struct kiln_map {
+    const char *name; /* the kernel's parameter, named as an argument; null ends the list */
+    /* The pointer, aligned to at least 16 bytes. Its shape gives the tensor's 1 to 5 dimensions. Rules must ensure that
+     * each stride is a multiple of 16 bytes below 2^40, and each dimension at most 2^32. */
+    const char *arg;
+    const char *
+        strides; /* elements, of all dimensions except the last, over arguments: "stride"; null: contiguous */
+    /* Elements of the box per dimension, outermost first, 1 to 256, over parameters: "128, 64". A row of the box has a
+     * multiple of 16 bytes, and with a swizzle at most swizzle_bytes. */
+    const char *box;
+    const char *swizzle_bytes; /* 0, 32, 64 or 128, over parameters; null: 0 */
+    const char *when;          /* condition over parameters; null: every variant has it */
+} kiln_map;
+
 /* Dimensions of contiguous arrays. NAME_FAMILY_set_contiguous computes strides from them. */
 typedef struct kiln_dense {
     const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
@@ -253,6 +270,7 @@ typedef struct kiln_family {
     const char *workspace_parts;
     const kiln_call *calls;  /* null: the family's own function is the only one */
     const kiln_dense *dense; /* null: no argument is a stride */
+    const kiln_map *maps;    /* null: no tensor maps; at most KILN_MAX_MAPS in a variant */
     /* A small legal call, for the generated header: numbers, or C for floats, over contract parameters. Other values
      * are 0 there, and pointers are variables of their names. Null: the values are variables, too. */
     const kiln_value *example;

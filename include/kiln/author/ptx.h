@@ -28,7 +28,8 @@
  * Values are small structs; copy them freely. They live as long as the ptx_fn. Only one thread may use a ptx_fn.
  *
  * Matrix products are in kiln/author/ptx_matrix.h, those of warpgroups in kiln/author/ptx_wgmma.h; asynchronous copies,
- * atomics and fences in kiln/author/ptx_sync.h. This header includes all three.
+ * atomics and fences in kiln/author/ptx_sync.h; bulk copies and tensor maps in kiln/author/ptx_bulk.h. This header includes
+ * all four.
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
@@ -417,7 +418,8 @@ typedef enum KILN_AS_INT ptx_hint {
  * in divergent code, unless ptx_uniform declares the condition uniform. */
 #define ptx_barrier(f)              ptx_effect0(f, PTX_OP_BARRIER, PTX_HERE)
 #define ptx_barrier_divergent_ok(f) ptx_effect0(f, PTX_OP_BARRIER_UNCHECKED, PTX_HERE)
-/* Barrier `id` (1-15) of `threads` threads, a multiple of 32; arrive does not wait. Not checked for divergence. */
+/* Barrier `id` (1-15) of `threads` threads, whole warps, for a part of the thread block; arrive does not wait. The checker
+ * reports lanes of a warp that may have diverged, not which warps get here. */
 #define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
 #define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
 /* Declare that a value is the same in all threads of the block, of the warpgroup, or of the warp. Emit nothing; return
@@ -451,6 +453,9 @@ typedef enum KILN_AS_INT ptx_sreg {
 #define ptx_global_thread_x64(f) ptx_global_thread_x_at(f, true, PTX_HERE)
 /* Returns the threads per block along x, known at build time. */
 uint32_t ptx_block_x(const ptx_fn *f);
+/* Returns the registers that a thread has at entry, if its thread block and the shape's blocks_per_multiprocessor fill the register
+ * file: for ptx_setmaxnreg_inc and _dec. */
+uint32_t ptx_entry_registers(const ptx_fn *f);
 /* Returns whether the target is at least this sm, such as 80. A body that does not ask is the same for all targets; one
  * that does is emitted once for each answer. */
 bool ptx_has_sm(ptx_fn *f, uint32_t sm);
@@ -480,6 +485,7 @@ typedef struct ptx_raw_form {
 
 /* clang-format on */
 
+#include <kiln/author/ptx_bulk.h>
 #include <kiln/author/ptx_matrix.h>
 #include <kiln/author/ptx_sync.h>
 #include <kiln/author/ptx_wgmma.h>

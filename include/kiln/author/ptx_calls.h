@@ -33,10 +33,10 @@ typedef enum KILN_AS_INT ptx_op {
     PTX_OP_CVT_FROM_E4M3X2, PTX_OP_CVT_FROM_E5M2X2,
     PTX_OP_CVT_E2M1X2, PTX_OP_CVT_FROM_E2M1X2,
     PTX_OP_MOV, PTX_OP_PACK, PTX_OP_UNPACK,
-    PTX_OP_SPECIAL, PTX_OP_SYMBOL, PTX_OP_LOAD_PARAM,
+    PTX_OP_SPECIAL, PTX_OP_SYMBOL, PTX_OP_TENSOR_MAP, PTX_OP_LOAD_PARAM,
     PTX_OP_LOAD, PTX_OP_LOAD_POLICY, PTX_OP_STORE, PTX_OP_STORE_POLICY,
     PTX_OP_POLICY_FIRST, PTX_OP_POLICY_LAST, PTX_OP_POLICY_NORMAL, PTX_OP_POLICY_UNCHANGED,
-    PTX_OP_PREFETCH_L1, PTX_OP_PREFETCH_L2, PTX_OP_PREFETCH_L2_BULK,
+    PTX_OP_PREFETCH_L1, PTX_OP_PREFETCH_L2, PTX_OP_PREFETCH_L2_BULK, PTX_OP_PREFETCH_MAP,
     PTX_OP_SHFL_BFLY, PTX_OP_SHFL_IDX, PTX_OP_SHFL_UP, PTX_OP_SHFL_DOWN, PTX_OP_SHFL_UP_P, PTX_OP_SHFL_DOWN_P,
     PTX_OP_VOTE_ALL, PTX_OP_VOTE_ANY, PTX_OP_BALLOT, PTX_OP_MATCH_ANY, PTX_OP_MATCH_ALL,
     PTX_OP_REDUX_ADD, PTX_OP_REDUX_MIN, PTX_OP_REDUX_MAX, PTX_OP_REDUX_AND, PTX_OP_REDUX_OR, PTX_OP_REDUX_XOR,
@@ -44,15 +44,18 @@ typedef enum KILN_AS_INT ptx_op {
     PTX_OP_BARRIER, PTX_OP_BARRIER_UNCHECKED, PTX_OP_BARRIER_NAMED, PTX_OP_BARRIER_ARRIVE,
     PTX_OP_MMA, PTX_OP_MMA_SCALED, PTX_OP_LDMATRIX, PTX_OP_LDMATRIX_TRANS, PTX_OP_STMATRIX, PTX_OP_STMATRIX_TRANS, PTX_OP_MOVMATRIX,
     PTX_OP_WGMMA, PTX_OP_WGMMA_SHARED, PTX_OP_WGMMA_FENCE, PTX_OP_WGMMA_COMMIT, PTX_OP_WGMMA_WAIT,
+    PTX_OP_SETMAXNREG_INC, PTX_OP_SETMAXNREG_DEC,
     PTX_OP_CP_ASYNC, PTX_OP_CP_ASYNC_POLICY, PTX_OP_CP_ASYNC_ZFILL, PTX_OP_CP_ASYNC_ZFILL_POLICY,
     PTX_OP_CP_COMMIT, PTX_OP_CP_WAIT, PTX_OP_CP_WAIT_ALL, PTX_OP_CP_ARRIVE, PTX_OP_CP_ARRIVE_NOINC,
     PTX_OP_MBAR_INIT, PTX_OP_MBAR_INVAL, PTX_OP_MBAR_ARRIVE, PTX_OP_MBAR_ARRIVE_COUNT, PTX_OP_MBAR_ARRIVE_BYTES,
     PTX_OP_MBAR_TEST, PTX_OP_MBAR_TEST_PARITY, PTX_OP_MBAR_TRY, PTX_OP_MBAR_TRY_PARITY,
+    PTX_OP_BULK_LOAD, PTX_OP_BULK_STORE, PTX_OP_TENSOR_LOAD, PTX_OP_TENSOR_STORE,
+    PTX_OP_BULK_COMMIT, PTX_OP_BULK_WAIT, PTX_OP_BULK_WAIT_READ,
     PTX_OP_ATOM_ADD, PTX_OP_ATOM_MIN, PTX_OP_ATOM_MAX, PTX_OP_ATOM_AND, PTX_OP_ATOM_OR, PTX_OP_ATOM_XOR,
     PTX_OP_ATOM_EXCH, PTX_OP_ATOM_INC, PTX_OP_ATOM_DEC, PTX_OP_ATOM_CAS,
     PTX_OP_RED_ADD, PTX_OP_RED_MIN, PTX_OP_RED_MAX, PTX_OP_RED_AND, PTX_OP_RED_OR, PTX_OP_RED_XOR,
     PTX_OP_RED_INC, PTX_OP_RED_DEC,
-    PTX_OP_FENCE, PTX_OP_MEMBAR, PTX_OP_FENCE_ASYNC, PTX_OP_NANOSLEEP, PTX_OP_GRID_WAIT, PTX_OP_GRID_LAUNCH_NEXT,
+    PTX_OP_FENCE, PTX_OP_MEMBAR, PTX_OP_FENCE_ASYNC, PTX_OP_FENCE_MBARRIER, PTX_OP_NANOSLEEP, PTX_OP_GRID_WAIT, PTX_OP_GRID_LAUNCH_NEXT,
     PTX_OP_RAW,
     PTX_OP_COUNT
 } ptx_op;
@@ -129,6 +132,16 @@ ptx_val ptx_ordered_atom_cas(ptx_fn *f, ptx_val pointer, ptx_val expected, ptx_v
 void ptx_ordered_red(ptx_fn *f, ptx_op op, ptx_val pointer, ptx_val value, int order, const char *file, int line);
 void ptx_fence_at(ptx_fn *f, ptx_op op, int order, const char *file, int line);
 
+ptx_val ptx_tensor_map_at(ptx_fn *f, const char *name, const char *file, int line);
+void ptx_ordered_bulk_load(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, ptx_val barrier, const char *file, int line);
+void ptx_ordered_bulk_store(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, const char *file, int line);
+void ptx_ordered_tensor_load(ptx_fn *f, int dimensions, ptx_val to, ptx_val map, const ptx_val first[], ptx_val barrier,
+                             const char *file, int line);
+void ptx_ordered_tensor_store(ptx_fn *f, int dimensions, ptx_val map, const ptx_val first[], ptx_val from, const char *file,
+                              int line);
+void ptx_prefetch_map_at(ptx_fn *f, ptx_val map, const char *file, int line);
+void ptx_setmaxnreg_at(ptx_fn *f, ptx_op op, uint32_t registers, const char *file, int line);
+
 /* An open block of PTX_IF and similar macros. */
 typedef struct ptx_block {
     ptx_fn *f;     /* null once it has ended */
@@ -186,6 +199,12 @@ void ptx_call_begins(ptx_fn *f);
     PTX_ORDERED_(f, ptx_ordered_atom_cas(f, pointer, PTX_VAL_(expected), PTX_VAL_(value), __VA_ARGS__))
 #define ptx_red_at(f, op, pointer, value, ...) \
     PTX_ORDERED_(f, ptx_ordered_red(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
+#define ptx_bulk_load_at(f, to, from, bytes, ...) \
+    PTX_ORDERED_(f, ptx_ordered_bulk_load(f, to, from, PTX_VAL_(bytes), __VA_ARGS__))
+#define ptx_bulk_store_at(f, to, from, bytes, ...) \
+    PTX_ORDERED_(f, ptx_ordered_bulk_store(f, to, from, PTX_VAL_(bytes), __VA_ARGS__))
+#define ptx_tensor_load_at(f, ...)    PTX_ORDERED_(f, ptx_ordered_tensor_load(f, __VA_ARGS__))
+#define ptx_tensor_store_at(f, ...)   PTX_ORDERED_(f, ptx_ordered_tensor_store(f, __VA_ARGS__))
 #define ptx_for_begin(f, from, to, step, ...) \
     PTX_ORDERED_(f, ptx_ordered_for_begin(f, PTX_VAL_(from), PTX_VAL_(to), PTX_VAL_(step), __VA_ARGS__))
 

@@ -14,10 +14,11 @@
  *     tile_store(&sums, &y, row, column, NULL, NULL);
  *
  * computes y = x * w^T. tile_product multiplies an operand that a kernel makes in registers, such as decoded weights: in
- * warps or, on sm_90a, in warpgroups, while the next one is made.
+ * warps or, on sm_90a, in warpgroups, while the next one is made. There a producer warp can copy the tiles, with tensor maps.
  *
  * C integers are known at build time. Values are U32 unless a comment says otherwise. A thread block is whole warps along
- * x. All its threads must reach each call together; for the stores, all lanes of a warp.
+ * x. All its threads must reach each call together, in TILE_CONSUMERS all consumers; for the stores, all lanes of a warp.
+ * Pipelines must not move.
  */
 #ifndef KILN_TILE_H
 #define KILN_TILE_H
@@ -43,7 +44,8 @@ enum {
     TILE_MOST_STEPS = 4,
     TILE_MOST_STAGES = 16,
     TILE_MOST_SLOTS = 4,
-    TILE_MOST_ROWS = 1024
+    TILE_MOST_ROWS = 1024,
+    TILE_PRODUCER_THREADS = 128 /* a warpgroup, of which one thread copies */
 };
 
 /* Rows of a matrix that the pipeline copies through shared memory, and this thread's part of them. */
@@ -56,6 +58,7 @@ typedef struct tile_slot {
     ptx_val row_step;        /* U64: bytes between the rows that this thread copies */
     ptx_val rows_left;       /* S32: rows from this thread's first on */
     ptx_val left;            /* S32, a variable: columns from the next 16 bytes on */
+    ptx_val map, first;      /* with a tensor map instead: the map, and the box's first row */
 } tile_slot;
 
 typedef struct tile_pipeline {
@@ -65,9 +68,14 @@ typedef struct tile_pipeline {
     bool has_started;
     bool is_async; /* wgmma reads it: a product in flight holds the stage before the current one */
     tile_slot slots[TILE_MOST_SLOTS];
-    ptx_val shared; /* address of the first stage */
-    ptx_val stage;  /* a variable: offset of the current stage */
-    ptx_val free;   /* a variable if it is_async: offset of the stage to refill */
+    ptx_val shared;               /* address of the first stage */
+    ptx_val stage;                /* a variable: offset of the current stage */
+    ptx_val free;                 /* a variable if it is_async: offset of the stage to refill */
+    bool has_producer;            /* the current stage is then known at build time: */
+    uint32_t current, next_count; /* its number; calls of tile_pipeline_next */
+    ptx_val barriers;             /* in shared memory, B64: two mbarriers for each stage */
+    ptx_val parity;               /* a variable: of the current stage's phase */
+    ptx_val is_first_lane;
 } tile_pipeline;
 
 /* Opens a ring of 2 to 16 stages at the start of dynamic shared memory; one per kernel. A stage is 16, 32 or 64
@@ -77,7 +85,8 @@ tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, u
                                     const char *file, int line);
 
 /* Returns the bytes of shared memory for `rows` rows of one matrix, for a family's `shape`. Rounds rows up to the thread
- * block's copy size, so call it for each matrix, and add. 0 if tile_pipeline_open would reject the numbers. */
+ * block's copy size, so call it for each matrix, and add. `threads` is 0 if a producer warp copies. 0 if tile_pipeline_open would
+ * reject the numbers. */
 uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows);
 uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t packed, uint32_t threads,
                                     uint32_t rows);
@@ -95,12 +104,37 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val f
 uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
                                      uint32_t packed, const char *file, int line);
 
-/* Starts the copies of all stages except one; call it once. */
+/* The same, copied by a producer warp from the matrix's tensor map, whose box has `rows` rows, at most 256, and a stage's
+ * elements of a row, with a swizzle of a row's bytes. `packed` is 0 for elements of the pipeline's type. With a zeroed map all
+ * threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS more
+ * threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
+#define tile_pipeline_add_map(p, map, of, first, rows, packed)                                               \
+    tile_pipeline_add_map_at(p, map, of, first, rows, packed, PTX_HERE)
+uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
+                                  uint32_t rows, uint32_t packed, const char *file, int line);
+
+/* Starts the copies of all stages except one; call it once. Contains a barrier of the thread block if there is a producer. */
 #define tile_pipeline_start(p) tile_pipeline_start_at(p, PTX_HERE)
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line);
 
+/* Executes the block in the consumers: without a producer, all threads. Otherwise the last warpgroup gives its registers to
+ * the others, and copies `count` stages: as many as the consumers call tile_pipeline_next. If a matrix has no elements, its map
+ * must not be used: `count` is 0. Call it once, after the start. */
+#define TILE_CONSUMERS(p, count)                                                                             \
+    for (tile_block PTX_NAME_(tile_) = tile_consumers_begin(p, count, PTX_HERE); PTX_NAME_(tile_).pipeline;  \
+         tile_consumers_end(&PTX_NAME_(tile_)))
+typedef struct tile_block {
+    tile_pipeline *pipeline; /* null once it has ended */
+    ptx_block block;
+    const char *file;
+    int line;
+} tile_block;
+tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *file, int line);
+void tile_consumers_end(tile_block *block);
+
 /* Waits for the next stage, and starts to refill the previous one: call it once per trip, before the trip's products.
- * Contains a barrier of the thread block. */
+ * Contains a barrier of the thread block. With a producer it has none, and a trip calls it `stages` times; at most one call may
+ * come before the loop. */
 #define tile_pipeline_next(p) tile_pipeline_next_at(p, PTX_HERE)
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line);
 
@@ -117,7 +151,7 @@ typedef struct tile_operand {
     bool is_rows;
     uint32_t rows, steps, byte;  /* rows of the slot, steps of a stage; the slot's offset in a stage */
     ptx_val at[TILE_MOST_STEPS]; /* this lane's 16 bytes of each step, in the first stage */
-    ptx_val stage;               /* the pipeline's variable */
+    const tile_pipeline *pipeline;
 } tile_operand;
 
 /* An operand: the rows of the product, 16 for each row tile of the sums, or its columns, 8 for each column tile. `first` is
@@ -160,8 +194,9 @@ typedef struct tile_product {
     tile_atom atom;
     ptx_type type;
     uint32_t columns, steps;
-    ptx_val descriptor, stage; /* TILE_WGMMA: of the first stage, U64; the pipeline's variable */
-    tile_operand b;            /* TILE_MMA */
+    ptx_val descriptor; /* TILE_WGMMA: of the first stage, U64 */
+    tile_operand b;     /* TILE_MMA */
+    const tile_pipeline *pipeline;
 } tile_product;
 
 /* Opens products with a slot of at most 256 rows, a multiple of 16; call it before the pipeline starts. TILE_WGMMA needs a
@@ -186,8 +221,13 @@ void tile_product_wait_at(const tile_product *product, uint32_t pending, const c
 void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2]);
 
 /* Finds rows g and g + 8 of the 16 from `first` on, clamped to the matrix's last row: for numbers along the sums' rows, such
- * as scales. Uses only data, rows and stride. */
+ * as scales. Uses only data, rows and stride. The pointers are variables. */
 void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
+
+/* Loads the element in a column, a C integer, of both rows into variables `to`, F32; 0 unless in_bounds, a predicate, holds. The
+ * other advances both pointers by columns. */
+void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2]);
+void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
  * same. */
@@ -195,7 +235,7 @@ typedef struct tile_words {
     ptx_fn *f;
     uint32_t units, byte, lower; /* bytes of the slot in a stage, and from row g to row g + 8 */
     ptx_val at[TILE_MOST_UNITS]; /* row g in the first stage */
-    ptx_val stage;
+    const tile_pipeline *pipeline;
 } tile_words;
 #define tile_words_open(p, slot, first) tile_words_open_at(p, slot, first, PTX_HERE)
 tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,

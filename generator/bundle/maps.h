@@ -1,0 +1,24 @@
+/* A variant's tensor maps: resolved, checked, and in C. */
+#ifndef BUNDLE_MAPS_H
+#define BUNDLE_MAPS_H
+
+#include "model.h"
+
+enum { MOST_DIMENSIONS = 5 };
+
+/* One map. Dimensions are outermost first. */
+typedef struct tensor_map {
+    const kiln_map *row;
+    const kiln_arg *arg;
+    size_t dimensions;
+    const expression *const *sizes; /* of the array, over arguments; bind them */
+    uint64_t box[MOST_DIMENSIONS], swizzle_bytes;
+} tensor_map;
+
+/* Returns their number. A map that cuTensorMapEncodeTiled would reject for every call is a family_error. */
+size_t maps_of(arena *a, const variant *v, tensor_map maps[KILN_MAX_MAPS]);
+
+/* Writes the code that encodes them into `map_NAME`, or returns the failure. `list` gets cuLaunchKernel's params: "&map_x". */
+void maps_write(arena *a, text *out, text *list, const bundle_variant *bv);
+
+#endif

@@ -1,0 +1,79 @@
+/* The PTX builder's bulk copies between global and shared memory, of bytes and of boxes of tensors: sm_90. Part of
+ * kiln/author/ptx.h.
+ *
+ * One thread starts a bulk copy. A load completes at an mbarrier object, whose phase waits for its bytes:
+ *
+ *     PTX_IF (f, ptx_eq(f, tid, 0)) {
+ *         ptx_mbarrier_init(f, full, 1);
+ *         ptx_fence_mbarrier_init(f);
+ *     }
+ *     ptx_barrier(f);
+ *     PTX_IF (f, ptx_eq(f, tid, 0)) {
+ *         ptx_mbarrier_arrive_bytes(f, full, 4096);
+ *         ptx_tensor_load(f, 2, tile, map, first, full);
+ *     }
+ *     PTX_LOOP (f) {
+ *         ptx_val is_full = ptx_mbarrier_try_parity(f, full, 0);
+ *         ptx_repeat_if(f, ptx_not(f, is_full));
+ *     }
+ *
+ * A store belongs to a group of its thread, as ptx_cp_async's copies do. Bulk copies are in the async proxy: a
+ * ptx_fence_async and a barrier come between a thread's writes to shared memory and a bulk store of them.
+ *
+ * The checker reports a copy that all lanes of a warp start alike, a load without ptx_fence_mbarrier_init, and a store without
+ * _commit and _wait somewhere in the kernel.
+ */
+#ifndef KILN_PTX_BULK_H
+#define KILN_PTX_BULK_H
+
+#include <kiln/author/ptx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* The columns of this reference card are aligned by hand. */
+/* clang-format off */
+
+/* ---- copies of bytes -------------------------------------------------------------------------------------------- */
+
+/* _load copies `bytes`, a U32, from global to shared memory, and completes them at `barrier`. _store copies from shared to global
+ * memory. Both addresses and `bytes` are multiples of 16. */
+#define ptx_bulk_load(f, to, from, bytes, barrier) ptx_bulk_load_at(f, to, from, bytes, barrier, PTX_HERE)
+#define ptx_bulk_store(f, to, from, bytes)         ptx_bulk_store_at(f, to, from, bytes, PTX_HERE)
+/* _commit makes a group of this thread's bulk stores since the last one. _wait waits until at most `pending` of its groups, a C
+ * integer, are in flight; _wait_read waits until at most `pending` groups still read shared memory. */
+#define ptx_bulk_commit(f)             ptx_effect0(f, PTX_OP_BULK_COMMIT, PTX_HERE)
+#define ptx_bulk_wait(f, pending)      ptx_effect1(f, PTX_OP_BULK_WAIT, ptx_u32(pending), PTX_HERE)
+#define ptx_bulk_wait_read(f, pending) ptx_effect1(f, PTX_OP_BULK_WAIT_READ, ptx_u32(pending), PTX_HERE)
+
+/* ---- boxes of tensors ------------------------------------------------------------------------------------------- */
+
+/* Declares a parameter that is a tensor map, in the order of the calls: 128 bytes that cuTensorMapEncodeTiled made. A family
+ * describes it in kiln_family.maps, and the launcher makes it. */
+#define ptx_tensor_map(f, name)    ptx_tensor_map_at(f, name, PTX_HERE)
+/* Prefetches the map itself, from one thread. */
+#define ptx_prefetch_map(f, map)   ptx_prefetch_map_at(f, map, PTX_HERE)
+
+/* _load copies a box of a tensor of 1 to 5 dimensions to shared memory, and completes its bytes at `barrier`. _store copies a box
+ * from shared memory. The map gives the box's size; in shared memory it is aligned to 128 bytes. first[] has the box's first
+ * element per dimension, innermost first, U32 or S32. A load reads zeros outside of the tensor, and completes all bytes of
+ * the box; a store omits elements outside. */
+#define ptx_tensor_load(f, dimensions, to, map, first, barrier)                                              \
+    ptx_tensor_load_at(f, dimensions, to, map, first, barrier, PTX_HERE)
+#define ptx_tensor_store(f, dimensions, map, first, from)                                                    \
+    ptx_tensor_store_at(f, dimensions, map, first, from, PTX_HERE)
+
+/* ---- registers -------------------------------------------------------------------------------------------------- */
+
+/* Set the registers of each thread of a warpgroup, a C integer: a multiple of 8 from 24 to 256. _dec gives registers to a pool
+ * of the thread block, _inc waits until the pool has enough. All warps of the warpgroup execute it. sm_90a. The shape
+ * must set blocks_per_multiprocessor: otherwise ptxas may ignore the call. */
+#define ptx_setmaxnreg_inc(f, registers) ptx_setmaxnreg_at(f, PTX_OP_SETMAXNREG_INC, registers, PTX_HERE)
+#define ptx_setmaxnreg_dec(f, registers) ptx_setmaxnreg_at(f, PTX_OP_SETMAXNREG_DEC, registers, PTX_HERE)
+
+/* clang-format on */
+#ifdef __cplusplus
+}
+#endif
+
+#endif
