@@ -199,7 +199,8 @@ static const char *load_body_of(const tensor *t, int form)
     static const char *const forms[] = {
         "cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%%r5], [%%p2, ",
         "cp.async.bulk.tensor.%dd.shared::cta.global.mbarrier::complete_tx::bytes [%%r5], [%%p2, ",
-        "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%%r5], [%%p2, "};
+        "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%%r5], [%%p2, ",
+        "cp.async.bulk.tensor.%dd.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%%r5], [%%p2, "};
     static char body[8192];
     body[0] = '\0';
     ADD("%s%s", DECLARE, START TO_SHARED("FILL") FENCE_ASYNC "bar.sync 0;\n");
@@ -207,7 +208,7 @@ static const char *load_body_of(const tensor *t, int form)
     ADD("@%%q0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %u;\n@%%q0 ", box_bytes(t));
     ADD(forms[form], t->rank);
     add_coordinates(body, sizeof body, t);
-    ADD("], [bar]%s;\n", form == 2 ? ", %x0" : "");
+    ADD("], [bar]%s;\n", form >= 2 ? ", %x0" : "");
     ADD("%s", WAIT_PHASE("W", "bar", "0") TO_GLOBAL("OUT") "ret;");
     return body;
 }
@@ -323,7 +324,7 @@ static void test_boxes(void **state)
         for (int swizzle = 0; swizzle < 4; swizzle++)
             for (int type = 0; type < TYPES; type++) {
                 tensor t = random_tensor(type, rank, swizzle, false);
-                check_load(&t, (type + rank) % 3);
+                check_load(&t, (type + rank) % 4);
                 t = random_tensor(type, rank, swizzle, true);
                 check_store(&t);
             }
@@ -373,7 +374,8 @@ static void test_bytes(void **state)
     static const char *const loads[] = {
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%p5], %r9, [bar];\n",
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%p5], %r9, [bar];\n",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r5], [%p5], %r9, [bar], %x0;\n"};
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r5], [%p5], %r9, [bar], %x0;\n",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r5], [%p5], %r9, [bar], %x0;\n"};
     static const char *const stores[] = {
         "cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r5], %r9;\n",
         "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%p0], [%r5], %r9, %x0;\n"};
@@ -385,7 +387,7 @@ static void test_bytes(void **state)
         ADD("add.u32 %%r5, %%r1, 1040; add.u64 %%p5, %%p1, 16; createpolicy.fractional.L2::evict_first.b64 %%x0;\n"
             "cp.async.bulk.prefetch.L2.global [%%p5], %%r9;\n"
             "@%%q0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %%r9;\n@%%q0 %s%s",
-            loads[bytes / 16 % 3], WAIT_PHASE("W", "bar", "0"));
+            loads[bytes / 16 % 4], WAIT_PHASE("W", "bar", "0"));
         ADD("@%%q0 %scp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;\n"
             "cp.async.bulk.wait_group 0; ret;",
             stores[bytes / 16 % 2]);
@@ -985,12 +987,21 @@ static void test_refused(void **state)
         {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 24;", "the size is a multiple of 16"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%p0], [%r0], 16;", "'cp'"},
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%p0], [%r0], 16;", "'cp'"},
+        {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.b32 [%r0], [%r0], 16, [%r0];",
+         "'.b32' is not a modifier that 'cp' takes here"},
+        {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u64 [%r0], [%r0], 16, [%r0];",
+         "'.u64' is not a modifier that 'cp' takes here"},
+        {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.u32 [%r0], [%r0], 16, [%r0];",
+         "'.u32' is not a modifier that 'cp' takes here"},
         {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 16, [%r0];",
          "'cp' takes 3 operands, 4 are given"},
         {"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%p0, {%r0}], [%r0];",
          "expected a vector of 2 elements"},
         {"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%p0], [%r0];",
          "expected [tensor map, {2 coordinates}]"},
+        {"tensormap.replace.tile.rank.shared.b1024.b32 [%r0], 1;",
+         "'.shared' is not a modifier that 'tensormap' takes here"},
+        {"tensormap.replace.tile.swizzle_atomicity.b1024.b32 [%p0], 1;", "needs one of the targets 100f"},
         {"tensormap.replace.tile.box_dim.b1024.b32 [%p0], 5, 1;", "this number is not one of the field's"},
         {"tensormap.replace.tile.elemtype.b1024.b32 [%p0], %r0;", "the new value of this field is a number"},
     };
@@ -1215,10 +1226,10 @@ static void test_ptxas(void **state)
         snprintf(name, sizeof name, "rule%zu", n);
         fputs(text_of(name, body), file);
     }
-    for (int n = 0; n < 15; n++) {
-        tensor t = random_tensor(0, 1 + n / 3, 0, false);
+    for (int n = 0; n < 20; n++) {
+        tensor t = random_tensor(0, 1 + n / 4, 0, false);
         snprintf(name, sizeof name, "load%d", n);
-        fputs(text_of(name, load_body_of(&t, n % 3)), file);
+        fputs(text_of(name, load_body_of(&t, n % 4)), file);
         snprintf(name, sizeof name, "store%d", n);
         fputs(text_of(name, store_body_of(&t, n % 3 == 0 ? NULL : n % 3 == 1 ? "add" : "xor")), file);
     }

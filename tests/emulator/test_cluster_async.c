@@ -81,6 +81,7 @@ static void test_stores(void **state)
         {"st.async.shared::cluster." WAITED ".v2.b64 [%r10], {%d5, %d6}, [%r11];", 4},
         {"st.async.shared::cluster." WAITED ".v2.f64 [%r10], {%e5, %e6}, [%r11];", 4},
         {"st.async." WAITED ".b32 [%d10], %r5, [%d11];", 1},
+        {"st.async.cluster.shared::cluster." WAITED ".b32 [%r10], %r5, [%r11];", 1},
         {"st.async.weak." WAITED ".v4.s32 [%d10], {%r5, %r6, %r7, %r8}, [%d11];", 4},
         {"st.async.shared::cluster." WAITED ".v2.s32 [%r10], {%r5, %r6}, [%r11];", 2},
         {"st.async.shared::cluster." WAITED ".v2.f32 [%r10], {%f5, %f6}, [%r11];", 2},

@@ -442,6 +442,7 @@ static void test_refused(void **state)
          "scale-d is the number 0 or 1"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%f0, %f1, %f2, %f3}, %x, 1, 1, 1, 0;",
          "needs registers of type .b32"},
+        {"wgmma.wait_group.sync.aligned -1;", "the number of groups is not negative"},
         {"wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r0, %r1, %r2, %r3}, %x, %x, 1;",
          "'wgmma' with .b1 is not emulated"},
         {"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x, %x, %r0, 0, 1, 1, 1, 0, 0;",

@@ -588,11 +588,6 @@ static const emu_row rows[] = {
          80, reduce),
     BULK("cp", "reduce async bulk global shared::cta bulk_group" HINT " inc|dec t:u32", 80, reduce),
     BULK("cp", "reduce async bulk global shared::cta bulk_group" HINT " and|or|xor t:b32|b64", 80, reduce),
-    BULK("cp", "async bulk shared::cluster shared::cta " MBARRIER, 80, nothing), /* refused by the decoder */
-    BULK("cp",
-         "reduce async bulk shared::cluster shared::cta " MBARRIER
-         " add|min|max|inc|dec|and|or|xor t:b32|u32|s32|u64",
-         80, nothing),
     {"cp", "async bulk commit_group", "", 80, 90, .run = commit},
     {"cp", "async bulk wait_group m:-|read?", "#", 80, 90, .run = wait_group},
     BULK("cp", "async bulk tensor " DIM " shared::cluster global tile? " MBARRIER HINT, 80, load_box),

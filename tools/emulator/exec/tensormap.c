@@ -91,11 +91,12 @@ HANDLER(acquire)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-#define REPLACE(field, type, operands, handler)                                                              \
+#define REPLACE_ON(targets, field, type, operands, handler)                                                  \
     {                                                                                                        \
-        "tensormap", "replace tile m:" field " p:global|shared|shared::cta? b1024 " type, operands, 83, 90,  \
-            "90a 100f 103f 110f 120f 121f", .run = handler, .refuse = emu_refuse_map_field                   \
+        "tensormap", "replace tile m:" field " p:global|shared::cta? b1024 " type, operands, 83, 90,         \
+            targets, .run = handler, .refuse = emu_refuse_map_field                                          \
     }
+#define REPLACE(...) REPLACE_ON("90a 100f 103f 110f 120f 121f", __VA_ARGS__)
 
 /* The fields are in the order of emu_map_field. */
 static const emu_row rows[] = {
@@ -103,8 +104,10 @@ static const emu_row rows[] = {
     REPLACE("-|rank", "b32", "[] b32", replace_narrow),
     REPLACE("-|-|box_dim|global_dim|-|element_stride", "b32", "[] u32 b32", replace_narrow_of),
     REPLACE("-|-|-|-|global_stride", "b64", "[] u32 b64", replace_wide_of),
-    REPLACE("-|-|-|-|-|-|elemtype|interleave_layout|swizzle_mode|swizzle_atomicity|fill_mode", "b32",
-            "[] b32", replace_narrow),
+    REPLACE("-|-|-|-|-|-|elemtype|interleave_layout|swizzle_mode|-|fill_mode", "b32", "[] b32",
+            replace_narrow),
+    REPLACE_ON("100f 103f 110f 120f 121f", "-|-|-|-|-|-|-|-|-|swizzle_atomicity", "b32", "[] b32",
+               replace_narrow),
     {"tensormap", "cp_fenceproxy global shared::cta tensormap::generic release @scope sync aligned", "", 83,
      90, .run = copy_fence, .form = EMU_FORM_MAP_COPY},
     {"fence", "proxy tensormap::generic release @scope", "", 83, 90, .run = release},

@@ -324,10 +324,17 @@ HANDLER(mma_async)
     }
 #define F8 "e4m3|e5m2"
 
+static const char *refuse_negative(const emu_instruction *i, const emu_mods *mods)
+{
+    (void)mods;
+    return i->operand_count && (int64_t)i->operands[0].value < 0 ? "the number of groups is not negative"
+                                                                 : NULL;
+}
+
 static const emu_row rows[] = {
     {"wgmma", "m:fence " ALIGNED, "", 80, 90, "90a", .run = fence},
     {"wgmma", "m:-|commit_group " ALIGNED, "", 80, 90, "90a", .run = commit},
-    {"wgmma", "m:-|-|wait_group " ALIGNED, "#", 80, 90, "90a", .run = wait_group},
+    {"wgmma", "m:-|-|wait_group " ALIGNED, "#", 80, 90, "90a", .run = wait_group, .refuse = refuse_negative},
     PRODUCT(SHAPES("16") " f16|f32 f16 f16", 80),
     PRODUCT(SHAPES("16") " f32 bf16 bf16", 80),
     PRODUCT(SHAPES("8") " f32 tf32 tf32", 80),
