@@ -26,6 +26,7 @@
 enum {
     WARP_ROWS = 32, /* of W */
     LANE_ROWS = 4,  /* eight apart */
+    QUAD_LANES = 4, /* of a row of sums */
     TILES = X_RING_TILES,
     STEP = X_RING_STEP,
     STEPS = FP4_STAGE / STEP,
@@ -365,22 +366,22 @@ static void multiply_mx(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
-    ptx_val of_w[TILES], w[MX_BLOCKS][TILES][4], x_at[MX_BLOCKS];
-    for (uint32_t i = 0; i < TILES; i++)
-        load_scales(g, w_scales_at, SUMS_COLUMNS * i, g->w_selector, &of_w[i]);
+    ptx_val of_w, of_x, w[MX_BLOCKS][TILES][4], x_at[MX_BLOCKS];
+    load_scales(g, w_scales_at, 0, g->w_selector, &of_w);
     load_mx_weights(g, w);
     for (uint32_t block = 0; block < MX_BLOCKS; block++)
         x_at[block] = ptx_add(f, g->x_at[block], g->stage);
     for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
-        ptx_val of_x;
-        load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, &of_x);
+        const int thread = (int)tile % QUAD_LANES;
+        if (thread == 0)
+            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, &of_x);
         for (uint32_t block = 0; block < MX_BLOCKS; block++) {
             ptx_val x[2];
             ptx_load_vec(f, 2, x, shared_at(f, PTX_U32, x_at[block], SUMS_ROWS * tile * g->of.x_row_bytes),
                          PTX_PLAIN);
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
-                const ptx_mma_scales a = {of_w[i], (int)block, 0}, b = {of_x, (int)block, 0};
+                const ptx_mma_scales a = {of_w, (int)block, (int)i}, b = {of_x, (int)block, thread};
                 ptx_mma_scaled(f, PTX_MMA_M16N8K32_E2M1E4M3_UE8M0, sum, w[block][i], x, sum, a, b);
             }
         }
@@ -416,6 +417,21 @@ static ptx_val number_of(fp4_gemm *g, ptx_val row)
     return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;
 }
 
+/* Of 32 rows lane (g, t) holds the scales of row 8t + g: products pick the lane. */
+static void init_mx_reads(fp4_gemm *g, ptx_val row, ptx_val unit, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    const fragment_lane lane = g->tile.lane;
+    const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
+    ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
+    ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
+    find_scaled(g, &g->w, row, unit, w_row, number_of(g, w_row), g->w_at, &g->w_scales, &g->w_selector);
+    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, ptx_add(f, x_row, g->tile.first_x),
+                g->x_at, &g->x_scales, &g->x_selector);
+    for (uint32_t block = 0; block < MX_BLOCKS; block++)
+        g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
+}
+
 static void init_reads(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -428,20 +444,18 @@ static void init_reads(fp4_gemm *g)
             find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
         return;
     }
-    ptx_val in_16 = ptx_and(f, g->l->lane, 15), in_8 = ptx_and(f, g->l->lane, 7);
-    ptx_val upper = ptx_shr(f, g->l->lane, 4), second = ptx_bfe(f, g->l->lane, 3, 1);
+    ptx_val in_16 = ptx_and(f, g->l->lane, 15), upper = ptx_shr(f, g->l->lane, 4);
+    if (g->of.is_mx) {
+        init_mx_reads(g, ptx_add(f, first, in_16), upper, first);
+        return;
+    }
+    ptx_val in_8 = ptx_and(f, g->l->lane, 7), second = ptx_bfe(f, g->l->lane, 3, 1);
     ptx_val lower_row = ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g);
     ptx_val scale_row = ptx_add(f, first, lower_row);
     find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
                 &g->w_scales, &g->w_selector);
-    if (g->of.is_e4m3) {
-        second = ptx_shr(f, lane.t, 1);
-        in_8 = lane.g;
-    }
     find_scaled(g, &g->x_codes, in_8, second, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at,
                 &g->x_scales, &g->x_selector);
-    for (uint32_t block = 0; block < MX_BLOCKS && g->of.is_e4m3; block++)
-        g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
 }
 
 static void make_trip(void *strategy)
