@@ -138,7 +138,7 @@ static const kiln_param params[] = {
 };
 
 static const kiln_arg args[] = {
-    {"in", KILN_ARG_IN, "$x:bf16:f16", "m, k", 16, "!" HAS_CODES, "x: the rows of activations"},
+    {"in", KILN_ARG_IN, "$x:bf16:f16", "m, k", 16, "x != nvfp4 && x != mxfp8", "x: the rows of activations"},
     {"in_codes", KILN_ARG_IN, "u8", "m, " X_CODES, 16, HAS_CODES, "x: two codes per byte along k\nthe low nibble first; mxfp8: one"},
     {"in_scales", KILN_ARG_IN, "u8", SCALES("m"), 16, HAS_CODES,
      "scale of each block of x\nnvfp4: sign bits must be 0, here and in W's scales, as fp4_quantize makes them; no launch checks that"},
@@ -210,7 +210,7 @@ const kiln_family fp4_gemm_family = {
     .bounds = bounds,
     .nonfinite =
         "a NaN or an infinity makes elements of y NaN: in x its row, in a scale of W its column, in a code or scale of x its row. "
-        "So does a product of code and scale that is infinite in x's type, of x mxfp8 with strategy mma in f16. With x nvfp4, scales must "
+        "So does a code times its scale that is infinite in the type that it is decoded to: x's, or f16 if x is mxfp8. With x nvfp4, scales must "
         "not have a sign bit; fp4_quantize makes none",
     .params = params,
     .args = args,

@@ -425,7 +425,7 @@ const kiln_family fp4_quantize_family = {
         "bit for bit these formulas, with every operation in f32, rounded to nearest even; a is the largest "
         "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
         "(global_scale / scale)), where the quotient is clamped to the largest f32, the code's magnitude to 6, and both are 0 if the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
-        "at least 2^-127; code = e2m1(x / scale), which is exact, and clamped to 6. mxfp8: scale = 2^(floor(log2(a)) - 8), at least 2^-127; code = e4m3(x / scale), clamped to 448. "
+        "at least 2^-127; code = e2m1(x / scale), at most 6; the quotient is exact. mxfp8: scale = 2^(floor(log2(a)) - 8), at least 2^-127; code = e4m3(x / scale), at most 448. "
         "The sign bit of x is kept even if the code's magnitude is 0: -0 is code 8, in mxfp8 0x80",
     .nonfinite =
         "a NaN makes the scale of its block a NaN (0x7f; mxfp4 and mxfp8: 0xff) and has code 7 (mxfp8: 0x7f, a NaN); the block's other "
