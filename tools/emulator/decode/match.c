@@ -133,15 +133,15 @@ static item parse_item(const char *from, const char *to)
     return it;
 }
 
-static size_t parse_pattern(const char *pattern, item items[MAX_ITEMS])
+/* Takes the next item of a pattern; false at its end. */
+static bool next_item(const char **pattern, item *it)
 {
-    size_t count = 0;
-    while (*pattern && count < MAX_ITEMS) {
-        const char *end = pattern + strcspn(pattern, " ");
-        items[count++] = parse_item(pattern, end);
-        pattern = end + (*end == ' ');
-    }
-    return count;
+    const char *end = *pattern + strcspn(*pattern, " ");
+    if (end == *pattern)
+        return false;
+    *it = parse_item(*pattern, end);
+    *pattern = end + (*end == ' ');
+    return true;
 }
 
 static bool matches(const item *it, emu_text word, unsigned *index)
@@ -288,20 +288,25 @@ static bool take_word(match *m, emu_text word, word_kind kind, emu_mods *mods)
 /* A fast path: most programs have modifiers in the row's order. */
 static bool match_in_order(const emu_row *row, const emu_instruction *in, emu_mods *mods)
 {
-    item items[MAX_ITEMS];
-    size_t count = parse_pattern(row->modifiers, items), at = 0;
-    unsigned index;
+    const char *pattern = row->modifiers;
+    item it;
     *mods = (emu_mods){.count = 1};
     for (unsigned n = 0; n < in->modifier_count; n++) {
-        while (at < count && !matches(&items[at], in->modifiers[n], &index) && items[at].optional)
-            at++;
-        if (at == count || !matches(&items[at], in->modifiers[n], &index))
+        unsigned index;
+        bool fits;
+        do {
+            if (!next_item(&pattern, &it))
+                return false;
+            fits = matches(&it, in->modifiers[n], &index);
+        } while (!fits && it.optional);
+        if (!fits)
             return false;
-        set_modifier(mods, items[at++].field, in->modifiers[n], index);
+        set_modifier(mods, it.field, in->modifiers[n], index);
     }
-    while (at < count && items[at].optional)
-        at++;
-    return at == count;
+    while (next_item(&pattern, &it))
+        if (!it.optional)
+            return false;
+    return true;
 }
 
 /* Returns true if the modifiers match the whole row. Otherwise m->matched is how many matched. */
@@ -309,7 +314,9 @@ static bool match_row(const emu_row *row, const emu_instruction *in, const word_
                       match *m, const char **wanted)
 {
     *m = (match){0};
-    m->count = parse_pattern(row->modifiers, m->items);
+    for (const char *pattern = row->modifiers;
+         m->count < MAX_ITEMS && next_item(&pattern, &m->items[m->count]);)
+        m->count++;
     *mods = (emu_mods){.count = 1};
     *wanted = "";
     while (m->matched < in->modifier_count && !is_late_in_name(kinds, m->matched) &&

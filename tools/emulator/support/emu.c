@@ -11,11 +11,6 @@ typedef struct emu_arena_chunk {
     _Alignas(16) char bytes[];
 } emu_arena_chunk;
 
-bool emu_text_is(emu_text t, const char *s)
-{
-    return strlen(s) == t.size && memcmp(t.at, s, t.size) == 0;
-}
-
 bool emu_text_same(emu_text a, emu_text b)
 {
     return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;

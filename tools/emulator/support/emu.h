@@ -22,7 +22,15 @@ static inline emu_text emu_text_of(const char *s)
     return (emu_text){s, n};
 }
 
-bool emu_text_is(emu_text t, const char *s);
+/* Inline because decoding compares many short words, most of which differ in the first letter. */
+static inline bool emu_text_is(emu_text t, const char *s)
+{
+    size_t n = 0;
+    while (n < t.size && s[n] && s[n] == t.at[n])
+        n++;
+    return n == t.size && !s[n];
+}
+
 bool emu_text_same(emu_text a, emu_text b);
 
 /* Memory that is freed all at once; zeroed, 16-byte aligned. Ends the process if memory runs out. */
