@@ -9,9 +9,9 @@
  * rounded except MX formats in f16. Rows of codes of x are decoded in the same way, by every warp.
  *
  * BLOCK-SCALED, on sm_120f: ldmatrix loads codes of NVFP4, which have the order of the product's operands in memory, and one word
- * holds a row's four scales of a step. MXFP4 times MXFP8 is a product per block of 32: lane (g, t) takes its elements 8t to 8t + 7 of a
- * row, the first four in the lower register. ldmatrix gives it those of W in a word, which is spread to bytes; it loads those of x.
- * One word holds a row's four scales of a stage.
+ * holds a row's four scales of a step. MXFP4 times MXFP8 is a product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
+ * row's block, the first four in the operand's lower register. ldmatrix delivers those of W in a word, whose codes are spread to
+ * bytes; those of x are 8 bytes. One word holds a row's four scales of a stage.
  */
 #include "device/codes.h"
 #include "device/copy.h"
@@ -336,7 +336,8 @@ static void multiply_scaled(fp4_gemm *g)
     }
 }
 
-/* Spreads the eight e2m1 codes of a word, in order, to bits 2 to 5 of the bytes of two words: mma's containers for kind mxf8f6f4. */
+/* Spreads the eight e2m1 codes of a word, in order, to bits 2 to 5 of the bytes of two words, as kind mxf8f6f4 needs them
+ * (PTX ISA 9.7.14.5.14). */
 static void spread_codes(ptx_fn *f, ptx_val word, ptx_val *first, ptx_val *second)
 {
     ptx_val even = ptx_and(f, ptx_shl(f, word, 2), 0x3c3c3c3c);
@@ -394,8 +395,8 @@ static ptx_val selector_of(ptx_fn *f, ptx_val address)
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and those whose scales it holds: of W row g, in odd lanes
- * g + 8. Loads, STEPS or MX_BLOCKS of them, begin two units apart. */
+/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and the row whose scales it holds. Loads, STEPS or
+ * MX_BLOCKS of them, begin two units apart. */
 static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
                         ptx_val number, ptx_val codes[], ptx_val *scales, ptx_val *selector)
 {
@@ -417,7 +418,7 @@ static ptx_val number_of(fp4_gemm *g, ptx_val row)
     return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;
 }
 
-/* Of 32 rows lane (g, t) holds the scales of row 8t + g: products pick the lane. */
+/* Lane (g, t) holds the scales of row 8t + g of 32: products pick the lane. */
 static void init_mx_reads(fp4_gemm *g, ptx_val row, ptx_val unit, ptx_val first)
 {
     ptx_fn *f = g->f;
@@ -450,7 +451,8 @@ static void init_reads(fp4_gemm *g)
         return;
     }
     ptx_val in_8 = ptx_and(f, g->l->lane, 7), second = ptx_bfe(f, g->l->lane, 3, 1);
-    ptx_val lower_row = ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g);
+    ptx_val lower_row =
+        ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g); /* odd lanes hold row g + 8's scales of W */
     ptx_val scale_row = ptx_add(f, first, lower_row);
     find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
                 &g->w_scales, &g->w_selector);

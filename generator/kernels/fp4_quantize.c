@@ -111,7 +111,7 @@ static ptx_val blocks_of_row(quantizer *q)
     return ptx_shr(q->f, q->k, lanes_log2(q->to->block));
 }
 
-/* The bytes of so many codes. */
+/* The bytes of a number of codes. */
 static ptx_val code_bytes(quantizer *q, ptx_val codes)
 {
     return q->to->code_bits == 4 ? ptx_shr(q->f, codes, 1) : codes;
@@ -299,7 +299,7 @@ static ptx_val e2m1_hardware(quantizer *q, const ptx_val x[])
 static void store_codes(quantizer *q, const ptx_val raw[4], const spot *at, ptx_val inverse)
 {
     ptx_fn *f = q->f;
-    ptx_val x[MOST_ELEMENTS], words[MOST_ELEMENTS / CODES];
+    ptx_val x[MOST_ELEMENTS], words[MOST_ELEMENTS / CODES] = {{0}};
     const uint32_t bytes = q->elements * q->to->code_bits / 8, count = bytes > 4 ? bytes / 4 : 1;
     widen_words(f, q->type, 4, raw, x);
     for (uint32_t i = 0; i < q->elements; i++)

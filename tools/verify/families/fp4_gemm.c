@@ -5,10 +5,10 @@
  *     block_scaled: + 2^-16 times the sum over each 64 of k of their largest product, where a code of 0.5 counts as 1 and a scale
  *           below 2^-6 as 2^-6: a step cuts 64 products and a sum, each by less than 2^-25 of the largest, whose exponent may be
  *           larger by 2 than that of its value
- *     x in MXFP8, block_scaled: + 2^-19 times that over each 32, where an e4m3 code below 2^-6 counts as 2^-6, and scales as they are:
- *           32 products and a sum, each cut by 2^-25
- *     x in MXFP8, decoded: + 2^-17 times that over each 64, where an operand below 2^-14 counts as 2^-14, a subnormal number of f16: eight
- *           times 8 products and a sum, each cut by 2^-24
+ *     x in MXFP8, block_scaled: + 2^-19 times that over each 32, where an e4m3 code below 2^-6 counts as 2^-6 and scales are
+ *           exact: 32 products and a sum, each cut by less than 2^-25
+ *     x in MXFP8, decoded: + 2^-17 times that over each 64, where an operand below 2^-14 counts as 2^-14, since it is a subnormal
+ *           number of f16: eight times 8 products and a sum, each cut by less than 2^-24
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with alpha: r and S times it, and + 2^-24 |r|
  *
@@ -125,7 +125,7 @@ static void read_x(problem *p, uint64_t number, uint64_t k, row *to)
 
 /* ---- products --------------------------------------------------------------------------------------------------- */
 
-/* What each so many elements add to the bound: a share of their largest product. */
+/* Each step of `elements` along k adds a share of its largest product to the bound. */
 typedef struct cutting {
     uint64_t elements;
     double share;
@@ -279,9 +279,9 @@ static const input_pattern patterns[] = {
     {NULL,           0,                              0},
 };
 
-/* Of NVFP4, MXFP4 and MXFP8 the first and the last scale of a kind: around 1; all; the smallest, subnormal ones of e4m3; zeros. All of
- * e8m0 are those that products with 16-bit x leave within f32, or that leave MXFP8 within f16, and the smallest those that f16 holds in
- * part or not at all. */
+/* The first and the last scale of a kind, for NVFP4, MXFP4 and MXFP8: around 1; all; the smallest, subnormal ones of e4m3; zeros.
+ * All of e8m0 are those that products with 16-bit x leave within f32, or that leave MXFP8 within f16, and the smallest those that
+ * f16 holds in part or not at all. */
 static const unsigned char ranges[3][SCALES][2] = {
     {[MODERATE] = {0x18, 0x40}, [ANY] = {0, 0x7e},     [SMALL] = {0, 7},      [ZERO] = {0, 0}, [BAD] = {0x18, 0x40}},
     {[MODERATE] = {120, 130},   [ANY] = {127 - 20, 127 + 12}, [SMALL] = {127 - 28, 127 - 20}, [ZERO] = {0, 0}, [BAD] = {120, 130}},
@@ -303,8 +303,9 @@ static void make_numbers(argument *codes)
             code[i] &= CODES_SIGN;
 }
 
-/* Fills codes and scales, in random order; the padding of tiles with any bytes. With x in NVFP4 scales have no sign, as block scaling needs. About a third
- * of the rows of a bad matrix have a NaN among their scales or, in every other of these rows, among codes of e4m3. */
+/* Fills codes and scales, in random order; the padding of tiles with any bytes. With x in NVFP4 scales have no sign, as block
+ * scaling needs. About a third of the rows of a bad matrix have a NaN among their scales or, in odd rows of e4m3, among their
+ * codes. */
 static void make_codes(const problem *p, bool is_e4m3, argument *codes, argument *scales, uint64_t rows,
                        uint64_t k, scale_kind kind, random_stream s)
 {
