@@ -1,5 +1,5 @@
-"""Tests the machine code of the probes of constants: each loop has the intended instructions, in the intended number, and
-few others.
+"""Tests the machine code of the probes of constants and of wgmma's rate: each loop has the intended instructions, in the
+intended number, and few others.
 
 usage: sass_test.py ROOT [FOLDER]
 
@@ -101,6 +101,12 @@ def multiplied(form):
     return {TENSOR[form]: 16} if form in TENSOR else {"HMMA.16816.F32": 32}
 
 
+def multiplied_beside(beside, kind):
+    load, _, per_k64 = beside.partition(" x ")
+    loads = {LOADED[load]: 2 * int(per_k64)} if load in LOADED else {}
+    return {"QGMMA" if kind == "e4m3" else "HGMMA": 2 * rates.STEPS, **loads}
+
+
 def chained(chain):
     if chain.startswith("mma"):
         return {TENSOR[chain[4:]]: 16}
@@ -111,6 +117,7 @@ def chained(chain):
 
 WANTED = {  # probe: operations of a case's loop; None: the kernel has no loop
     "mma_rate": lambda form, **_: multiplied(form),
+    "wgmma_rate": lambda beside, kind, **_: multiplied_beside(beside, kind),
     "bandwidth": lambda way, **_: READ[way],
     "latency": lambda chain: chained(chain),
     "chase": lambda load, **_: {"LDG": load != "none"},
@@ -120,7 +127,7 @@ WANTED = {  # probe: operations of a case's loop; None: the kernel has no loop
     "waves": lambda **_: {"CS2R": 1},
     "split_join": lambda **_: {"LDG.E.128": 4, "FADD": 16},
     "atomics": lambda atomic, **_: {ATOMIC[atomic]: 16}}
-LOOSE = {"bandwidth", "chase", "split_join", "mma_rate e4m3 to f32", "shared_loads", "atomics"}  # plus addresses, sums and conversions
+LOOSE = {"wgmma_rate", "bandwidth", "chase", "split_join", "mma_rate e4m3 to f32", "shared_loads", "atomics"}  # plus addresses, sums and conversions
 KERNELS = {"dependent_launches": lambda dependent, **_: {"LDG": 1, "STG": 1, "ACQBULK": dependent != "no", "PREEXIT": dependent != "no"}}
 
 SWEPT = {"ex2.approx": "MUFU.EX2", "lg2.approx": "MUFU.LG2", "rcp.approx": "MUFU.RCP$", "sqrt.approx": "MUFU.(RSQ|SQRT)$",
@@ -175,7 +182,7 @@ FAULTS = {  # bodies that ptxas changes, and the operations in their source
 
 def main():
     cases = []
-    for probe in [*SETS["constants"].values(), sweeps.SWEEPS]:
+    for probe in [rates.WGMMA, *SETS["constants"].values(), sweeps.SWEEPS]:
         texts = {}
         for case in probe.cases if probe.text else []:
             texts.setdefault(probe.text(**case), case)

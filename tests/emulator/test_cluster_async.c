@@ -81,6 +81,10 @@ static void test_stores(void **state)
         {"st.async.shared::cluster." WAITED ".v2.b64 [%r10], {%d5, %d6}, [%r11];", 4},
         {"st.async.shared::cluster." WAITED ".v2.f64 [%r10], {%e5, %e6}, [%r11];", 4},
         {"st.async." WAITED ".b32 [%d10], %r5, [%d11];", 1},
+        {"st.async.weak." WAITED ".v4.s32 [%d10], {%r5, %r6, %r7, %r8}, [%d11];", 4},
+        {"st.async.shared::cluster." WAITED ".v2.s32 [%r10], {%r5, %r6}, [%r11];", 2},
+        {"st.async.shared::cluster." WAITED ".v2.f32 [%r10], {%f5, %f6}, [%r11];", 2},
+        {"st.async.shared::cluster." WAITED ".v2.s64 [%r10], {%d5, %d6}, [%r11];", 4},
         {"st.async.weak." WAITED ".v2.u64 [%d10], {%d5, %d6}, [%d11];", 4},
     };
     static uint32_t out[RING][THREADS][WORDS];
@@ -173,6 +177,8 @@ static void test_reductions(void **state)
     run_ring("red.async.relaxed.cluster.shared::cluster." WAITED ".add.s64 [%r10], %d5, [%r11];", 8 * THREADS,
              out);
     check_reduced("add.s64", ADD_64, 1, out);
+    run_ring("red.async.relaxed.cluster." WAITED ".add.s64 [%d10], %d5, [%d11];", 8 * THREADS, out);
+    check_reduced("generic add.s64", ADD_64, 1, out);
 }
 
 /* 512 bytes of t to s of the next block. */
@@ -208,12 +214,14 @@ static void check_multicast(const char *instruction, unsigned mask)
     CUmodule module;
     CUfunction f;
     CUtensorMap map;
-    const uint64_t size = BYTES / 4;
-    const uint32_t box = BYTES / 4, step = 1;
+    const bool is_2d = strstr(instruction, ".2d") != NULL;
+    const uint64_t size[] = {is_2d ? 16 : BYTES / 4, 4}, stride[] = {64};
+    const uint32_t box[] = {(uint32_t)size[0], 4}, step[] = {1, 1};
     for (unsigned n = 0; n < BYTES; n++)
         in[n] = (uint8_t)random_bits();
     CUdeviceptr p0 = device_bytes(sizeof out, NULL), p1 = device_bytes(sizeof in, in);
-    OK(cuTensorMapEncodeTiled(&map, 2, 1, (void *)(uintptr_t)p1, &size, NULL, &box, &step, 0, 0, 0, 0));
+    OK(cuTensorMapEncodeTiled(&map, 2, is_2d ? 2 : 1, (void *)(uintptr_t)p1, size, stride, box, step, 0, 0, 0,
+                              0));
     snprintf(
         text, sizeof text,
         "%s\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1, .param .align 64 .b8 m[128])\n{\n"
@@ -256,6 +264,8 @@ static void test_multicast(void **state)
         ".multicast::cluster [%r2], [%p2, {%r7}], [%r5], %h0;",
         "cp.async.bulk.tensor.1d.shared::cluster.global.tile." WAITED
         ".multicast::cluster.L2::cache_hint [%r2], [%p2, {%r7}], [%r5], %h0, %p4;",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile." WAITED
+        ".multicast::cluster [%r2], [%p2, {%r7, %r7}], [%r5], %h0;",
     };
     (void)state;
     for (size_t n = 0; n < sizeof instructions / sizeof *instructions; n++)
@@ -308,7 +318,7 @@ static const rule rules[] = {
      "races: ", 0, 0},
     {"two reductions", INIT EXPECT(8) SYNC REDUCE REDUCE UNTIL SYNC, NULL, 0, 0},
     {"a store before the other block has started",
-     INIT "@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 4;\n"
+     INIT "bar.sync 0; @%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 4;\n"
           "@%q1 st.async.shared::cluster." WAITED ".u32 [%r4], %r11, [%r6];\n"
           "setp.eq.u32 %q5, %r1, 1; @%q5 bra END;\n" ALL_WAIT "END:\n" SYNC,
      "may not have started", 0, 0},
@@ -378,7 +388,7 @@ static const rule rules[] = {
     {"a block reads what is multicast to it too early",
      INIT ALL_EXPECT SYNC MULTI "@%q1 ld.shared.u32 %r13, [%r3];\n" ALL_WAIT SYNC, "races: ", 0, 0},
     {"a multicast to a block that may not have started",
-     INIT "mov.u16 %h0, 1;\n@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 128;\n"
+     INIT "bar.sync 0; mov.u16 %h0, 1;\n@%q0 mbarrier.arrive.expect_tx.shared.b64 _, [b], 128;\n"
           "@%q1 cp.async.bulk.shared::cluster.global." WAITED
           ".multicast::cluster [%r3], [%p0], 128, [%r5], %h0;\n"
           "setp.eq.u32 %q5, %r1, 1; @%q5 bra END;\n" ALL_WAIT "END:\n" SYNC,

@@ -124,6 +124,7 @@ static struct {
     {"race_blocks", "of block (0,0,0) ", 0},
     {"race_copy", "nothing has waited for it", 0},
     {"race_arrival", "with nothing to order the two", 0},
+    {"proxy", "with no fence.proxy.async between the two", 0},
     {"read_only", "as read-only data", 0},
     {"early_read", "before griddepcontrol.wait, which a launch that may still run writes", 0},
     {"early_write", "before griddepcontrol.wait, while the preceding launch may still run", 0},

@@ -184,6 +184,23 @@ static void test_products(void **state)
     RUN_CASES(cases);
 }
 
+/* A row per shape, whatever the operands. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    count_for(
+        NULL,
+        "mov.u32 %r5, 0;\nmma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r0}, {%r0}, {%r0, %r0};\n"
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%r1, %r2}, {%r0}, {%r0}, {%r0, %r0};\n"
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r2}, {%r1}, {%r0}, {%r0, %r0};",
+        3, 32);
+    assert_contains(
+        report,
+        "\"shapes\":[{\"name\":\"mma.m8n8k16.row.col.s32.s8.s8.s32\",\"products\":6,\"multiply_adds\":6144,");
+    assert_contains(
+        report, "},{\"name\":\"mma.m8n8k16.row.col.s32.s8.u8.s32\",\"products\":3,\"multiply_adds\":3072,");
+}
+
 /* Four warps share a product: A has 2048 bytes, the rows of each warp; B has 512 bytes, which count once. The layout
    without a swizzle has no bank conflicts. */
 static void test_warpgroup(void **state)
@@ -199,8 +216,13 @@ static void test_warpgroup(void **state)
     expect_from(
         report,
         "tensor.products=8 tensor.multiply_adds=32768 classes.tensor.thread=256 classes.tensor.warp=8 "
-        "shared.read.bytes=5120 shared.read.wavefronts=40 shared.read.ideal_wavefronts=40",
+        "shared.read.bytes=5120 shared.read.wavefronts=40 shared.read.ideal_wavefronts=40 "
+        "wavefronts.threads=0 wavefronts.products=40 wavefronts.bulk=0",
         "wgmma");
+    assert_contains(
+        report,
+        "\"shapes\":[{\"name\":\"wgmma.m64n16k16.f32.f16.f16\",\"products\":8,\"multiply_adds\":32768,"
+        "\"shared\":{\"requests\":");
 }
 
 /* Returns the JSON object of the first instruction whose PTX line begins with the text. */
@@ -304,10 +326,11 @@ static void test_host_threads(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),  cmocka_unit_test(test_partial_warps),
-        cmocka_unit_test(test_branches), cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_products), cmocka_unit_test(test_warpgroup),
-        cmocka_unit_test(test_lines),    cmocka_unit_test(test_host_threads),
+        cmocka_unit_test(test_classes),      cmocka_unit_test(test_partial_warps),
+        cmocka_unit_test(test_branches),     cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_products),     cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_warpgroup),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_host_threads),
     };
     return run_count_tests(tests, sizeof tests / sizeof *tests);
 }

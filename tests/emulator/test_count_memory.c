@@ -180,7 +180,7 @@ static void test_copies(void **state)
          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1+1024], [%r1], 16;\n"
          "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
          2, 32,
-         "waits.passed=2 waits.groups=2 bulk.load.copies=2 bulk.load.global_bytes=96 bulk.load.shared_bytes=96 "
+         "waits.passed=2 waits.groups=2 wavefronts.bulk=8 bulk.load.copies=2 bulk.load.global_bytes=96 bulk.load.shared_bytes=96 "
          "bulk.store.copies=2 bulk.store.global_bytes=512 bulk.store.shared_bytes=512 bulk.reduction.copies=2 "
          "bulk.reduction.global_bytes=32 p0.read.requests=2 p0.read.bytes=96 p0.read.sectors=4 "
          "p0.read.distinct_sectors=2 p1.write.requests=2 p1.write.bytes=512 p1.write.sectors=16 p1.atomic.bytes=32 "

@@ -40,6 +40,7 @@ static const rule rules[] = {
     {"three warps of a warpgroup", "setp.lt.u32 %q1, %r0, 96; @!%q1 bra END;\n" DEC(24) "END:\n" STORE,
      "all four warps must execute it", 384, 1},
     {"", "setp.lt.u32 %q1, %r0, 128; @!%q1 bra END;\n" DEC(24) "END:\n" STORE, NULL, 384, 1},
+    {"a warpgroup of two warps", DEC(24) STORE, "in a warpgroup that is not complete", 64, 1},
     {"warps of a warpgroup ask for different numbers",
      "setp.lt.u32 %q1, %r0, 64; @%q1 bra TWO;\n" DEC(24) "bra END;\nTWO:\n" DEC(32) "END:\n" STORE,
      "all four execute the same instruction", 384, 1},
@@ -65,9 +66,9 @@ static void test_entry(void **state)
         const char *directives;
         unsigned threads, registers;
     } rows[] = {
-        {".maxntid 384 .minnctapersm 1", 384, 168}, {".reqntid 512", 512, 128},
+        {".maxntid 384 .minnctapersm 1", 384, 168}, {".reqntid 512 .minnctapersm 1", 512, 128},
         {".maxntid 512 .minnctapersm 2", 512, 64},  {".maxnreg 104", 128, 104},
-        {".maxntid 384 .maxnreg 128", 384, 128},    {".maxntid 128", 128, 256},
+        {".maxntid 384 .maxnreg 128", 384, 128},    {".maxntid 128 .minnctapersm 1", 128, 256},
     };
     (void)state;
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
@@ -89,6 +90,7 @@ static void test_entry(void **state)
 /* Without a number at entry ptxas ignores it (C7508). */
 static void test_ignored(void **state)
 {
+    static const char *const without[] = {"", ".maxntid 384", ".reqntid 384", ".minnctapersm 1"};
     static const rule r = {.body = INC(240) STORE, .threads = 384, .blocks = 1};
     enum { INFO_LOG_BUFFER = 3, INFO_LOG_BYTES = 4 };
     int options[] = {INFO_LOG_BUFFER, INFO_LOG_BYTES};
@@ -96,10 +98,14 @@ static void test_ignored(void **state)
     char text[RULE_BYTES + 256];
     CUmodule module;
     (void)state;
-    check_rule(header, "", PROLOGUE, &r, "ignored");
-    snprintf(text, sizeof text, "%s\n.address_size 64\n%s", header, rule_entry("k", "", PROLOGUE, &r));
-    assert_int_equal(cuModuleLoadDataEx(&module, text, 2, options, values), CUDA_SUCCESS);
-    assert_contains(test_log, "note: setmaxnreg has no effect in kernel 'k'");
+    for (size_t n = 0; n < sizeof without / sizeof *without; n++) {
+        check_rule(header, without[n], PROLOGUE, &r, "ignored");
+        snprintf(text, sizeof text, "%s\n.address_size 64\n%s", header,
+                 rule_entry("k", without[n], PROLOGUE, &r));
+        values[1] = (void *)sizeof test_log;
+        assert_int_equal(cuModuleLoadDataEx(&module, text, 2, options, values), CUDA_SUCCESS);
+        assert_contains(test_log, "note: setmaxnreg has no effect in kernel 'k'");
+    }
     snprintf(text, sizeof text, "%s\n.address_size 64\n%s", header,
              rule_entry("k", directives, PROLOGUE, &r));
     values[1] = (void *)sizeof test_log;

@@ -308,18 +308,18 @@ static void test_values(void **state)
             }
 }
 
-/* A and B in all layouts, each combined with some layouts of the other. */
+/* A and B in all layouts, each combined with some layouts of the other, and B's with A in registers. */
 static void test_layouts(void **state)
 {
     static const int swizzles[] = {0, 32, 64, 128}, ns[] = {8, 64, 96, 256};
     (void)state;
     for (size_t t = 0; t < TYPES; t++) {
         bool is_16 = named(types[t].a)->bits == 16;
-        for (int n = 0; n < 32; n++) {
-            product p = product_of(t, ns[n / 8]);
+        for (int n = 0; n < 40; n++) {
+            product p = product_of(t, ns[(n < 32 ? n / 8 : n + (int)t) % 4]);
             layout l = {.swizzle = swizzles[n % 4], .is_mn_major = is_16 && n % 8 >= 4};
             l.column = l.is_mn_major || l.swizzle < 64 ? 0 : l.swizzle / 32 - 1;
-            p.a_in_registers = false;
+            p.a_in_registers = n >= 32;
             p.adds = true;
             p.of_b = l;
             l.swizzle = swizzles[(n + n / 8) % 4];
@@ -612,9 +612,12 @@ static const struct {
     {"", READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n", NULL, 0},
     {"", READY FENCE PRODUCT DONE "bar.sync 0; setp.eq.u32 %q1, %r0, 0; @%q1 st.shared.b32 [%r2+8], 1;\n",
      NULL, 0},
-    {"an operand overwritten before other warps have waited",
-     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n",
-     "with nothing to order the two", 0},
+    {"an operand overwritten by a warp that has not waited",
+     READY "setp.lt.u32 %q1, %r5, 4; @!%q1 bra LATE;\n" FENCE PRODUCT DONE "bra END;\nLATE:\n"
+           "setp.eq.u32 %q1, %r0, 159; @%q1 st.shared.b32 [%r2+2056], 1;\nEND:\n",
+     "with nothing to order the two", 160},
+    {"an operand overwritten after the wait of another warp of the warpgroup",
+     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n", NULL, 0},
     {"an operand read in flight", READY FENCE PRODUCT COMMIT "ld.shared.b32 %r3, [%r2+8];\n" WAIT(0), NULL,
      0},
     {"an operand is written without a barrier",

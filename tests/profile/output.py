@@ -35,6 +35,7 @@ SHAPE = {
     "allocations": [{"name": str, "is_argument": bool, "bytes": int,
                      "read": ACCESS, "write": ACCESS, "atomic": ACCESS}],
     "shared": {"read": WAVES, "write": WAVES, "atomic": WAVES},
+    "wavefronts": {"threads": int, "products": int, "bulk": int},
     "roofline": [{"gpu": str, "gigabytes_per_second": NUMBER, "multiprocessors": int, "megahertz": NUMBER,
                   "integer_lanes": int, "float_lanes": int, "double_lanes": int, "tensor_teraflops": NUMBER,
                   "source": str,
@@ -209,6 +210,59 @@ def check_shared(c):
             c.expect(shared[kind]["wavefronts_over_ideal"] == 32, f"{kind}: {shared[kind]}")
 
 
+PRODUCT = """.version 8.0
+.target sm_90a
+.address_size 64
+.global .align 16 .b8 g[512];
+.visible .entry product(.param .u32 n) .reqntid 128
+{
+.reg .u32 %r<4>; .reg .u64 %x<2>; .reg .f32 %f<8>; .reg .pred %p<2>;
+.shared .align 1024 .b8 s[2560];
+mov.u32 %r0, %tid.x; mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.u32 %r2, %r2, %r1; setp.lt.u32 %p0, %r0, 32; setp.eq.u32 %p1, %r0, 0;
+st.shared.v4.u32 [%r2], {0, 0, 0, 0};
+@%p0 st.shared.v4.u32 [%r2+2048], {0, 0, 0, 0};
+fence.proxy.async; bar.sync 0;
+cvt.u64.u32 %x0, %r1; shr.u64 %x0, %x0, 4; or.b64 %x0, %x0, 0x1000080000; add.u64 %x1, %x0, 128;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %x0, %x1, 0, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+@!%p1 ret;
+mov.u64 %x0, g;
+cp.async.bulk.global.shared::cta.bulk_group [%x0], [%r1], 512;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+ret;
+}
+"""
+
+
+def check_products(c):
+    """Who uses shared memory, by hand: each block stores 160 vectors of 16 bytes, multiplies 2560 bytes and copies 512 in bulk."""
+    with tempfile.TemporaryDirectory() as scratch:
+        config = pathlib.Path(scratch, "kernels.yaml")
+        config.write_text(CONFLICT_CONFIG.replace("conflict", "product").replace("sm_75", "sm_90a"))
+        pathlib.Path(scratch, "product.ptx").write_text(PRODUCT)
+        args = config, "--variant", "product", "--target", "sm_90a", "--args", "n=2"
+        run = c.run(*args, "--json")
+        c.expect(run.returncode == 0, run.stderr)
+        if run.returncode:
+            return
+        p, table = json.loads(run.stdout), c.run(*args).stdout
+        c.expect(p["wavefronts"] == {"threads": 40, "products": 40, "bulk": 8}, f"wavefronts {p['wavefronts']}")
+        shape = p["report"]["tensor"]["shapes"][0]
+        c.expect((shape["name"], shape["products"], shape["shared"]["bytes"]) ==
+                 ("wgmma.m64n16k16.f32.f16.f16", 8, 5120), str(shape))
+        for g in p["roofline"]:
+            expected = 88 / (g["multiprocessors"] * g["megahertz"])
+            c.expect(abs(g["microseconds"]["shared"] - expected) <= 1e-4 * expected, f"{g['gpu']}: {g['microseconds']}")
+        for line in (r"wgmma\.m64n16k16\.f32\.f16\.f16 +8 products, +32768 multiply-adds, +5120 bytes of shared memory",
+                     r"bulk store +2 copies, +1024 bytes of global memory, 1024 of shared memory",
+                     r"tests of mbarriers 0, passed 0; waits for bulk groups 2",
+                     r"wavefronts of shared memory: threads 40, operands of products 40, bulk copies 8"):
+            c.expect(re.search(f"^{line}$", table, re.M), f"{line} in\n{table}")
+
+
 def check_variants(c):
     """Several variants of external PTX behind one function share the image of their file."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -347,6 +401,7 @@ def main():
     check_table(c, folder, p)
     check_readme(c, readme)
     check_shared(c)
+    check_products(c)
     check_variants(c)
     check_wrong_manifest(c, folder)
     check_sample(c, sample)

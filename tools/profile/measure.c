@@ -142,6 +142,8 @@ static void launch(profile *p)
 /* ---- the emulated driver's report -------------------------------------------------------------------------------- */
 
 const char *const access_kind_names[ACCESS_KINDS] = {"read", "write", "atomic"};
+const char *const bulk_kind_names[BULK_KINDS] = {"load", "store", "reduction"};
+const char *const wavefront_user_names[WAVEFRONT_USERS] = {"threads", "products", "bulk"};
 
 static struct fy_node *find_node(struct fy_node *n, const char *path)
 {
@@ -187,6 +189,32 @@ static void read_classes(profile *p, struct fy_node *classes)
     }
 }
 
+static void read_shapes(profile *p, struct fy_node *rows)
+{
+    counters *c = &p->counters;
+    struct fy_node *row;
+    void *at = NULL;
+    while ((row = fy_node_sequence_iterate(rows, &at)) && c->shape_count < MAX_SHAPES)
+        c->shapes[c->shape_count++] =
+            (shape_count){copy_text(p, fy_node_get_scalar0(find_node(row, "name"))),
+                          number_at(row, "products"), number_at(row, "multiply_adds"),
+                          number_at(row, "shared/bytes"), number_at(row, "shared/wavefronts")};
+}
+
+static void read_bulk(counters *c, struct fy_node *root)
+{
+    for (int k = 0; k < BULK_KINDS; k++) {
+        struct fy_node *kind = find_node(find_node(root, "bulk"), bulk_kind_names[k]);
+        c->bulk[k] = (bulk_count){number_at(kind, "copies"), number_at(kind, "global_bytes"),
+                                  number_at(kind, "shared_bytes")};
+    }
+    c->tests = number_at(root, "waits/tests");
+    c->passed_tests = number_at(root, "waits/passed");
+    c->group_waits = number_at(root, "waits/groups");
+    for (int k = 0; k < WAVEFRONT_USERS; k++)
+        c->wavefronts[k] = number_at(find_node(root, "wavefronts"), wavefront_user_names[k]);
+}
+
 static void read_allocations(profile *p, struct fy_node *rows)
 {
     counters *c = &p->counters;
@@ -222,6 +250,8 @@ static void read_counters(profile *p)
     c->products = number_at(root, "tensor/products");
     c->multiply_adds = number_at(root, "tensor/multiply_adds");
     read_classes(p, find_node(root, "classes"));
+    read_shapes(p, find_node(root, "tensor/shapes"));
+    read_bulk(c, root);
     read_accesses(find_node(root, "shared"), c->shared);
     read_accesses(find_node(root, "local"), c->local);
     read_allocations(p, find_node(root, "allocations"));

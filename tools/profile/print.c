@@ -68,6 +68,11 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 /* Per multiprocessor and clock, the same on all of these GPUs. */
 enum { SCHEDULERS = 4, SPECIAL_LANES = 16, WAVEFRONTS = 1 };
 
+/* A guess: loads and stores of threads use the port of wgmma's operands and bulk copies; false: they have one of their own. The
+ * probe wgmma_rate (tools/bench/probes/rates.py) decides: beside lds.128 x 16, with n 128 and A in shared memory, products
+ * reach 2341 operations per clock with one port, and 4096 with two. */
+static const bool threads_share_port = true;
+
 static const class_count *find_class(const counters *c, const char *name)
 {
     static const class_count none;
@@ -100,6 +105,14 @@ static double distinct_bytes(const counters *c)
     return 32 * sectors;
 }
 
+/* Wavefronts of the busiest port of shared memory. */
+static double port_wavefronts(const counters *c)
+{
+    const uint64_t *w = c->wavefronts;
+    double threads = (double)w[THREADS], others = (double)(w[PRODUCTS] + w[BULK]);
+    return threads_share_port ? threads + others : fmax(threads, others);
+}
+
 /* Returns the limit with the longest time. */
 static int roofline(const counters *c, const gpu *g, double us[LIMITS])
 {
@@ -111,7 +124,7 @@ static int roofline(const counters *c, const gpu *g, double us[LIMITS])
     us[LIMIT_FLOAT] = (double)find_class(c, "float")->thread / g->float_lanes / clocks;
     us[LIMIT_DOUBLE] = (double)find_class(c, "double")->thread / g->double_lanes / clocks;
     us[LIMIT_SPECIAL] = (double)find_class(c, "special")->thread / SPECIAL_LANES / clocks;
-    us[LIMIT_SHARED] = (double)sum_accesses(c->shared).wavefronts / WAVEFRONTS / clocks;
+    us[LIMIT_SHARED] = port_wavefronts(c) / WAVEFRONTS / clocks;
     us[LIMIT_TENSOR] = 2 * (double)c->multiply_adds / g->tensor_teraflops / 1e6;
     for (int i = 1; i < LIMITS; i++)
         most = us[i] > us[most] ? i : most;
@@ -198,6 +211,28 @@ static void print_memory(const counters *c)
                    c->local[k].requests, c->local[k].bytes);
 }
 
+/* Nothing for a kernel without tensor cores and bulk copies. */
+static void print_products(const counters *c)
+{
+    for (size_t i = 0; i < c->shape_count; i++)
+        printf("%-40s %10" PRIu64 " products, %14" PRIu64 " multiply-adds, %12" PRIu64
+               " bytes of shared memory\n",
+               c->shapes[i].name, c->shapes[i].products, c->shapes[i].multiply_adds,
+               c->shapes[i].shared_bytes);
+    for (int k = 0; k < BULK_KINDS; k++)
+        if (c->bulk[k].copies)
+            printf("bulk %-9s %10" PRIu64 " copies, %14" PRIu64 " bytes of global memory, %" PRIu64
+                   " of shared memory\n",
+                   bulk_kind_names[k], c->bulk[k].copies, c->bulk[k].global_bytes, c->bulk[k].shared_bytes);
+    if (c->tests + c->group_waits)
+        printf("tests of mbarriers %" PRIu64 ", passed %" PRIu64 "; waits for bulk groups %" PRIu64 "\n",
+               c->tests, c->passed_tests, c->group_waits);
+    if (c->wavefronts[PRODUCTS] + c->wavefronts[BULK])
+        printf("wavefronts of shared memory: threads %" PRIu64 ", operands of products %" PRIu64
+               ", bulk copies %" PRIu64 "\n",
+               c->wavefronts[THREADS], c->wavefronts[PRODUCTS], c->wavefronts[BULK]);
+}
+
 static void print_roofline(const counters *c)
 {
     fputs("\nat least, in us:", stdout);
@@ -223,6 +258,7 @@ void print_table(const profile *p)
     printf("%s on %s (image %s), %s\n\n", p->variant, p->target, p->image->target, args);
     print_instructions(p);
     print_memory(&p->counters);
+    print_products(&p->counters);
     print_roofline(&p->counters);
 }
 
@@ -317,6 +353,9 @@ static void json_shared(const counters *c)
         member_ratio("wavefronts_over_ideal", n->wavefronts, n->ideal_wavefronts);
         fputs("}", stdout);
     }
+    fputs("},\"wavefronts\":{", stdout);
+    for (int k = 0; k < WAVEFRONT_USERS; k++)
+        printf("%s\"%s\":%" PRIu64, k ? "," : "", wavefront_user_names[k], c->wavefronts[k]);
     fputs("}", stdout);
 }
 

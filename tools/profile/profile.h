@@ -27,7 +27,23 @@ typedef struct allocation_counts {
     access_counts by[ACCESS_KINDS];
 } allocation_counts;
 
-enum { MAX_CLASSES = 24, MAX_ALLOCATIONS = MAX_ARGS + 64 };
+enum { MAX_CLASSES = 24, MAX_SHAPES = 32, MAX_ALLOCATIONS = MAX_ARGS + 64 };
+
+/* Who takes the wavefronts of shared memory. */
+enum { THREADS, PRODUCTS, BULK, WAVEFRONT_USERS };
+extern const char *const wavefront_user_names[WAVEFRONT_USERS];
+
+typedef struct shape_count {
+    const char *name;
+    uint64_t products, multiply_adds, shared_bytes, wavefronts;
+} shape_count;
+
+enum { BULK_LOAD, BULK_STORE, BULK_REDUCTION, BULK_KINDS };
+extern const char *const bulk_kind_names[BULK_KINDS];
+
+typedef struct bulk_count {
+    uint64_t copies, global_bytes, shared_bytes;
+} bulk_count;
 
 /* The emulated driver's report; tools/emulator/count/count.h defines what is counted. */
 typedef struct counters {
@@ -35,7 +51,12 @@ typedef struct counters {
     class_count classes[MAX_CLASSES];
     size_t class_count;
     uint64_t branches, divergent_branches, barriers, products, multiply_adds;
+    shape_count shapes[MAX_SHAPES];
+    size_t shape_count;
+    bulk_count bulk[BULK_KINDS];
+    uint64_t tests, passed_tests, group_waits;
     access_counts shared[ACCESS_KINDS], local[ACCESS_KINDS];
+    uint64_t wavefronts[WAVEFRONT_USERS];
     allocation_counts allocations[MAX_ALLOCATIONS];
     size_t allocation_count;
 } counters;

@@ -2,14 +2,15 @@
    have the same results. The first line of the input describes the launch of the first kernel:
        // launch GRID BLOCK SHARED PARAMETERS
    PARAMETERS has a letter per parameter. A buffer of any bytes: a; of small numbers: b; of floats: c; of bytes of which every
-   other 64 were never written: d. A small number: n; one: m. Values are clamped; missing ones have defaults. */
+   other 64 were never written: d. A tensor map of a buffer of any bytes: t. A small number: n; one: m. Values are clamped; missing
+   ones have defaults. */
 #include "fuzz.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 
 enum { BUFFERS = 4, BUFFER_BYTES = 2048, MOST_PARAMETERS = 32768, LETTERS = 64 };
-enum { MOST_BLOCKS = 3, MOST_THREADS = 96, MOST_SHARED = 16384 };
+enum { MOST_BLOCKS = 3, MOST_THREADS = 128, MOST_SHARED = 16384 };
 
 typedef struct session { /* lasts until a launch fails, which invalidates the context */
     CUcontext context;
@@ -24,7 +25,9 @@ typedef struct plan {
 
 static session sessions[8]; /* by device */
 static const unsigned devices[] = {120, 75, 80, 90, 100};
-static char wide[BUFFERS + 2][32768]; /* parameters may be this large; a value, then zeros */
+enum { SMALL = BUFFERS, ONE, MAP, VALUES };
+/* By letter; parameters may be this large: a value, then zeros. */
+static _Alignas(64) char wide[VALUES][32768];
 static void *parameters[MOST_PARAMETERS];
 static struct {
     unsigned long inputs, loaded, launched, ended, twice;
@@ -44,7 +47,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     fuzz_begin();
     atexit(print_counts);
     for (size_t i = 0; i < MOST_PARAMETERS; i++)
-        parameters[i] = wide[BUFFERS];
+        parameters[i] = wide[SMALL];
     return 0;
 }
 
@@ -101,19 +104,34 @@ static plan read_plan(const char *text)
     return p;
 }
 
+/* Boxes of 4 by 8 of a matrix of 32 by 16 floats in a buffer; zeros on devices without tensor maps. */
+static void encode_map(CUdeviceptr address, CUtensorMap *map)
+{
+    enum { F32 = 7 };
+    static const uint64_t size[] = {16, 32}, stride[] = {64};
+    static const uint32_t box[] = {8, 4}, step[] = {1, 1};
+    memset(map, 0, sizeof *map);
+    CUresult r =
+        cuTensorMapEncodeTiled(map, F32, 2, (void *)(uintptr_t)address, size, stride, box, step, 0, 0, 0, 0);
+    if (r != CUDA_ERROR_NOT_SUPPORTED)
+        fuzz_must(r, "cuTensorMapEncodeTiled");
+}
+
 static void set_parameters(const session *s, const plan *p)
 {
     static const uint64_t numbers[] = {48, 1};
     for (int i = 0; i < BUFFERS; i++)
         memcpy(wide[i], &s->buffers[i], sizeof s->buffers[i]);
     for (int i = 0; i < 2; i++)
-        memcpy(wide[BUFFERS + i], &numbers[i], sizeof numbers[i]);
+        memcpy(wide[SMALL + i], &numbers[i], sizeof numbers[i]);
+    encode_map(s->buffers[0], (CUtensorMap *)(void *)wide[MAP]);
     size_t letters = strlen(p->letters);
     for (size_t i = 0; i < LETTERS; i++) {
         char letter = i < letters ? p->letters[i] : 'n';
         parameters[i] = wide[letter >= 'a' && letter <= 'd' ? letter - 'a'
-                             : letter == 'm'                ? BUFFERS + 1
-                                                            : BUFFERS];
+                             : letter == 'm'                ? ONE
+                             : letter == 't'                ? MAP
+                                                            : SMALL];
     }
 }
 

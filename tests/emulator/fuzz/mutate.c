@@ -1,6 +1,6 @@
 /* libFuzzer's mutation of PTX, by statement, so that most texts still load. It replaces operands by others of their class,
    and words of an opcode by others of their family. It deletes, repeats, moves and guards statements, and copies statements
-   from another text or from snippets.ptx, with names of the text that they are copied to. */
+   from another text, snippets.ptx or hopper.ptx, with names of the text that they are copied to. */
 #include "fuzz.h"
 #include "view.h"
 #include "words.h"
@@ -225,25 +225,29 @@ static size_t transplant(uint8_t *data, size_t bytes, size_t most, unsigned *see
     return splice(data, bytes, most, (span){random_statement(&here, seed).at, 0}, text, used);
 }
 
-/* Copies statements from snippets.ptx, whose path is in FUZZ_SNIPPETS. */
+/* Copies statements from a file of instructions. */
 static size_t insert_snippet(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
-    static uint8_t snippets[32768];
-    static size_t size;
-    if (!size) {
-        FILE *file = fopen(FUZZ_SNIPPETS, "rb");
-        size = file ? fread(snippets, 1, sizeof snippets, file) : 0;
-        if (!size || fclose(file) != 0)
+    static const char *const paths[] = {FUZZ_SNIPPETS};
+    static struct {
+        uint8_t bytes[32768];
+        size_t size;
+    } texts[sizeof paths / sizeof *paths];
+    unsigned n = next_random(seed) % (sizeof paths / sizeof *paths);
+    if (!texts[n].size) {
+        FILE *file = fopen(paths[n], "rb");
+        texts[n].size = file ? fread(texts[n].bytes, 1, sizeof texts[n].bytes, file) : 0;
+        if (!texts[n].size || fclose(file) != 0)
             abort();
     }
-    view_text(&there, snippets, size);
+    view_text(&there, texts[n].bytes, texts[n].size);
     return transplant(data, bytes, most, seed);
 }
 
 /* Changes the launch line, see execute.c. */
 static size_t change_launch(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
-    static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96};
+    static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 128};
     char line[96], letters[8] = "";
     span old = {0, 0};
     if (bytes > 10 && memcmp(data, "// launch ", 10) == 0) {
@@ -253,9 +257,9 @@ static size_t change_launch(uint8_t *data, size_t bytes, size_t most, unsigned *
     }
     for (size_t i = 0; letters[i]; i++)
         if (next_random(seed) % 8 == 0)
-            letters[i] = "abcdnm"[next_random(seed) % 6];
+            letters[i] = "abcdnmt"[next_random(seed) % 7];
     int n = snprintf(line, sizeof line, "// launch %u %u %u %s\n", 1 + next_random(seed) % 3,
-                     threads[next_random(seed) % 9], next_random(seed) % 4 ? 0 : 4096,
+                     threads[next_random(seed) % 12], next_random(seed) % 4 ? 0 : 4096,
                      letters[0] ? letters : "abcn");
     return splice(data, bytes, most, old, line, (size_t)n);
 }

@@ -35,6 +35,21 @@ static const char *const families[] = {
     "up down bfly idx",
     "global shared shared::cta local const param",
     "global shared local",
+    "shared shared::cta shared::cluster",
+    "shared::cta shared::cluster",
+    "1d 2d 3d 4d 5d",
+    "fence commit_group wait_group",
+    "dec inc",
+    "add min max and or xor inc dec",
+    "e4m3 e5m2 e2m1 e2m3 e3m2",
+    "kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4",
+    "scale_vec::1X scale_vec::2X scale_vec::4X",
+    "ue8m0 ue4m3",
+    "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
+    "swizzle_atomicity fill_mode",
+    "m64n8k8 m64n16k8 m64n24k8 m64n40k8",
+    "m64n8k16 m64n16k16 m64n24k16 m64n40k16",
+    "m64n8k32 m64n16k32 m64n24k32",
     "ca cg cs lu cv wb wt",
     "relaxed acquire release acq_rel weak volatile",
     "cta gpu sys cluster",
@@ -52,17 +67,20 @@ static const char *const families[] = {
     "finite infinite number notanumber normal subnormal",
     "%tid.x %tid.y %ntid.x %ctaid.x %nctaid.x %laneid %warpid %nwarpid %smid %nsmid %lanemask_eq "
     "%lanemask_lt "
-    "%lanemask_ge %gridid %clock %dynamic_smem_size %total_smem_size %cluster_ctarank",
+    "%lanemask_ge %gridid %clock %dynamic_smem_size %total_smem_size %cluster_ctarank %cluster_nctarank %clusterid.x "
+    "%cluster_ctaid.x",
     "bra bra.uni",
     "ret exit",
     NULL,
 };
 
-static const char modifiers[] = "ftz sat rn rz rm relaxed acquire release gpu cta sys volatile cc satfinite "
-                                "relu NaN abs xorsign nc cg v2 v4 v8 x2 x4 trans "
-                                "wide uni aligned noftz oob parity noinc noComplete approx full clamp wrap "
-                                "and or popc L2::cache_hint L1::evict_last "
-                                "L2::128B L1::no_allocate shared::cta b32 u64 f32 pred proxy sync";
+static const char modifiers[] =
+    "ftz sat rn rz rm relaxed acquire release gpu cta sys volatile cc satfinite "
+    "relu NaN abs xorsign nc cg v2 v4 v8 x2 x4 trans "
+    "wide uni aligned noftz oob parity noinc noComplete approx full clamp wrap "
+    "and or popc L2::cache_hint L1::evict_last "
+    "L2::128B L1::no_allocate shared::cta b32 u64 f32 pred proxy sync "
+    "shared::cluster multicast::cluster tile read cluster async expect_tx block_scale parity";
 
 static const char *const integer_values[] = {"0",
                                              "1",
@@ -92,6 +110,11 @@ static const char *const integer_values[] = {"0",
                                              "-2147483648",
                                              "4294967295",
                                              "4294967296",
+                                             "0x1000080000",
+                                             "0x4000004000010000",
+                                             "0x8000002000010000",
+                                             "0xc000001000010000",
+                                             "0x0002000000000000",
                                              "0x55",
                                              "0xffffffff",
                                              "-9223372036854775808",

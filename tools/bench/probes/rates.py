@@ -33,11 +33,14 @@ def wgmma_text(n, a, consumers, beside, kind, **_):
     width = {"lds.32": 1, "lds.128": 4}.get(load, 0)
 
     def loads():
+        """Up to 16 registers at a time, whose values are used: ptxas drops loads, though volatile, that others overwrite."""
         if not width:
             return ""
         to = (lambda i: f"r{24 + i % 16}") if width == 1 else (lambda i: listed("r", 24 + 4 * i % 16, 4))
-        vector = ".v4" if width == 4 else ""
-        return each(int(per_k64), lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];") + "\n" + each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24) + "\n"
+        vector, count, window = ".v4" if width == 4 else "", int(per_k64), 16 // width
+        one = lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];"
+        use = each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24)
+        return "".join(f"{each(min(window, count - first), one, first)}\n{use}\n" for first in range(0, count, window))
 
     def group(first):
         """One group is in flight while A of the next is written: ptxas would copy registers that never change each time."""
@@ -75,15 +78,18 @@ def measure_wgmma(gpu, n, a, consumers, beside, blocks, kind):
             "copied_bytes_per_clock": round(phases * COPIED / clocks, 2)}
 
 
-# Three warpgroups have 168 registers per thread: N 256 with A in registers would be serialised.
+# Three warpgroups have 168 registers per thread: N 256 with A in registers would be serialised. Shared memory's port takes 128 bytes
+# per clock: operands fill it at N 64 with A in shared memory, and at N 128 beside lds.128 x 4. Copies, or more loads, then slow products
+# down if they use the same port: beside lds.128 x 16 to 4 / 7 of the rate, beside copies of 30 bytes per clock to 4 / 5.
 WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["none"], consumers=[2, 1, 3],
                                         n=[256, 128, 64, 192], a=["registers", "shared"])
                if (case["consumers"], case["n"], case["a"]) != (3, 256, "registers")] \
-    + product(kind=["f16"], blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8"],
-              consumers=[2], n=[256, 128], a=["registers", "shared"]) \
+    + product(kind=["f16"], blocks=["all"],
+              beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8", "lds.128 x 16"], consumers=[2], n=[256, 128], a=["registers", "shared"]) \
+    + product(kind=["f16"], blocks=["all"], beside=["copies"], consumers=[2], n=[64], a=["shared"]) \
     + product(kind=["f16"], blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"]) \
     + product(kind=["e4m3"], blocks=["all"], beside=["none"], consumers=[2], n=[256, 128], a=["registers", "shared"])
-WGMMA = Probe("wgmma_rate", 8, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure_wgmma)
+WGMMA = Probe("wgmma_rate", 9, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure_wgmma)
 
 
 # mma.sync: 8 independent sums per warp of distinct products: e4m3 multiplies onto zero and adds, so equal products merge

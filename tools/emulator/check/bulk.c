@@ -1,7 +1,6 @@
-/* The rules of bulk copies on participation (ISA 9.7.9.25, 9.7.13.15). An mbarrier object is made known to the async proxy before a
-   copy completes there: by a fence of the thread that has initialised it, or by a barrier of its block. A copy lands in the phase in which it was
-   issued. Before a block ends, a thread of it has seen the end of the phase of each load; before a thread ends, it has waited
-   until the sources of its stores were read. One mistake of an instruction is reported once. */
+/* The rules of bulk copies on participation (ISA 9.7.9.25, 9.7.13.15). A copy lands in the phase in which it was issued. Before a
+   block ends, a thread of it has seen the end of the phase of each load; before a thread ends, it has waited until the sources
+   of its stores were read. One mistake of an instruction is reported once. */
 #include "check.h"
 
 #include "../core/async.h"
@@ -9,11 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct beginning { /* of an mbarrier */
-    uint32_t mbarrier, warp;
-    bool is_fenced;
-} beginning;
 
 typedef struct load {
     const emu_op *op;
@@ -23,8 +17,6 @@ typedef struct load {
 } load;
 
 typedef struct emu_bulk_state {
-    beginning *beginnings;
-    size_t beginning_count, beginning_room;
     load *loads; /* to this block's shared memory, that no thread has seen complete */
     size_t load_count, load_room;
 } emu_bulk_state;
@@ -42,10 +34,8 @@ static void *with_room(void *items, size_t count, size_t *room, size_t bytes)
 
 static void block_free(emu_block *b)
 {
-    if (b->bulk) {
-        free(b->bulk->beginnings);
+    if (b->bulk)
         free(b->bulk->loads);
-    }
     free(b->bulk);
     b->bulk = NULL;
 }
@@ -56,86 +46,22 @@ static void block_begin(emu_block *b)
     b->bulk = emu_alloc(sizeof *b->bulk);
 }
 
-/* ---- the beginning of an mbarrier ---------------------------------------------------------------------------------- */
-
-static uint32_t offset_of(const emu_block *b, uint64_t at)
-{
-    return (uint32_t)(at - (uint64_t)(uintptr_t)b->shared);
-}
-
-static void mbarrier_init(emu_warp *w, const emu_op *op, uint64_t at)
-{
-    emu_bulk_state *s = w->block->bulk;
-    uint32_t mbarrier = offset_of(w->block, at);
-    size_t n = 0;
-    (void)op;
-    while (n < s->beginning_count && s->beginnings[n].mbarrier != mbarrier)
-        n++;
-    s->beginnings = with_room(s->beginnings, n, &s->beginning_room, sizeof *s->beginnings);
-    s->beginning_count += n == s->beginning_count;
-    s->beginnings[n] = (beginning){.mbarrier = mbarrier, .warp = w->id};
-}
-
-static void fence_beginnings(emu_warp *w)
-{
-    emu_bulk_state *s = w->block->bulk;
-    for (size_t n = 0; n < s->beginning_count; n++)
-        s->beginnings[n].is_fenced |= s->beginnings[n].warp == w->id;
-}
-
-static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
-{
-    (void)op;
-    (void)mask;
-    fence_beginnings(w);
-}
-
-static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
-{
-    (void)arriving;
-    fence_beginnings(w);
-}
-
-static void cluster_arrive(emu_warp *w)
-{
-    if (!(w->fragments[0].pc->mods.flags & EMU_RELAXED))
-        fence_beginnings(w);
-}
-
-/* A block of one warp has no other barrier. */
-static void warp_sync(emu_warp *w, uint32_t lanes)
-{
-    if (w->block->warp_count == 1 && lanes == w->alive)
-        fence_beginnings(w);
-}
-
-static void check_beginning(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
-{
-    emu_bulk_state *s = bulk->holder->bulk;
-    for (size_t n = 0; n < s->beginning_count; n++) {
-        beginning *o = &s->beginnings[n];
-        if (o->mbarrier != bulk->mbarrier || o->is_fenced)
-            continue;
-        o->is_fenced = true;
-        emu_note(
-            w, op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
-            "completes at the mbarrier object at 0x%x of .shared memory, whose mbarrier.init was followed by no "
-            "fence.mbarrier_init, no other fence and no barrier of the block",
-            bulk->mbarrier);
-    }
-}
-
 /* ---- loads --------------------------------------------------------------------------------------------------------- */
 
 static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 {
     emu_bulk_state *s = bulk->holder->bulk;
+    (void)w;
     if (bulk->kind != EMU_BULK_LOAD)
         return;
-    check_beginning(w, op, bulk);
     s->loads = with_room(s->loads, s->load_count, &s->load_room, sizeof *s->loads);
     s->loads[s->load_count++] =
         (load){.op = op, .from = bulk->from, .thread = bulk->thread, .mbarrier = bulk->mbarrier};
+}
+
+static uint32_t offset_of(const emu_block *b, uint64_t at)
+{
+    return (uint32_t)(at - (uint64_t)(uintptr_t)b->shared);
 }
 
 static emu_mbarrier mbarrier_at(const emu_block *b, uint32_t mbarrier)
@@ -222,12 +148,7 @@ const emu_observer emu_bulk_check = {
     .block_begin = block_begin,
     .block_end = block_end,
     .block_free = block_free,
-    .fence = fence,
-    .warp_sync = warp_sync,
-    .barrier_arrive = barrier_arrive,
-    .cluster_arrive = cluster_arrive,
     .exit = exit_,
-    .mbarrier_init = mbarrier_init,
     .bulk_issue = bulk_issue,
     .bulk_done = bulk_done,
     .phase_ended = phase_ended,

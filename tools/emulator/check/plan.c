@@ -155,9 +155,11 @@ static void plan_op(emu_program *p, size_t n, emu_plans *all)
     if (plan->flow == EMU_FLOW_ATOMIC || plan->flow == EMU_FLOW_MBARRIER || plan->flow == EMU_FLOW_COPY ||
         plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
+    plan->initialises = emu_text_is(i->opcode, "mbarrier") && has_modifier(i, "init");
     plan->reads_only =
         plan->flow == EMU_FLOW_LOAD && ((op->mods.flags & EMU_NON_COHERENT) || emu_text_is(i->opcode, "ldu"));
     all->has_read_only |= plan->reads_only;
+    all->has_products |= plan->flow == EMU_FLOW_PRODUCT;
     all->copies_arrive |= plan->flow == EMU_FLOW_MBARRIER && emu_text_is(i->opcode, "cp");
     memcpy(plan->source, sources, sizeof plan->source);
     memcpy(plan->write, writes, sizeof plan->write);

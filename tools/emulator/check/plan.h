@@ -44,6 +44,7 @@ typedef struct emu_plan {
     bool reads_only;    /* .nc, ldu: no thread may write these bytes */
     uint8_t scope;      /* of a fence: emu_sync_scope */
     bool joins_proxies; /* fence.proxy.async */
+    bool initialises;   /* mbarrier.init */
     uint16_t order;     /* EMU_RELAXED, EMU_ACQUIRE and so on, as written or by default */
     uint32_t address; /* slot of the address of an atomic, mbarrier or copy, which is checked as an address */
 } emu_plan;
@@ -53,6 +54,7 @@ typedef struct emu_plans {
     uint32_t slots;
     bool copies_arrive; /* some copies arrive at mbarriers */
     bool has_read_only; /* some load has reads_only */
+    bool has_products;  /* wgmma */
 } emu_plans;
 
 void emu_plan_program(emu_program *program);

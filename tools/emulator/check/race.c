@@ -23,8 +23,8 @@
    else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
    the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
 
-   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, pending until the wait for their group makes the reads
-   those of their warp, of no lane. They read in the async proxy. Two simplifications may miss
+   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, as accesses of their warpgroup's clock, pending until a
+   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two simplifications may miss
    a race: if two products in flight read the same bytes, the first wait counts for both; and any fence of the writer's or
    the product's warp after the write counts.
 
@@ -39,7 +39,7 @@
 #include "../core/bulk.h"
 #include "../core/tensor_map.h"
 #include "../core/wgmma.h"
-#include "../exec/wgmma.h"
+#include "../exec/matrix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,16 +50,15 @@ enum {
     RACE_STRONG = 1,
     RACE_CLUSTER = 2, /* in the cluster */
     RACE_WIDE = 4,    /* in the grid */
-    RACE_OF_WARP = 8, /* a product's read, not of one lane */
-    RACE_MIXED = 16   /* reads: some lanes read other bytes than others */
+    RACE_MIXED = 8,   /* reads: some lanes read other bytes than others */
+    RACE_ASYNC = 16   /* in the async proxy */
 };
 enum { ALL_BYTES = 15 /* of a word, one bit per byte */ };
 
 #define RACE_WARPS 32
 /* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
-   the bulk copies that complete there; beyond 32, mbarriers share clocks. */
+   the bulk copies that complete there; beyond 32, mbarriers share clocks. Each warpgroup has one for its products. */
 #define RACE_MBARRIERS 32u
-#define RACE_CLOCKS    (2 * RACE_WARPS + RACE_MBARRIERS)
 
 typedef struct race_record {
     uint32_t block;
@@ -203,6 +202,12 @@ static unsigned mbarrier_clocks(const emu_block *b)
     return b->warp_count * (b->launch->program->plans->copies_arrive ? 2 : 1);
 }
 
+/* The first clock of a warpgroup. */
+static unsigned product_clocks(const emu_block *b)
+{
+    return mbarrier_clocks(b) + (b->launch->program->has_bulk ? RACE_MBARRIERS : 0);
+}
+
 static void block_begin(emu_block *b)
 {
     emu_launch *l = b->launch;
@@ -210,7 +215,8 @@ static void block_begin(emu_block *b)
     emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks = mbarrier_clocks(b) + (l->program->has_bulk ? RACE_MBARRIERS : 0);
+    r->clocks =
+        product_clocks(b) + (l->program->plans->has_products ? b->warp_count / EMU_WARPGROUP_WARPS : 0);
     r->span = r->clocks * b->cluster->count;
     r->own = r->clocks * b->rank;
     r->known = emu_alloc((b->warp_count + EMU_BARRIERS + 2) * r->span * sizeof *r->known);
@@ -440,7 +446,7 @@ static void note_proxy_fence(emu_block *b, unsigned warp)
     if (b->launch->race->proxied)
         b->launch->race->proxied[b->index * b->warp_count + warp] = r->time;
     memmove(&r->proxied[warp][1], &r->proxied[warp][0], (RACE_PROXIED - 1) * sizeof r->proxied[0][0]);
-    r->proxied[warp][0].step = first_of(b)->step;
+    r->proxied[warp][0].step = first_of(b)->step++;
     r->proxied[warp][0].time = r->time;
 }
 
@@ -575,17 +581,22 @@ static uint8_t clock_of(const emu_block *b, uint32_t thread, bool by_mbarrier)
     return (uint8_t)((by_mbarrier ? b->warp_count : 0) + thread / EMU_LANES);
 }
 
-/* From now on the access is one of this clock. */
-static void complete_access(emu_block *b, race_record *o, uint32_t thread, uint8_t clock)
+/* From now on the access of the lane is one of the clock `to`. */
+static void end_access(emu_block *b, race_record *o, uint8_t from, uint32_t lane, uint8_t to)
 {
-    uint32_t warp = thread / EMU_LANES, bit = 1u << thread % EMU_LANES;
-    if (o->block != b->index || o->clock != warp || !(o->pending & bit))
+    if (o->block != b->index || o->clock != from || !(o->pending >> lane & 1))
         return;
-    o->pending &= ~bit;
+    o->pending &= ~(1u << lane);
     if (o->pending)
         return;
     o->time = b->race->time;
-    o->clock = clock;
+    o->step = first_of(b)->step;
+    o->clock = to;
+}
+
+static void complete_access(emu_block *b, race_record *o, uint32_t thread, uint8_t clock)
+{
+    end_access(b, o, (uint8_t)(thread / EMU_LANES), thread % EMU_LANES, clock);
 }
 
 static void complete_source(emu_block *b, const emu_copy *c, bool by_mbarrier)
@@ -613,19 +624,31 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
     complete_source(b, c, by_mbarrier);
 }
 
-/* Turns a product's reads into reads of its warp at this moment. Lane n made the reads n, n + 32, and so on. */
-static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
+static uint8_t product_clock(const emu_block *b, uint32_t warp)
+{
+    return (uint8_t)(product_clocks(b) + warp / EMU_WARPGROUP_WARPS);
+}
+
+static void product_read(emu_warp *w, const emu_product *p)
 {
     emu_block *b = w->block;
-    emu_wgmma f = emu_wgmma_of(p->op);
-    unsigned of_b = 2u * f.n, of_a = count - of_b;
+    const uint8_t clock = product_clock(b, w->id);
+    uint32_t places[MOST_CHUNKS];
+    unsigned of_a, count = chunks_of(w, p, &of_a, places);
     for (unsigned n = 0; n < count; n++) {
         uint32_t lane = (n < of_a ? n : n - of_a) % EMU_LANES;
-        emu_race_cell *cell = &b->race->shared[(at[n] - host_of(b, 0)) / 4];
+        emu_race_cell *cell = &b->race->shared[places[n] / 4];
         for (unsigned k = 0; k < 4; k++, cell++)
             for (int r = 0; r < 2 && cell->run == b->race->run; r++)
-                complete_access(b, &cell->reads[r], w->id * EMU_LANES + lane, (uint8_t)w->id);
+                end_access(b, &cell->reads[r], clock, lane, clock);
     }
+}
+
+static void product_done(emu_warp *w, const emu_product *p)
+{
+    emu_race *r = w->block->race;
+    (void)p;
+    raise_to(&known_of(r, w->id)[r->own + product_clock(w->block, w->id)], r->time++);
 }
 
 /* ---- bulk copies --------------------------------------------------------------------------------------------------- */
@@ -700,6 +723,13 @@ static void bulk_done(emu_block *b, const emu_bulk *bulk)
     r->time++;
 }
 
+static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
+{
+    if (bulk->is_repeated && w->block->launch->races_of_same)
+        emu_note(w, op, 1u << bulk->thread % EMU_LANES, op->at,
+                 "races: stores the same bytes to the same place as another lane of its warp");
+}
+
 static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])
 {
     emu_race *r = w->block->race;
@@ -760,7 +790,7 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
         return knows_of_other_block(w, o);
     if (o->clock != w->id)
         return known_of(r, w->id)[r->own + o->clock] >= o->time;
-    if (r->of[w->id].all[lane] >= o->time || o->flags & RACE_OF_WARP)
+    if (r->of[w->id].all[lane] >= o->time)
         return true;
     for (uint32_t others = o->lanes & ~(1u << lane); others; others &= others - 1)
         if (r->of[w->id].lanes[lane][__builtin_ctz(others)] < o->time)
@@ -793,20 +823,25 @@ typedef struct race_access {
     bool is_same; /* both write the same value */
     uint64_t racing_at;
     uint64_t map; /* the tensor map that is read; 0: none */
-    /* lanes that access what was written in another proxy */
+    /* lanes that access what was accessed in another proxy */
     uint32_t unproxied;
-    race_record unproxied_write;
+    race_record unproxied_other;
+    bool unproxied_wrote;
     uint64_t unproxied_at;
 } race_access;
 
-/* True if the store writes the value that the other write has left there. */
+/* True if the store writes the value that the other write has left there, or mbarrier.init the count of another lane. */
 static bool is_same_value(const race_access *a, const race_record *o)
 {
     const emu_op *op = a->op;
     unsigned count = op->mods.count > 1 ? op->mods.count : 1, each = a->bytes / count;
+    bool same_step = o->step == a->now.step && o->block == a->now.block;
+    if (a->plan->initialises) {
+        const uint32_t *arrivals = emu_lanes(a->warp, op->arg[1]);
+        return same_step && arrivals[a->lane] == arrivals[__builtin_ctz(o->lanes)];
+    }
     if (a->plan->flow != EMU_FLOW_STORE || o->pending)
         return false;
-    bool same_step = o->step == a->now.step && o->block == a->now.block;
     for (unsigned n = 0; n < count; n++) {
         const char *v = emu_lanes(a->warp, count > 1 ? op->list[n] : op->arg[1]);
         const char *other = same_step ? v + (size_t)__builtin_ctz(o->lanes) * each
@@ -896,6 +931,7 @@ static void join_read(emu_race_cell *c, int k, const race_record *now)
     o->lanes |= now->lanes;
     o->pending |= now->pending;
     o->bytes |= now->bytes;
+    o->step = now->step;
     o->at = now->at;
 }
 
@@ -933,7 +969,7 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
     return o;
 }
 
-/* True if a proxy fence came after the write: in the writer's warp, in this one, or in a warp that this one has
+/* True if a proxy fence came after the access: in that access's warp, in this one, or in a warp that this one has
    synchronised with since. */
 static bool is_proxied(const emu_warp *w, const race_record *o)
 {
@@ -955,49 +991,61 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
-/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. What a copy has written is not asked about:
-   a bulk copy writes in the async proxy itself, and cp.async is left out. */
+/* True for a read of the async proxy. */
+static bool is_read_by_product(const race_access *a, const race_record *o)
+{
+    return emu_text_is(a->warp->block->launch->program->instructions[o->at]->opcode, "wgmma");
+}
+
+/* Products and bulk copies access in the async proxy, and tensor maps are read in their own. cp.async writes in the generic proxy. */
 static bool is_in_other_proxy(const race_access *a, const race_record *o)
 {
-    const emu_program *p = a->warp->block->launch->program;
     if (!o->time || o->pending || !(o->bytes & a->now.bytes))
         return false;
     if (a->map)
         return !is_map_fenced(a->warp, o, a->map);
-    return !is_proxied(a->warp, o) && !emu_text_is(p->instructions[o->at]->opcode, "cp");
+    return !(o->flags & RACE_ASYNC) && !is_proxied(a->warp, o);
 }
 
 static void report_proxy(const race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
-    const race_record *o = &a->unproxied_write;
+    const race_record *o = &a->unproxied_other;
     const emu_program *p = a->warp->block->launch->program;
     if (!a->unproxied)
         return;
-    uint32_t writer = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
+    uint32_t other = o->warp * EMU_LANES + (uint32_t)__builtin_ctz(o->lanes);
     emu_note(
         a->warp, a->op, a->unproxied, o->at,
-        a->map ? "%s %u bytes of a tensor map at %s, which %s writes in line %u%s, with no "
+        a->map ? "%s %u bytes of a tensor map at %s, which %s %s in line %u%s, with no "
                  "fence.proxy.tensormap that acquires the map between the two"
-               : "%s %u bytes at %s, which %s writes in line %u%s, with no fence.proxy.async between the two",
+               : "%s %u bytes at %s, which %s %s in line %u%s, with no fence.proxy.async between the two",
         a->writes ? "writes" : "reads", a->bytes,
         emu_describe_place(a->warp, a->unproxied_at, place, sizeof place),
-        emu_describe_thread(a->warp, o->block, writer, thread, sizeof thread), p->instructions[o->at]->line,
-        emu_source_of(p, o->at, source));
+        emu_describe_thread(a->warp, o->block, other, thread, sizeof thread), a->unproxied_wrote ? "writes" : "reads",
+        p->instructions[o->at]->line, emu_source_of(p, o->at, source));
+}
+
+static void note_unproxied(race_access *a, const race_record *o, bool other_wrote)
+{
+    if (!a->unproxied) {
+        a->unproxied_other = *o;
+        a->unproxied_wrote = other_wrote;
+        a->unproxied_at = a->at;
+    }
+    a->unproxied |= 1u << a->lane;
 }
 
 static void check_word(race_access *a, emu_race_cell *c)
 {
+    const emu_launch *l = a->warp->block->launch;
+    const bool is_async = a->plan->flow >= EMU_FLOW_BULK;
     if (is_race(a, &c->write)) {
         const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
-        if (!is_same || a->warp->block->launch->races_of_same)
+        if (!is_same || l->races_of_same)
             race_with(a, &c->write, true, is_same);
-    } else if (a->plan->flow >= EMU_FLOW_BULK && is_in_other_proxy(a, &c->write)) {
-        if (!a->unproxied) {
-            a->unproxied_write = c->write;
-            a->unproxied_at = a->at;
-        }
-        a->unproxied |= 1u << a->lane;
+    } else if (is_async && is_in_other_proxy(a, &c->write)) {
+        note_unproxied(a, &c->write, true);
     }
     for (int k = 0; a->writes && k < 2; k++) {
         if (!c->reads[k].time)
@@ -1005,8 +1053,10 @@ static void check_word(race_access *a, emu_race_cell *c)
         race_record seen = readers_of(c, k, a->now.bytes);
         if (is_race(a, &seen))
             race_with(a, &seen, false, false);
+        else if (l->fences_reads && is_async && is_in_other_proxy(a, &seen) && !is_read_by_product(a, &seen))
+            note_unproxied(a, &seen, false);
     }
-    if (!a->writes) {
+    if (!a->writes || a->plan->flow == EMU_FLOW_MBARRIER) { /* the initialisation stays known */
         note_read(c, &a->now);
         return;
     }
@@ -1081,18 +1131,18 @@ static void check_lane(race_access *a, bool strong, emu_sync_scope scope)
         use_mbarrier(w, a->op, a->plan, a->lane, a->at, holder);
     else if (strong && c && !is_asynchronous(a->plan))
         synchronise(a, run, holder, scope);
-    a->now = (race_record){.block = (uint32_t)w->block->index,
-                           .time = r->time,
-                           .step = first_of(w->block)->step,
-                           .lanes = bit,
-                           .pending = is_asynchronous(a->plan) ? bit : 0,
-                           .at = a->op->at,
-                           .clock = (uint8_t)w->id,
-                           .warp = (uint8_t)w->id,
-                           .flags = (uint8_t)((strong ? RACE_STRONG : 0) |
-                                              (scope >= EMU_SYNC_CLUSTER ? RACE_CLUSTER : 0) |
-                                              (scope == EMU_SYNC_GRID ? RACE_WIDE : 0) |
-                                              (a->plan->flow == EMU_FLOW_PRODUCT ? RACE_OF_WARP : 0))};
+    a->now = (race_record){
+        .block = (uint32_t)w->block->index,
+        .time = r->time,
+        .step = first_of(w->block)->step,
+        .lanes = bit,
+        .pending = is_asynchronous(a->plan) ? bit : 0,
+        .at = a->op->at,
+        .clock = a->plan->flow == EMU_FLOW_PRODUCT ? product_clock(w->block, w->id) : (uint8_t)w->id,
+        .warp = (uint8_t)w->id,
+        .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (scope >= EMU_SYNC_CLUSTER ? RACE_CLUSTER : 0) |
+                           (scope == EMU_SYNC_GRID ? RACE_WIDE : 0) |
+                           (a->plan->flow == EMU_FLOW_BULK ? RACE_ASYNC : 0))};
     const uint64_t end = a->at + a->bytes;
     for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {
         if (c->run != run)
@@ -1186,10 +1236,12 @@ const emu_observer emu_race_check = {
     .copies_awaited = copies_awaited,
     .phase_ended = phase_ended,
     .phase_passed = phase_passed,
+    .bulk_issue = bulk_issue,
     .bulk_read = bulk_read,
     .bulk_done = bulk_done,
     .map_read = map_read,
     .map_fence = map_fence,
+    .product_read = product_read,
     .product_done = product_done,
 };
 

@@ -208,10 +208,8 @@ static void issue_product(emu_warp *w, const emu_op *op, uint32_t number)
         use_register(w, op, op->list[n] >> 6, true);
 }
 
-static void product_done(emu_warp *w, const emu_product *p, unsigned count, const uint64_t *at)
+static void product_done(emu_warp *w, const emu_product *p)
 {
-    (void)count;
-    (void)at;
     warp_state *s = &w->block->wgmma->warps[w->id];
     s->done = s->done > p->number ? s->done : p->number;
 }
@@ -347,7 +345,7 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
         return;
     if (p)
         emu_note(w, p->op, lanes, EMU_NOBODY, "ends before this product is complete: no wgmma.%s covers it",
-                 emu_product_is_due(w, p, 0) ? "wait_group" : "commit_group");
+                 emu_product_is_committed(w, p) ? "wait_group" : "commit_group");
     size_t n = w->block->wgmma->warps[w->id].events;
     if (n < g->passed + g->count && !g->has_parted) {
         g->has_parted = true;

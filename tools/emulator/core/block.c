@@ -82,6 +82,7 @@ static void finish_warp(emu_warp *w)
     b->stores++;
     if (b->live_warps)
         emu_barrier_warp_exited(b);
+    emu_product_warp_exited(w);
     emu_cluster_warp_exited(w);
 }
 

@@ -40,6 +40,7 @@ struct emu_bulk {
     bool is_read,
         is_landed;          /* of a store or reduction: `data` holds the source; its destination is written */
     bool is_known_read;     /* its thread has waited for the reading */
+    bool is_repeated;       /* a store of the same bytes as the previous lane's, by the same instruction */
     char *data;             /* owned; of a load: the source, if it is none in memory */
     emu_bulk_piece *pieces; /* owned */
     uint32_t piece_count;

@@ -42,7 +42,7 @@ typedef enum emu_misuse {
    request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
                      or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
-   warp_sync         the lanes have met at a bar.warp.sync
+   warp_sync         the lanes have met at a bar.warp.sync, or copied a tensor map together
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
    barrier_complete  all have arrived, and those that wait are about to go on
    cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions
@@ -57,15 +57,14 @@ typedef enum emu_misuse {
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address
    warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
-   mbarrier_init     a lane has initialised the mbarrier at this host address
-   bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told
+   bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told, unless it is repeated
    bulk_read         the lane has waited until the source of its store or reduction was read
    bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
                      reduction
    map_read          a lane is about to use the tensor map at this host address
    map_fence         the lanes fence the proxy of the tensor maps at these host addresses: fence.proxy.tensormap, acquire
-   product_done      somebody has waited for it. `at`: the 16 bytes each that it read of shared memory, host
-                     addresses, in the order in which `access` told of them */
+   product_read      somebody of the warpgroup has waited for it: the warp's part of it has read its operands
+   product_done      the warp itself has waited for it */
 /* clang-format off */
 #define EMU_EVENTS(X) \
     X(launch_begin, (struct emu_launch *launch)) \
@@ -99,14 +98,14 @@ typedef enum emu_misuse {
     X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
     X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
-    X(mbarrier_init, (emu_warp *warp, const emu_op *op, uint64_t mbarrier)) \
     X(bulk_issue, (emu_warp *warp, const emu_op *op, const struct emu_bulk *bulk)) \
     X(bulk_read, (struct emu_block *block, const struct emu_bulk *bulk)) \
     X(bulk_done, (struct emu_block *block, const struct emu_bulk *bulk)) \
     X(map_read, (emu_warp *warp, const emu_op *op, uint32_t lane, uint64_t map)) \
     X(map_fence, (emu_warp *warp, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])) \
     X(warpgroup, (emu_warp *warp, const emu_op *op, const struct emu_product *product)) \
-    X(product_done, (emu_warp *warp, const struct emu_product *product, unsigned count, const uint64_t *at))
+    X(product_read, (emu_warp *warp, const struct emu_product *product)) \
+    X(product_done, (emu_warp *warp, const struct emu_product *product))
 /* clang-format on */
 
 /* NULL: the observer does not want the event. */

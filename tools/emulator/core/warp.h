@@ -19,6 +19,7 @@ typedef enum emu_wait {
     EMU_WAIT_CLUSTER_ARRIVE, /* the same, at the cluster's barrier */
     EMU_WAIT_CLUSTER,        /* for the cluster */
     EMU_WAIT_REGISTERS,      /* for registers in the block's pool */
+    EMU_WAIT_WARPGROUP,      /* for the other warps of its warpgroup to commit their part of a product */
 } emu_wait;
 
 typedef struct emu_fragment {

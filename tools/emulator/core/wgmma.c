@@ -6,9 +6,10 @@
 
 /* The products of one warp. */
 typedef struct emu_products {
-    emu_product *all; /* in flight, in order of issue */
+    emu_product *all; /* that the warp has not waited for, in order of issue */
     size_t count, room;
-    uint32_t groups, issued;
+    uint32_t groups, issued; /* groups are committed */
+    uint32_t read;           /* the newest product for which a warp of the warpgroup has waited */
 } emu_products;
 
 static emu_products *products_of(emu_warp *w)
@@ -41,25 +42,95 @@ void emu_product_issue(emu_warp *w, emu_product *product)
     p->all[p->count++] = *product;
 }
 
-void emu_product_commit(emu_warp *w)
-{
-    products_of(w)->groups++;
-}
-
 const emu_product *emu_product_oldest(const emu_warp *w)
 {
     const emu_products *p = w->block->products ? &w->block->products[w->id] : NULL;
     return p && p->count ? &p->all[0] : NULL;
 }
 
-bool emu_product_is_due(const emu_warp *w, const emu_product *product, uint32_t pending)
+bool emu_product_is_committed(const emu_warp *w, const emu_product *product)
 {
-    uint32_t groups = w->block->products[w->id].groups;
-    return groups > pending && product->group < groups - pending;
+    return product->group < w->block->products[w->id].groups;
 }
 
-void emu_product_retire(emu_warp *w)
+/* The first warp of the warpgroup. */
+static emu_warp *group_of(emu_warp *w)
+{
+    return w - w->id % EMU_WARPGROUP_WARPS;
+}
+
+/* The groups that a wait of the warp covers, which leaves the last `pending`. */
+static uint32_t covered(emu_warp *w, uint32_t pending)
+{
+    uint32_t groups = products_of(w)->groups;
+    return groups > pending ? groups - pending : 0;
+}
+
+static bool is_ready(emu_warp *w, uint32_t groups)
+{
+    emu_warp *all = group_of(w);
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        if (all[n].alive && products_of(&all[n])->groups < groups)
+            return false;
+    return true;
+}
+
+/* The warp's part of these groups has been read. */
+static void finish_reads(emu_warp *w, uint32_t groups)
 {
     emu_products *p = products_of(w);
-    memmove(p->all, p->all + 1, --p->count * sizeof *p->all);
+    for (size_t n = 0; n < p->count && p->all[n].group < groups; n++)
+        if (p->all[n].number > p->read) {
+            p->read = p->all[n].number;
+            EMU_TELL(w->audience, product_read, w, &p->all[n]);
+        }
+}
+
+static void finish_wait(emu_warp *w, uint32_t groups)
+{
+    emu_products *p = products_of(w);
+    size_t done = 0;
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        finish_reads(&group_of(w)[n], groups);
+    for (; done < p->count && p->all[done].group < groups; done++)
+        EMU_TELL(w->audience, product_done, w, &p->all[done]);
+    p->count -= done;
+    memmove(p->all, p->all + done, p->count * sizeof *p->all);
+    w->block->stores += done;
+}
+
+void emu_product_wait(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    uint32_t groups = covered(w, (uint32_t)op->imm);
+    if (is_ready(w, groups))
+        finish_wait(w, groups);
+    else
+        emu_wait_at(w, op, (emu_fragment){.mask = lanes, .wait = EMU_WAIT_WARPGROUP});
+}
+
+/* The warps of the warpgroup that wait, as far as they can go on. */
+static void serve(emu_warp *any)
+{
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++) {
+        emu_warp *w = &group_of(any)[n];
+        if (w->parked != 1 || w->fragments[0].wait != EMU_WAIT_WARPGROUP)
+            continue;
+        uint32_t groups = covered(w, (uint32_t)w->fragments[0].pc->imm);
+        if (is_ready(w, groups)) {
+            finish_wait(w, groups);
+            emu_release(w, EMU_WAIT_WARPGROUP);
+        }
+    }
+}
+
+void emu_product_commit(emu_warp *w)
+{
+    products_of(w)->groups++;
+    serve(w);
+}
+
+void emu_product_warp_exited(emu_warp *w)
+{
+    if (w->block->products)
+        serve(w);
 }

@@ -1,6 +1,9 @@
 /* Products of wgmma in flight (ISA 9.7.15): from mma_async to the wait_group that covers it. The emulator computes a
    product at once: compilers copy accumulators in flight between registers, and ptxas removes the copies. The checks report
-   other accesses of its registers, and writes to the shared memory that it reads. */
+   other accesses of its registers, and writes to the shared memory that it reads.
+
+   A product and its group belong to the warpgroup (ISA 9.7.15.7.2): a warp's wait ends once all four warps have committed the
+   groups that it covers, and then none of them reads shared memory for these any more. */
 #ifndef EMU_WGMMA_H
 #define EMU_WGMMA_H
 
@@ -19,13 +22,16 @@ typedef struct emu_product {
 
 /* Sets `group` and `number`, and records the product as in flight. */
 void emu_product_issue(emu_warp *warp, emu_product *product);
+/* Commits, and lets warps of the warpgroup go on that waited for this. */
 void emu_product_commit(emu_warp *warp);
+/* Waits for all groups of the warp except the last op->imm. */
+void emu_product_wait(emu_warp *warp, const emu_op *op, uint32_t lanes);
+/* Warps of its warpgroup no longer wait for a warp that has ended. */
+void emu_product_warp_exited(emu_warp *warp);
 /* Returns the warp's oldest product in flight, or NULL. */
 const emu_product *emu_product_oldest(const emu_warp *warp);
-/* True if the product is in a committed group that is not among the last `pending`. */
-bool emu_product_is_due(const emu_warp *warp, const emu_product *product, uint32_t pending);
-/* Removes the oldest product in flight. */
-void emu_product_retire(emu_warp *warp);
+/* True if the product is in a committed group. */
+bool emu_product_is_committed(const emu_warp *warp, const emu_product *product);
 
 void emu_products_free(emu_block *block);
 

@@ -110,9 +110,14 @@ bool emu_is_test(const emu_instruction *i)
     return emu_text_is(i->opcode, "mbarrier") && (has(i, "test_wait") || has(i, "try_wait"));
 }
 
+bool emu_is_bulk_copy(const emu_instruction *i)
+{
+    return emu_text_is(i->opcode, "cp") && has(i, "bulk");
+}
+
 bool emu_is_group_wait(const emu_instruction *i)
 {
-    return emu_text_is(i->opcode, "cp") && has(i, "bulk") && has(i, "wait_group");
+    return emu_is_bulk_copy(i) && has(i, "wait_group");
 }
 
 static uint64_t number(const char **at, const char *end, char letter)

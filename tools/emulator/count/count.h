@@ -11,6 +11,7 @@
    barrier              a bar or barrier as a warp instruction
    product              a warp instruction of the class tensor that multiplies matrices
    multiply-adds        m*n*k per product, a quarter of it for wgmma, which is a product of each of four warps; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
+   shape                of a product: its opcode, and its modifiers from m16n8k16 or the like on
    request              the lanes of one warp instruction that access one allocation (or shared memory, ...) together: a
                         cp.async makes one to its source and one to shared memory; lanes that copy fewer bytes than
                         others make one of their own, lanes that only write zeros none to the source. Lanes give the
@@ -34,7 +35,8 @@
    wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes when a lane
                         accesses at most 4 bytes, of 16 lanes for 8 and of 8 lanes for 16 bytes. A part with an active lane
                         takes as many wavefronts as the busiest bank has distinct words (lanes share a word); an atomic
-                        one takes as many as the busiest bank has accesses. Ideal: one per part
+                        one takes as many as the busiest bank has accesses. Ideal: one per part. They are those of threads,
+                        of wgmma's operands, or of bulk copies
 
    Every counter is a sum over blocks, so it depends on the number of host threads as little as the kernel does. */
 #ifndef EMU_COUNT_H
@@ -70,8 +72,10 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
-/* A test of an mbarrier; cp.async.bulk.wait_group. */
+/* A test of an mbarrier. */
 bool emu_is_test(const emu_instruction *instruction);
+/* A bulk copy or reduction, or the commit or wait of a group of them; that wait only. */
+bool emu_is_bulk_copy(const emu_instruction *instruction);
 bool emu_is_group_wait(const emu_instruction *instruction);
 /* Multiply-adds of a product, as defined above; 0 for any other instruction. */
 uint64_t emu_multiply_adds(const emu_instruction *instruction);

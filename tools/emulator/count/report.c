@@ -74,7 +74,92 @@ static sums add_up(const emu_counts *c)
     return s;
 }
 
-static void write_sums(FILE *f, const sums *s)
+/* Adds up the requests of all operations of an instruction. */
+static emu_count_access accesses_of(const emu_counts *c, size_t op, emu_count_place place)
+{
+    const emu_program *p = c->program;
+    emu_count_access a = {0};
+    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+        emu_add_access(&a, &c->total.accesses[n][place]);
+    return a;
+}
+
+static void write_wavefronts(FILE *f, const emu_count_access *a)
+{
+    fprintf(f,
+            "\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"wavefronts\":%" PRIu64
+            ",\"ideal_wavefronts\":%" PRIu64 "}",
+            a->requests, a->bytes, a->wavefronts, a->ideal_wavefronts);
+}
+
+/* ---- products and shared memory ------------------------------------------------------------------------------------ */
+
+typedef struct shape {
+    char name[96]; /* the opcode, and the modifiers from the shape on */
+    uint64_t products, multiply_adds;
+    emu_count_access shared;
+} shape;
+
+static void name_shape(const emu_instruction *i, char name[96])
+{
+    bool is_after = false;
+    int size = snprintf(name, 96, "%.*s", EMU_TEXT(i->opcode));
+    for (unsigned n = 0; n < i->modifier_count && size < 96; n++) {
+        is_after |=
+            i->modifiers[n].at[0] == 'm' && i->modifiers[n].at[1] >= '0' && i->modifiers[n].at[1] <= '9';
+        if (is_after)
+            size += snprintf(name + size, (size_t)(96 - size), ".%.*s", EMU_TEXT(i->modifiers[n]));
+    }
+}
+
+static void write_shapes(FILE *f, const emu_counts *c)
+{
+    const emu_program *p = c->program;
+    shape *all = emu_alloc((p->op_count + 1) * sizeof *all);
+    size_t count = 0;
+    for (size_t n = 0; n < p->op_count; n++) {
+        const emu_instruction *i = p->instructions[p->ops[n].at];
+        const uint64_t warps = c->total.ops[n].warps, multiply_adds = emu_multiply_adds(i);
+        size_t k = 0;
+        if (!p->uses[n].is_first || !warps || !multiply_adds)
+            continue;
+        name_shape(i, all[count].name);
+        while (strcmp(all[k].name, all[count].name) != 0)
+            k++;
+        count += k == count;
+        const emu_count_access shared = accesses_of(c, n, EMU_AT_SHARED);
+        all[k].products += warps;
+        all[k].multiply_adds += warps * multiply_adds;
+        emu_add_access(&all[k].shared, &shared);
+    }
+    fputs(",\"shapes\":[", f);
+    for (size_t k = 0; k < count; k++) {
+        fprintf(f, "%s{\"name\":\"%s\",\"products\":%" PRIu64 ",\"multiply_adds\":%" PRIu64 ",\"shared\":{",
+                k ? "," : "", all[k].name, all[k].products, all[k].multiply_adds);
+        write_wavefronts(f, &all[k].shared);
+        fputs("}", f);
+    }
+    fputs("]", f);
+    free(all);
+}
+
+/* Who takes shared memory's wavefronts. */
+static void write_users(FILE *f, const emu_counts *c)
+{
+    const emu_program *p = c->program;
+    uint64_t all = 0, products = 0, bulk = 0;
+    for (size_t n = 0; n < p->op_count; n++) {
+        const emu_instruction *i = p->instructions[p->ops[n].at];
+        const uint64_t wavefronts = c->total.accesses[n][EMU_AT_SHARED].wavefronts;
+        all += wavefronts;
+        products += emu_multiply_adds(i) ? wavefronts : 0;
+        bulk += emu_is_bulk_copy(i) ? wavefronts : 0;
+    }
+    fprintf(f, ",\"wavefronts\":{\"threads\":%" PRIu64 ",\"products\":%" PRIu64 ",\"bulk\":%" PRIu64 "}",
+            all - products - bulk, products, bulk);
+}
+
+static void write_sums(FILE *f, const emu_counts *c, const sums *s)
 {
     fprintf(f,
             ",\"thread_instructions\":%" PRIu64 ",\"warp_instructions\":%" PRIu64 ",\"lane_slots\":%" PRIu64
@@ -86,8 +171,10 @@ static void write_sums(FILE *f, const sums *s)
     fprintf(f,
             "},\"branches\":{\"warp\":%" PRIu64 ",\"divergent\":%" PRIu64
             "},\"barriers\":{\"thread\":%" PRIu64 ",\"warp\":%" PRIu64 "},\"tensor\":{\"products\":%" PRIu64
-            ",\"multiply_adds\":%" PRIu64 "}",
+            ",\"multiply_adds\":%" PRIu64,
             s->branches, s->divergent, s->barrier_lanes, s->barrier_warps, s->tensor_warps, s->multiply_adds);
+    write_shapes(f, c);
+    fputs("}", f);
 }
 
 static void write_bulk(FILE *f, const emu_counts *c, const sums *s)
@@ -120,14 +207,6 @@ static void write_sectors(FILE *f, const emu_count_access *a, uint64_t distinct)
             "\"requests\":%" PRIu64 ",\"sectors\":%" PRIu64 ",\"distinct_sectors\":%" PRIu64
             ",\"bytes\":%" PRIu64 ",\"bytes_used\":%" PRIu64 "}",
             a->requests, a->sectors, distinct, a->bytes, a->bytes_used);
-}
-
-static void write_wavefronts(FILE *f, const emu_count_access *a)
-{
-    fprintf(f,
-            "\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"wavefronts\":%" PRIu64
-            ",\"ideal_wavefronts\":%" PRIu64 "}",
-            a->requests, a->bytes, a->wavefronts, a->ideal_wavefronts);
 }
 
 static void write_shared(FILE *f, const emu_count_access a[EMU_ACCESS_KINDS])
@@ -213,16 +292,6 @@ static void write_rows(FILE *f, const emu_counts *c, const emu_launch *l)
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
-/* Adds up the requests of all operations of an instruction. */
-static emu_count_access accesses_of(const emu_counts *c, size_t op, emu_count_place place)
-{
-    const emu_program *p = c->program;
-    emu_count_access a = {0};
-    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
-        emu_add_access(&a, &c->total.accesses[n][place]);
-    return a;
-}
-
 static uint64_t distinct_of(const emu_counts *c, size_t op)
 {
     const emu_program *p = c->program;
@@ -299,10 +368,11 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
             l->program->static_shared_bytes, l->dynamic_shared_bytes, emu_result_of(l));
     if (emu_result_of(l) == 0) {
         sums s = add_up(c);
-        write_sums(f, &s);
+        write_sums(f, c, &s);
         if (l->program->has_bulk)
             write_bulk(f, c, &s);
         write_shared(f, c->total.shared);
+        write_users(f, c);
         write_local(f, c->total.local);
         write_rows(f, c, l);
         if (c->wants_lines)

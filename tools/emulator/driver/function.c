@@ -19,13 +19,12 @@ unsigned emu_max_threads(CUfunction f)
 unsigned emu_entry_registers(CUfunction f)
 {
     const emu_function *k = f->function;
-    unsigned blocks = k->min_blocks ? k->min_blocks : 1;
     if (k->max_registers)
         return k->max_registers / 8 * 8;
-    if (!k->has_max_threads && !k->has_required_threads)
+    if (!k->min_blocks || (!k->has_max_threads && !k->has_required_threads))
         return 0;
     unsigned warps = (emu_max_threads(f) + EMU_LANES - 1) / EMU_LANES;
-    unsigned registers = EMU_REGISTERS_PER_BLOCK / EMU_LANES / warps / blocks / 8 * 8;
+    unsigned registers = EMU_REGISTERS_PER_BLOCK / EMU_LANES / warps / k->min_blocks / 8 * 8;
     return registers > 256 ? 256 : registers;
 }
 

@@ -214,8 +214,8 @@ static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
         if (f->is_entry && program && program->sets_registers && emu_entry_registers(m->functions) == 0)
             emu_log_append(
                 notes,
-                "note: setmaxnreg has no effect in kernel '%s', which gives neither .maxnreg nor .maxntid nor "
-                ".reqntid\n",
+                "note: setmaxnreg has no effect in kernel '%s', which gives neither .maxnreg nor .minnctapersm "
+                "with .maxntid or .reqntid\n",
                 m->functions->name);
         emu_log_free(&own);
     }

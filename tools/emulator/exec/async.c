@@ -153,19 +153,23 @@ HANDLER(mbarrier_init)
     const uint32_t *count = LANES_OF(const uint32_t, 1);
     if (!mbarriers_of(w, op, 0, mask, false, at))
         return;
+    uint32_t valid = 0; /* before any lane has written */
     ACTIVE_LANES(mask)
     {
         uint64_t bits;
         memcpy(&bits, (const void *)(uintptr_t)at[i], sizeof bits);
-        if (emu_mbarrier_unpack(bits).is_valid && emu_is_misused(w, op, 1u << i, EMU_INIT_OF_VALID))
-            return;
+        valid |= (uint32_t)emu_mbarrier_unpack(bits).is_valid << i;
+    }
+    if (valid && emu_is_misused(w, op, valid, EMU_INIT_OF_VALID))
+        return;
+    ACTIVE_LANES(mask)
+    {
         if (count[i] == 0 || count[i] > MOST_ARRIVALS) {
             emu_fault(w, op, 1u << i, CUDA_ERROR_LAUNCH_FAILED,
                       "initialises an mbarrier object with the count %u", count[i]);
             return;
         }
         store_mbarrier(w, at[i], (emu_mbarrier){.expected = count[i], .pending = count[i], .is_valid = true});
-        EMU_TELL(w->audience, mbarrier_init, w, op, at[i]);
     }
 }
 

@@ -123,11 +123,25 @@ static void add_piece(emu_bulk *bulk, emu_bulk_piece piece)
     bulk->pieces[bulk->piece_count++] = piece;
 }
 
+/* The operands of the instruction's lanes. */
+typedef struct operands {
+    emu_bulk_kind kind;
+    uint64_t shared[EMU_LANES], other[EMU_LANES], mbarrier[EMU_LANES];
+    emu_bulk last; /* the copy that the instruction's previous lane has begun; no pieces: there is none */
+} operands;
+
+/* True for a store that copies the same bytes as the previous lane's. */
+static bool is_repeated(const emu_bulk *last, const emu_bulk *bulk)
+{
+    return bulk->kind == EMU_BULK_STORE && last->piece_count && last->piece_count == bulk->piece_count &&
+           memcmp(last->pieces, bulk->pieces, bulk->piece_count * sizeof *bulk->pieces) == 0;
+}
+
 /* Tells of all accesses and begins the copy; takes the pieces. */
 static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
 {
-    bool loads = bulk->kind == EMU_BULK_LOAD;
-    for (uint32_t n = 0; EMU_IS_TOLD(w->audience, access) && n < bulk->piece_count; n++) {
+    bool loads = bulk->kind == EMU_BULK_LOAD, tells = EMU_IS_TOLD(w->audience, access) && !bulk->is_repeated;
+    for (uint32_t n = 0; tells && n < bulk->piece_count; n++) {
         const emu_bulk_piece *p = &bulk->pieces[n];
         tell_access(w, op, lane, (uint64_t)(uintptr_t)bulk->holder->shared + p->shared, p->bytes, loads);
         if (p->global)
@@ -183,10 +197,12 @@ static void start_multicast(emu_warp *w, const emu_op *op, uint32_t lane, emu_bu
 }
 
 /* op + 2 has the mask as argument 1; the sink: there is none. */
-static bool start_all(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
+static bool start_all(emu_warp *w, const emu_op *op, uint32_t lane, operands *o, emu_bulk *bulk)
 {
     if (bulk->kind != EMU_BULK_LOAD || op[2].arg[1] == EMU_SINK) {
+        bulk->is_repeated = is_repeated(&o->last, bulk);
         start(w, op, lane, bulk);
+        o->last = *bulk;
         return w->state != EMU_WARP_FAULTED;
     }
     uint32_t mask = ((const uint16_t *)emu_lanes(w, op[2].arg[1]))[lane];
@@ -221,13 +237,21 @@ static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarr
     return true;
 }
 
-/* The lanes' addresses, unchecked. */
+/* The lanes' addresses, unchecked. False after a fault. */
 static bool addresses_of(emu_warp *w, const emu_op *op, uint32_t mask, uint64_t at[EMU_LANES])
 {
     if (!access_announce(w, op, op->arg[0], mask))
         return false;
     access_addresses(w, op, op->arg[0], mask, at);
     return true;
+}
+
+static bool read_operands(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_kind kind, operands *o)
+{
+    o->kind = kind;
+    o->last.piece_count = 0;
+    return addresses_of(w, op, mask, o->shared) && addresses_of(w, op + 1, mask, o->other) &&
+           (kind != EMU_BULK_LOAD || mbarriers_uncounted(w, op + 2, 0, mask, true, o->mbarrier));
 }
 
 /* ---- bytes --------------------------------------------------------------------------------------------------------- */
@@ -249,12 +273,12 @@ static bool find_source(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t a
 }
 
 /* False after a fault. */
-static bool copy_lane(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind kind, uint64_t shared,
-                      uint64_t other, uint64_t mbarrier)
+static bool copy_lane(emu_warp *w, const emu_op *op, uint32_t lane, operands *o)
 {
     uint32_t size = LANES_OF(const uint32_t, 1)[lane];
-    bool loads = kind == EMU_BULK_LOAD, in_shared = op[1].mods.space == EMU_SHARED;
-    emu_bulk bulk = {.kind = kind, .bytes = size, .element = op->mods};
+    uint64_t shared = o->shared[lane], other = o->other[lane];
+    bool loads = o->kind == EMU_BULK_LOAD, in_shared = op[1].mods.space == EMU_SHARED;
+    emu_bulk bulk = {.kind = o->kind, .bytes = size, .element = op->mods};
     shared_place place;
     bulk.element.mode = op->mods.combine;
     bulk.write = op->mods.type == EMU_NONE ? write_copy : write_reduced;
@@ -270,22 +294,21 @@ static bool copy_lane(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kin
     if (size == 0)
         return true;
     if (!find_shared(w, op, lane, shared, size, loads, &place) ||
-        !prepare(w, op, lane, mbarrier, place.holder, &bulk) ||
+        !prepare(w, op, lane, o->mbarrier[lane], place.holder, &bulk) ||
         !(in_shared ? find_source(w, op + 1, lane, other, size, place.holder, &other)
                     : is_inside_global(w, op + 1, lane, other, size, !loads)))
         return false;
     add_piece(&bulk, (emu_bulk_piece){other, place.offset, size});
-    return start_all(w, op, lane, &bulk);
+    return start_all(w, op, lane, o, &bulk);
 }
 
 static void copy_bytes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_kind kind)
 {
-    uint64_t shared[EMU_LANES], other[EMU_LANES], mbarrier[EMU_LANES] = {0};
-    if (!addresses_of(w, op, mask, shared) || !addresses_of(w, op + 1, mask, other) ||
-        (kind == EMU_BULK_LOAD && !mbarriers_uncounted(w, op + 2, 0, mask, true, mbarrier)))
+    operands o;
+    if (!read_operands(w, op, mask, kind, &o))
         return;
     ACTIVE_LANES(mask)
-    if (!copy_lane(w, op, i, kind, shared[i], other[i], mbarrier[i]))
+    if (!copy_lane(w, op, i, &o))
         return;
 }
 
@@ -481,41 +504,39 @@ static bool set_writer(emu_warp *w, const emu_op *op, uint32_t lane, const emu_t
     return bulk->element.type != EMU_NONE;
 }
 
-static bool copy_box(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk_kind kind, uint64_t shared,
-                     uint64_t map_address, uint64_t mbarrier)
+static bool copy_box(emu_warp *w, const emu_op *op, uint32_t lane, operands *o)
 {
     emu_tensor_map map;
-    emu_bulk bulk = {.kind = kind};
-    bool loads = kind == EMU_BULK_LOAD;
+    emu_bulk bulk = {.kind = o->kind};
+    uint64_t shared = o->shared[lane];
+    bool loads = o->kind == EMU_BULK_LOAD;
     if (!is_aligned(w, op, lane, shared, TENSOR_ALIGNMENT, "an address of shared memory") ||
-        !read_map(w, op + 1, lane, map_address, op->mods.count, &map) ||
+        !read_map(w, op + 1, lane, o->other[lane], op->mods.count, &map) ||
         !set_writer(w, op, lane, &map, &bulk))
         return false;
     shared_place place;
     box b = box_of(w, op, lane, &map);
-    bool is_right = is_box_right(w, op, lane, &b, kind) &&
+    bool is_right = is_box_right(w, op, lane, &b, o->kind) &&
                     find_shared(w, op, lane, shared, b.rows * b.row_bytes, loads, &place) &&
-                    prepare(w, op, lane, mbarrier, place.holder, &bulk);
+                    prepare(w, op, lane, o->mbarrier[lane], place.holder, &bulk);
     bulk.bytes = (uint32_t)(b.rows * b.row_bytes);
     if (is_right)
         b.shared = place.offset;
     for (uint32_t row = 0; is_right && row < b.rows; row++)
         is_right = add_row(w, op + 1, lane, &bulk, &b, row);
     if (is_right)
-        return start_all(w, op, lane, &bulk);
+        return start_all(w, op, lane, o, &bulk);
     free(bulk.pieces);
     return false;
 }
 
 static void copy_boxes(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk_kind kind)
 {
-    uint64_t shared[EMU_LANES], map[EMU_LANES], mbarrier[EMU_LANES] = {0};
-    if (op->mods.mode != EMU_BULK_FIRST || !addresses_of(w, op, mask, shared) ||
-        !addresses_of(w, op + 1, mask, map) ||
-        (kind == EMU_BULK_LOAD && !mbarriers_uncounted(w, op + 2, 0, mask, true, mbarrier)))
+    operands o;
+    if (op->mods.mode != EMU_BULK_FIRST || !read_operands(w, op, mask, kind, &o))
         return;
     ACTIVE_LANES(mask)
-    if (!copy_box(w, op, i, kind, shared[i], map[i], mbarrier[i]))
+    if (!copy_box(w, op, i, &o))
         return;
 }
 

@@ -6,8 +6,8 @@
 
 enum { HALF = EMU_MAP_BYTES / 2 }; /* maps are aligned to it */
 
-/* Judges 128 bytes for each lane, and tells of the access. */
-static bool access_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, uint64_t at[EMU_LANES])
+/* Judges 128 bytes for each lane. */
+static bool find_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, uint64_t at[EMU_LANES])
 {
     uint64_t rest[EMU_LANES];
     if (!access_announce(w, op, op->arg[0], mask))
@@ -15,7 +15,13 @@ static bool access_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes
     access_addresses(w, op, op->arg[0], mask, at);
     for (int i = 0; i < EMU_LANES; i++)
         rest[i] = at[i] + HALF;
-    if (!access_find(w, op, mask, HALF, writes, at) || !access_find(w, op, mask, HALF, writes, rest))
+    return access_find(w, op, mask, HALF, writes, at) && access_find(w, op, mask, HALF, writes, rest);
+}
+
+/* Also tells of the access. */
+static bool access_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, uint64_t at[EMU_LANES])
+{
+    if (!find_map(w, op, mask, writes, at))
         return false;
     EMU_TELL(w->audience, access, w, op, mask, EMU_MAP_BYTES, writes, at);
     return w->state != EMU_WARP_FAULTED;
@@ -40,17 +46,22 @@ HANDLER_CALLS(replace_narrow, replace, false, false)
 HANDLER_CALLS(replace_wide_of, replace, true, true)
 HANDLER_CALLS(replace_narrow_of, replace, true, false)
 
-/* The warp copies one map; its first lane stands for all. */
+/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. Then they have waited for
+   each other, so one may write again. */
 HANDLER(copy_fence)
 {
     uint64_t to[EMU_LANES], from[EMU_LANES];
     if (op->mods.mode != EMU_BULK_FIRST || !is_whole_warp(w, op, mask))
         return;
     uint32_t first = mask & (~mask + 1);
-    if (!access_map(w, op, first, false, from) || !access_map(w, op + 1, first, true, to))
+    if (!find_map(w, op, first, false, from))
+        return;
+    EMU_TELL(w->audience, access, w, op, mask, EMU_MAP_BYTES, false, from);
+    if (w->state == EMU_WARP_FAULTED || !access_map(w, op + 1, first, true, to))
         return;
     memcpy((void *)(uintptr_t)to[0], (const void *)(uintptr_t)from[0], EMU_MAP_BYTES);
     w->block->stores++;
+    EMU_TELL(w->audience, warp_sync, w, mask);
     EMU_TELL(w->audience, fence, w, op, mask);
 }
 
@@ -60,16 +71,21 @@ HANDLER(release)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* A fence accesses nothing, so its address need not be inside of an allocation. */
 HANDLER(acquire)
 {
-    uint64_t at[EMU_LANES], rest[EMU_LANES];
+    uint64_t at[EMU_LANES];
+    uint32_t outside = 0;
     if (!access_announce(w, op, op->arg[0], mask))
         return;
     access_addresses(w, op, op->arg[0], mask, at);
-    for (int i = 0; i < EMU_LANES; i++)
-        rest[i] = at[i] + HALF;
-    if (!access_find(w, op, mask, HALF, false, at) || !access_find(w, op, mask, HALF, false, rest))
+    ACTIVE_LANES(mask) outside |= (uint32_t)(at[i] >= EMU_SHARED_WINDOW) << i;
+    if (outside) {
+        emu_fault(w, op, outside, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                  "names 0x%llx, which is no address of .global memory",
+                  (unsigned long long)at[__builtin_ctz(outside)]);
         return;
+    }
     EMU_TELL(w->audience, fence, w, op, mask);
     EMU_TELL(w->audience, map_fence, w, op, mask, at);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

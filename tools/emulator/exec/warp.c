@@ -1,5 +1,6 @@
 /* Operations among the lanes of a warp (ISA 9.7.9.6, 9.7.13.2, 9.7.13.9 to 9.7.13.14). */
 #include "exec.h"
+#include "warpgroup.h"
 
 /* Executes the operation for `group`: lanes with the same member mask, none of which is missing. */
 typedef void group_function(emu_warp *w, const emu_op *op, uint32_t group);
@@ -216,7 +217,7 @@ HANDLER_CALLS(warp_barrier, for_each_group, LANES_OF(const uint32_t, 0), EMU_WAI
 /* Told of as an instruction of a warpgroup, all of whose warps execute it. */
 static void set_registers(emu_warp *w, const emu_op *op, uint32_t mask, bool raises)
 {
-    if (!is_whole_warp(w, op, mask) || w->block->launch->registers == 0)
+    if (!is_whole_warp(w, op, mask) || w->block->launch->registers == 0 || !is_in_warpgroup(w, op, mask))
         return;
     EMU_TELL(w->audience, warpgroup, w, op, NULL);
     if (w->state != EMU_WARP_FAULTED)

@@ -1,71 +1,13 @@
 /* wgmma (ISA 9.7.15): 64 rows of A, in shared memory or registers, times columns of B in shared memory. Each of the four
    warps of a warpgroup has 16 rows of A and D, in the fragments of mma.m16n8, and reads all of B. */
-#include "wgmma.h"
-
-#include "../core/wgmma.h"
 #include "access.h"
+#include "matrix.h"
 #include "tensor.h"
+#include "warpgroup.h"
 
-enum { MOST_N = 256, CHUNK_BYTES = 16, A_CHUNKS = 32, MOST_CHUNKS = A_CHUNKS + 2 * MOST_N };
+enum { MOST_N = 256 };
 
 /* ---- matrices in shared memory ------------------------------------------------------------------------------------- */
-
-/* A matrix descriptor (ISA 9.7.15.5.1.2.2). `span`: bytes per row of a swizzle's pattern, which has eight rows; 16 without
-   a swizzle. */
-typedef struct shared_matrix {
-    uint32_t start, leading, stride; /* bytes */
-    uint32_t span;
-    bool is_mn_major;
-} shared_matrix;
-
-static shared_matrix matrix_of(uint64_t descriptor, bool is_mn_major)
-{
-    static const uint32_t spans[] = {16, 128, 64, 32};
-    return (shared_matrix){.start = (uint32_t)(descriptor & 0x3fff) << 4,
-                           .leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
-                           .stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4,
-                           .span = spans[descriptor >> 62],
-                           .is_mn_major = is_mn_major};
-}
-
-/* Offset of a 16-byte chunk (ISA 9.7.15.5.1.2.1.3). K-major: half k of row `row`, which has 32 bytes. MN-major: the
-   elements of the rows 8 * row to 8 * row + 7 at place k along the sum. */
-static uint32_t chunk_place(const shared_matrix *m, unsigned row, unsigned k)
-{
-    uint32_t wide = m->span / CHUNK_BYTES, at = m->start;
-    bool is_swizzled = wide > 1;
-    if (!m->is_mn_major)
-        at += row % 8 * m->span + row / 8 * m->stride + k * (is_swizzled ? CHUNK_BYTES : m->leading);
-    else if (is_swizzled)
-        at += row % wide * CHUNK_BYTES + row / wide * m->leading + k % 8 * m->span + k / 8 * m->stride;
-    else
-        at += row * m->stride + k % 8 * CHUNK_BYTES + k / 8 * m->leading;
-    return at ^ (at >> 7 & (wide - 1)) * CHUNK_BYTES;
-}
-
-/* Lists the offsets of the chunks of these rows, two per row; eight consecutive ones form a core matrix. */
-static unsigned list_chunks(const shared_matrix *m, unsigned first_row, unsigned rows, uint32_t *places)
-{
-    for (unsigned n = 0; n < 2 * rows; n++)
-        places[n] = m->is_mn_major ? chunk_place(m, first_row / 8 + n / 16, n % 16)
-                                   : chunk_place(m, first_row + n / 16 * 8 + n % 8, n / 8 % 2);
-    return 2 * rows;
-}
-
-static unsigned first_row_of(const emu_warp *w)
-{
-    return w->id % EMU_WARPGROUP_WARPS * 16;
-}
-
-/* Lists all chunks that the warp reads, A's before B's. Returns their number; a_count: A's. */
-static unsigned chunks_of(const emu_warp *w, const emu_wgmma *f, uint64_t a, uint64_t b, unsigned *a_count,
-                          uint32_t places[MOST_CHUNKS])
-{
-    shared_matrix of_a = matrix_of(a, f->flags & EMU_WGMMA_A_MN_MAJOR),
-                  of_b = matrix_of(b, f->flags & EMU_WGMMA_B_MN_MAJOR);
-    *a_count = f->flags & EMU_WGMMA_A_REGISTERS ? 0 : list_chunks(&of_a, first_row_of(w), 16, places);
-    return *a_count + list_chunks(&of_b, 0, f->n, places + *a_count);
-}
 
 /* A matrix may begin in any row of a swizzle's pattern, and inside a row if the rest of that row has room for the matrix's
    row. The swizzle permutes address bits, as measured on an H100 (tools/bench). */
@@ -292,20 +234,6 @@ static void multiply(emu_warp *w, const emu_product *p)
 
 /* ---- the instructions ---------------------------------------------------------------------------------------------- */
 
-/* Returns true if all lanes of the warp are active, and its warpgroup is complete. */
-static bool is_in_warpgroup(emu_warp *w, const emu_op *op, uint32_t mask)
-{
-    uint32_t end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS * EMU_LANES;
-    if (w->block->launch->threads >= end)
-        return is_whole_warp(w, op, mask);
-    emu_fault(
-        w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
-        "executes this in a warpgroup that is not complete: its four warps are the threads %u to %u, and "
-        "the block has %u",
-        end - EMU_WARPGROUP_WARPS * EMU_LANES, end - 1, w->block->launch->threads);
-    return false;
-}
-
 HANDLER(fence)
 {
     if (is_in_warpgroup(w, op, mask))
@@ -320,29 +248,12 @@ HANDLER(commit)
     EMU_TELL(w->audience, warpgroup, w, op, NULL);
 }
 
-static void tell_done(emu_warp *w, const emu_product *p)
-{
-    emu_wgmma f = emu_wgmma_of(p->op);
-    uint32_t places[MOST_CHUNKS];
-    uint64_t at[MOST_CHUNKS];
-    unsigned a_count, count = chunks_of(w, &f, p->a, p->b, &a_count, places);
-    for (unsigned n = 0; n < count; n++)
-        at[n] = (uint64_t)(uintptr_t)w->block->shared + places[n];
-    EMU_TELL(w->audience, product_done, w, p, count, at);
-}
-
 HANDLER(wait_group)
 {
-    const emu_product *p;
     if (!is_in_warpgroup(w, op, mask))
         return;
     EMU_TELL(w->audience, warpgroup, w, op, NULL);
-    while ((p = emu_product_oldest(w)) != NULL && emu_product_is_due(w, p, (uint32_t)op->imm)) {
-        if (EMU_IS_TOLD(w->audience, product_done))
-            tell_done(w, p);
-        emu_product_retire(w);
-        w->block->stores++;
-    }
+    emu_product_wait(w, op, mask);
 }
 
 /* Returns true if the value is the same in all lanes; otherwise the launch fails. */
@@ -384,7 +295,7 @@ HANDLER(mma_async)
     }
     if (!is_descriptor_right(w, op, 'B', p.b, f.flags & EMU_WGMMA_B_MN_MAJOR, f.n))
         return;
-    unsigned count = chunks_of(w, &f, p.a, p.b, &a_count, places);
+    unsigned count = chunks_of(w, &p, &a_count, places);
     if (!access_chunks(w, op, places, a_count) || !access_chunks(w, op, places + a_count, count - a_count))
         return;
     if (EMU_IS_TOLD(w->audience, request)) {

@@ -44,7 +44,8 @@ static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char 
     }
     emu_lex_expect(l, close);
     emu_come_back(p);
-    list.items = copy_operands(p, (emu_operand *)p->open_items.items + first, list.count);
+    if (list.count)
+        list.items = copy_operands(p, (emu_operand *)p->open_items.items + first, list.count);
     p->open_items.count = first;
     return list;
 }
