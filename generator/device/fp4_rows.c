@@ -1,4 +1,4 @@
-/* Rows of e2m1 codes in stages. */
+/* Rows of e2m1 or e4m3 codes in stages. */
 #include "fp4_rows.h"
 
 #include "copy.h"
@@ -6,13 +6,23 @@
 #include "scale_tiles.h"
 #include "shared.h"
 
-enum { UNIT_ELEMENTS = 2 * UNIT_BYTES, WORD = 4 };
+enum { WORD = 4 };
 
 layout fp4_rows_layout(bool for_matrices)
 {
     layout l = {.row_bytes = FP4_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
     l.turns[0] = (layout_turn){.row_bit = 1, .unit_bit = 1};
     return for_matrices ? layout_of_matrices(FP4_ROW_UNITS) : l;
+}
+
+static uint32_t units_of(const fp4_rows *r)
+{
+    return r->codes.row_bytes / UNIT_BYTES;
+}
+
+static uint32_t unit_elements(const fp4_rows *r)
+{
+    return FP4_STAGE / units_of(r);
 }
 
 static uint32_t block_of(const fp4_rows *r)
@@ -28,18 +38,23 @@ static uint32_t stage_scales(const fp4_rows *r)
 
 uint32_t fp4_rows_passes(const fp4_rows *r)
 {
-    const uint32_t units = r->rows * FP4_ROW_UNITS;
+    const uint32_t units = r->rows * units_of(r);
     return units > r->threads ? units / r->threads : 1;
 }
 
 uint32_t fp4_rows_pass(const fp4_rows *r)
 {
-    return r->threads / FP4_ROW_UNITS;
+    return r->threads / units_of(r);
+}
+
+static uint32_t addresses_of(const fp4_rows *r)
+{
+    return r->pass_bytes.type == PTX_NONE ? fp4_rows_passes(r) : 1;
 }
 
 ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid)
 {
-    return ptx_shr(r->f, tid, lanes_log2(FP4_ROW_UNITS));
+    return ptx_shr(r->f, tid, lanes_log2(units_of(r)));
 }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
@@ -103,26 +118,33 @@ ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val 
 static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
-    ptx_val unit = ptx_and(f, tid, FP4_ROW_UNITS - 1), row = fp4_rows_row_of(r, tid);
-    ptx_val element = ptx_mad(f, unit, UNIT_ELEMENTS, r->first);
-    ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, 1));
-    for (uint32_t i = 0; i < fp4_rows_passes(r); i++)
+    ptx_val unit = ptx_and(f, tid, units_of(r) - 1), row = fp4_rows_row_of(r, tid);
+    ptx_val element = ptx_mad(f, unit, unit_elements(r), r->first);
+    ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, lanes_log2(FP4_STAGE / r->codes.row_bytes)));
+    for (uint32_t i = 0; i < addresses_of(r); i++)
         r->from[i] = ptx_var(f, ptx_add(f, r->from[i], byte));
     r->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, r->k, element)));
     r->to = ptx_add(f, ptx_add(f, layout_at(f, &r->codes, row, unit), shared), r->code_byte);
     if (!r->is_mx)
         r->is_narrow = ptx_ne(f, ptx_and(f, r->k, block_of(r)), 0);
-    if (r->rows * FP4_ROW_UNITS < r->threads)
-        r->has_codes = ptx_lt(f, tid, r->rows * FP4_ROW_UNITS);
+    if (r->rows * units_of(r) < r->threads)
+        r->has_codes = ptx_lt(f, tid, r->rows * units_of(r));
+}
+
+static ptx_val pass_address(fp4_rows *r, uint32_t pass)
+{
+    if (pass < addresses_of(r))
+        return r->from[pass];
+    return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
 }
 
 /* The unit of every pass. A narrow one goes word by word; its second half may be beyond the row's end. */
 static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
 {
     ptx_fn *f = r->f;
-    ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, UNIT_ELEMENTS / 2);
+    ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
     for (uint32_t i = 0; i < fp4_rows_passes(r); i++) {
-        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, r->from[i]);
+        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, i));
         const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r));
         if (!is_narrow)
             copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
@@ -173,8 +195,8 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
     ptx_fn *f = r->f;
     copy_where(r, r->has_codes, offset, copy_codes);
     copy_where(r, r->has_scales, offset, copy_scales);
-    for (uint32_t i = 0; i < fp4_rows_passes(r); i++)
-        ptx_add_to(f, r->from[i], FP4_ROW_BYTES);
+    for (uint32_t i = 0; i < addresses_of(r); i++)
+        ptx_add_to(f, r->from[i], r->codes.row_bytes);
     ptx_sub_to(f, r->left, FP4_STAGE);
     ptx_add_to(f, r->scale_from,
                r->is_tiled ? SCALE_TILE_BYTES * stage_scales(r) / SCALE_TILE_BLOCKS : stage_scales(r));

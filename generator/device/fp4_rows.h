@@ -1,8 +1,9 @@
-/* Rows of e2m1 codes and the scales of their blocks, a stage of 128 elements at a time into shared memory: an operand of a product.
+/* Rows of e2m1 or e4m3 codes and the scales of their blocks, a stage of 128 elements at a time into shared memory: an operand of a
+ * product.
  *
- * A row has 64 bytes of codes in a stage, in units of 16 that a layout swizzles, and 12 bytes for its scales, which begin at any
- * byte of global memory and keep their offset from a multiple of 4; in tiles (scale_tiles.h) that is 0. Beyond a row's end both
- * are 0. */
+ * A row has 64 bytes of e2m1 codes in a stage, or 128 of e4m3, in units of 16 that a layout swizzles, and 12 bytes for its scales,
+ * which begin at any byte of global memory and keep their offset from a multiple of 4; in tiles (scale_tiles.h) that is 0. Beyond a
+ * row's end both are 0. */
 #ifndef DEVICE_FP4_ROWS_H
 #define DEVICE_FP4_ROWS_H
 
@@ -13,22 +14,24 @@ enum {
     FP4_ROW_BYTES = FP4_STAGE / 2,
     FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
     FP4_SCALE_BYTES = 12, /* of a row: an odd number of words puts eight rows in different banks */
-    FP4_MOST_PASSES = 4
+    FP4_MOST_PASSES = 4   /* of rows with addresses of their own */
 };
 
-/* The layout of a stage's codes. Lanes load 8 bytes each: lane (g, t) of row g, the four lanes 32 bytes together; or, for
- * ldmatrix, units of eight rows. */
+/* The layout of a stage of e2m1. Lanes load 8 bytes each: lane (g, t) of row g, the four lanes 32 bytes together; or, for
+ * ldmatrix, units of eight rows. E4m3 has layout_of_codes. */
 layout fp4_rows_layout(bool for_matrices);
 
 /* The user sets the members down to `scale_row`. */
 typedef struct fp4_rows {
     ptx_fn *f;
-    uint32_t rows, threads; /* at least as many threads as rows */
-    bool is_mx, is_tiled;   /* a scale for 32 elements, not 16; scales in tiles */
-    layout codes;
+    uint32_t rows, threads;         /* at least as many threads as rows */
+    bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
+    layout codes;                   /* its row_bytes tell e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first;               /* elements of a row; the first one to copy, a multiple of a stage */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
+    ptx_val pass_bytes,
+        passes_left; /* or of the first: bytes from one to the next, U32; further passes that have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
 

@@ -64,10 +64,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const fp4_gemm_geometry g = fp4_gemm_plan(v);
     const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g), split_k = kiln_int(v, "split_k");
-    kiln_require(s, !g.has_codes || !g.is_mx, "format x", "x nvfp4 needs format nvfp4");
-    kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy", "strategy block_scaled needs x nvfp4");
+    kiln_require(s, !g.has_codes || g.is_e4m3 == g.is_mx, "format x",
+                 "x nvfp4 needs format nvfp4, and x mxfp8 format mxfp4");
+    kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy",
+                 "strategy block_scaled needs x nvfp4 or mxfp8");
     kiln_require(s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
-                 "tile_m is at least an eighth of tile_n, and with x nvfp4 at most tile_n");
+                 "tile_m is at least an eighth of tile_n, and with x nvfp4 or mxfp8 at most tile_n");
     kiln_require(s, split_k == 1 || g.tile_m <= 64, "tile_m split_k",
                  "k is split with tile_m up to 64: registers");
     kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
@@ -88,14 +90,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
 #define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
 #define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
-#define HAS_CODES    "x == nvfp4"
+#define HAS_CODES    "(x == nvfp4 || x == mxfp8)"
 #define BLOCK        "select(format == mxfp4, 32, 16)"
 #define IS_TILED     "scale_layout == tiles_128x4"
 #define ACROSS       "select(" IS_TILED ", ceil_div(k, 4 * " BLOCK ") * 4, k / " BLOCK ")"
 #define SCALES(rows) "select(" IS_TILED ", ceil_div(" rows ", 128) * 128, " rows "), " ACROSS
 #define W_ROWS       "select(" IS_PAIR ", 2 * n, n)"
 #define W_BYTES      "(k / 2 + k / " BLOCK ")"
-#define X_BYTES      "select(" HAS_CODES ", " W_BYTES ", 2 * k)"
+#define X_CODES      "select(x == mxfp8, k, k / 2)"
+#define X_BYTES      "select(" HAS_CODES ", " X_CODES " + k / " BLOCK ", 2 * k)"
 
 /* Tiles of y, their thread blocks and the parts of k, as linear's. */
 #define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
@@ -115,8 +118,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
           "format of W, codes and scales apart as fp4_quantize makes them\nnvfp4: an e4m3 scale for each 16 elements, and alpha; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
-    PARAM(WORD, CONTRACT, "x", "f16 bf16 nvfp4", "f16",
-          "elements of x\nnvfp4: codes and scales of fp4_quantize, for format nvfp4", .numbers = "5"),
+    PARAM(WORD, CONTRACT, "x", "f16 bf16 nvfp4 mxfp8", "f16",
+          "elements of x\nnvfp4: codes and scales of fp4_quantize, for format nvfp4; mxfp8: those, for format mxfp4", .numbers = "5 6"),
     PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f16", "element type of y, bias and residual"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
           "how scales lie\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales", .numbers = "1 2"),
@@ -124,7 +127,7 @@ static const kiln_param params[] = {
           "what is added to the products\nor two products make y = act(x * gate^T) * (x * w^T), swiglu with SiLU, geglu with GELU in its tanh form, as linear's",
           .numbers = "1 2 3 4 5 6"),
     PARAM(WORD, TUNING, "strategy", "mma block_scaled", "mma",
-          "mma: codes are decoded to 16 bits for tensor cores; block_scaled: tensor cores multiply NVFP4, on sm_120f and sm_120a"),
+          "mma: codes are decoded to 16 bits for tensor cores; block_scaled: tensor cores multiply codes and their scales, on sm_120f and sm_120a"),
     PARAM(INT, TUNING, "tile_m", "8 16 32 64 128", "16",
           "rows of y per thread block; with strategy mma the weights are decoded once for each such tile"),
     PARAM(INT, TUNING, "tile_n", "64 128 256", "64", "columns of y per thread block; x is read once for each such tile"),
@@ -135,9 +138,10 @@ static const kiln_param params[] = {
 };
 
 static const kiln_arg args[] = {
-    {"in", KILN_ARG_IN, "$x:bf16:f16", "m, k", 16, "x != nvfp4", "x: the rows of activations"},
-    {"in_codes", KILN_ARG_IN, "u8", "m, k / 2", 16, HAS_CODES, "x: two codes per byte along k\nthe low nibble first"},
-    {"in_scales", KILN_ARG_IN, "u8", SCALES("m"), 16, HAS_CODES, "scale of each 16 codes of x"},
+    {"in", KILN_ARG_IN, "$x:bf16:f16", "m, k", 16, "x != nvfp4 && x != mxfp8", "x: the rows of activations"},
+    {"in_codes", KILN_ARG_IN, "u8", "m, " X_CODES, 16, HAS_CODES, "x: two codes per byte along k\nthe low nibble first; mxfp8: one"},
+    {"in_scales", KILN_ARG_IN, "u8", SCALES("m"), 16, HAS_CODES,
+     "scale of each block of x\nnvfp4: sign bits must be 0, here and in W's scales, as fp4_quantize makes them; no launch checks that"},
     {"w", KILN_ARG_CONSTANT, "u8", "n, k / 2", 16, NULL, "W: two codes per byte along k\nthe low nibble first"},
     {"w_scales", KILN_ARG_CONSTANT, "u8", SCALES("n"), 16, NULL, "scale of each block of W"},
     {"gate", KILN_ARG_CONSTANT, "u8", "n, k / 2", 16, IS_PAIR, "the matrix whose products go through the activation"},
@@ -175,9 +179,14 @@ static const kiln_rule rules[] = {
 };
 
 static const kiln_bound bounds[] = {
-    {"x f16, format mxfp4", "the weights are code * scale, both the scale and the product rounded to f16: scales below 2^-24 count as 0"},
-    {"strategy block_scaled",
+    {"format mxfp4, x f16, or x mxfp8 with strategy mma",
+     "codes of MX formats are decoded to f16: code * scale, both the scale and the product rounded: scales below 2^-24 count as 0"},
+    {"x mxfp8, strategy mma",
+     "adds 2^-17 * the sum over each 64 of k of their largest product, in which a decoded number below 2^-14 counts as 2^-14, f16's smallest normal one"},
+    {"x nvfp4, strategy block_scaled",
      "adds 2^-16 * the sum over each 64 of k of their largest product, in which a code of 0.5 counts as 1, and a scale below 2^-6 as 2^-6: nothing is published about how these tensor cores add; it is the bound if they do as with fp8"},
+    {"x mxfp8, strategy block_scaled",
+     "adds 2^-19 * the sum over each 32 of k of their largest product, in which a code of W of 0.5 counts as 1, and a code of x below 2^-6 as 2^-6: as for nvfp4"},
     {"bias, residual", "adds 2^-23 * (|r| + |bias| + |residual|)"},
     {"alpha", "r and S include the factor; adds 2^-24 * |r|"},
     {"a gated pair", "as linear's"},
@@ -200,8 +209,8 @@ const kiln_family fp4_gemm_family = {
         "are exact. It holds for finite x if the sums, and the sums times alpha, are at most 2^100",
     .bounds = bounds,
     .nonfinite =
-        "a NaN or an infinity makes elements of y NaN: in x its row, in a scale of W its column, in a scale of x its row. "
-        "So does a product of code and scale that is infinite in x's type. With x nvfp4, scales must "
+        "a NaN or an infinity makes elements of y NaN: in x its row, in a scale of W its column, in a code or scale of x its row. "
+        "So does a code times its scale that is infinite in the type that it is decoded to: x's, or f16 if x is mxfp8. With x nvfp4, scales must "
         "not have a sign bit; fp4_quantize makes none",
     .params = params,
     .args = args,

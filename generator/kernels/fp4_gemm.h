@@ -8,10 +8,11 @@
 /* Known to `shape` and `emit`. */
 typedef struct fp4_gemm_geometry {
     uint32_t tile_m, tile_n, stages, threads;
-    bool is_mx, is_tiled;                                     /* W is MXFP4; scales are in tiles */
-    bool has_codes;                                           /* x is NVFP4, as W is */
-    bool is_block_scaled;                                     /* tensor cores multiply by the scales */
-    ptx_type type;                                            /* of decoded operands */
+    bool is_mx, is_tiled;    /* W is MXFP4; scales are in tiles */
+    bool has_codes, is_e4m3; /* x has codes and scales, as W; e4m3 and not e2m1 */
+    bool is_block_scaled;    /* tensor cores multiply by the scales */
+    ptx_type type;           /* of decoded operands */
+    uint32_t x_row_bytes;
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
 } fp4_gemm_geometry;
 

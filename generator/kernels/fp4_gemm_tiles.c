@@ -1,4 +1,4 @@
-/* fp4_gemm's products: NVFP4 or MXFP4 weights times rows of 16-bit elements, or of NVFP4.
+/* fp4_gemm's products: NVFP4 or MXFP4 weights times rows of 16-bit elements, NVFP4 times NVFP4, or MXFP4 times MXFP8.
  *
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
  * tile_n columns of y. Codes and scales fill stages of 128 elements of k in shared memory (device/fp4_rows.h), all but one of
@@ -6,11 +6,14 @@
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x has the same order (a woven ring, device/x_ring.h). Nothing is
- * rounded except MXFP4 in f16. Rows of NVFP4 activations are decoded in the same way, by every warp.
+ * rounded except MX formats in f16. Rows of codes of x are decoded in the same way, by every warp.
  *
- * BLOCK-SCALED, on sm_120f: ldmatrix loads codes, which have the order of the product's operands in memory, and one word holds a
- * row's four scales of a step.
+ * BLOCK-SCALED, on sm_120f: ldmatrix loads codes of NVFP4, which have the order of the product's operands in memory, and one word
+ * holds a row's four scales of a step. MXFP4 times MXFP8 is a product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
+ * row's block, the first four in the operand's lower register. ldmatrix delivers those of W in a word, whose codes are spread to
+ * bytes; those of x are 8 bytes. One word holds a row's four scales of a stage.
  */
+#include "device/codes.h"
 #include "device/copy.h"
 #include "device/fp4.h"
 #include "device/fp4_rows.h"
@@ -23,10 +26,12 @@
 enum {
     WARP_ROWS = 32, /* of W */
     LANE_ROWS = 4,  /* eight apart */
+    QUAD_LANES = 4, /* of a row of sums */
     TILES = X_RING_TILES,
     STEP = X_RING_STEP,
     STEPS = FP4_STAGE / STEP,
-    HALVES = 2, /* words of a lane's 16 codes */
+    HALVES = 2, /* words of a lane's 16 codes of e2m1 */
+    MX_BLOCKS = FP4_STAGE / 32,
     STAGE_ALIGNMENT = 128
 };
 
@@ -45,7 +50,7 @@ typedef struct fp4_gemm {
     ptx_val stage;     /* a variable: the offset of the current stage */
     ptx_val left;      /* a variable: stages from this one on */
     /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
-    ptx_val w_at[STEPS], x_at[STEPS], w_scales, x_scales;
+    ptx_val w_at[STEPS], x_at[MX_BLOCKS], w_scales, x_scales;
     ptx_val w_selector, x_selector; /* block-scaled: prmt selectors for words of scales */
     warp_sums sums;
 } fp4_gemm;
@@ -59,12 +64,14 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
                            .stages = kiln_int(v, "stages"),
                            .is_mx = kiln_is(v, "format", "mxfp4"),
                            .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4"),
-                           .has_codes = kiln_is(v, "x", "nvfp4"),
+                           .has_codes = kiln_is(v, "x", "nvfp4") || kiln_is(v, "x", "mxfp8"),
+                           .is_e4m3 = kiln_is(v, "x", "mxfp8"),
                            .is_block_scaled = kiln_is(v, "strategy", "block_scaled"),
                            .type = kiln_is(v, "x", "bf16") ? PTX_BF16 : PTX_F16};
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
+    g.x_row_bytes = !g.has_codes ? FP4_STAGE * 2 : g.is_e4m3 ? FP4_STAGE : FP4_STAGE / 2;
     g.x_byte = g.tile_n * FP4_ROW_BYTES;
-    g.w_scale_byte = g.x_byte + (g.has_codes ? g.tile_m * FP4_ROW_BYTES : STEPS * x_ring_bytes(g.tile_m));
+    g.w_scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
@@ -117,21 +124,25 @@ static void init_x_codes(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->x_codes = (fp4_rows){.f = f,
-                            .rows = g->of.tile_m,
-                            .threads = g->of.threads,
-                            .is_tiled = g->of.is_tiled,
-                            .codes = fp4_rows_layout(g->of.is_block_scaled),
-                            .code_byte = g->of.x_byte,
-                            .scale_byte = g->of.x_scale_byte,
-                            .k = l->k,
-                            .first = g->w.first,
-                            .scales = ptx_address(f, g->in_scales)};
-    ptx_val row = ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x);
-    for (uint32_t i = 0; i < fp4_rows_passes(&g->x_codes); i++) {
-        ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->x_codes)), l->m);
-        g->x_codes.from[i] = ptx_mad_wide(f, clamped, l->w_row_bytes, ptx_address(f, l->in));
-    }
+    g->x_codes =
+        (fp4_rows){.f = f,
+                   .rows = g->of.tile_m,
+                   .threads = g->of.threads,
+                   .is_mx = g->of.is_mx,
+                   .is_tiled = g->of.is_tiled,
+                   .codes = g->of.is_e4m3 ? layout_of_codes() : fp4_rows_layout(g->of.is_block_scaled),
+                   .code_byte = g->of.x_byte,
+                   .scale_byte = g->of.x_scale_byte,
+                   .k = l->k,
+                   .first = g->w.first,
+                   .scales = ptx_address(f, g->in_scales)};
+    const uint32_t pass = fp4_rows_pass(&g->x_codes);
+    ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
+    ptx_val row = tail_clamp(f, ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x), l->m);
+    ptx_val behind = ptx_sub(f, ptx_sub(f, l->m, 1), row);
+    g->x_codes.from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
+    g->x_codes.pass_bytes = ptx_mul(f, stride, pass);
+    g->x_codes.passes_left = ptx_div(f, behind, pass);
     g->x_codes.scale_row = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_x), l->m);
     fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
 }
@@ -181,29 +192,40 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 
 /* ---- decoded products --------------------------------------------------------------------------------------------- */
 
+static bool has_e4m3(const fp4_rows *of)
+{
+    return of->codes.row_bytes == FP4_STAGE;
+}
+
 /* A lane's 16 codes of a step of one row, and their scale. */
 typedef struct decoded_row {
-    ptx_val words[HALVES], scale;
+    bool is_e4m3;
+    ptx_val words[2 * HALVES], scale; /* e2m1: two words */
 } decoded_row;
 
 /* `row` is counted from the lane's first one. */
-static decoded_row load_row(fp4_gemm *g, bool is_mx, ptx_val codes, ptx_val scales, uint32_t row,
+static decoded_row load_row(fp4_gemm *g, const fp4_rows *from, ptx_val codes, ptx_val scales, uint32_t row,
                             uint32_t step)
 {
     ptx_fn *f = g->f;
-    decoded_row of;
-    ptx_load_vec(f, HALVES, of.words, shared_at(f, PTX_U32, codes, row * FP4_ROW_BYTES), PTX_PLAIN);
-    const uint32_t byte = row * FP4_SCALE_BYTES + step * (is_mx ? STEP / 32 : STEP / 16);
+    decoded_row of = {.is_e4m3 = has_e4m3(from)};
+    ptx_load_vec(f, of.is_e4m3 ? 2 * HALVES : HALVES, of.words,
+                 shared_at(f, PTX_U32, codes, layout_rows(&from->codes, row)), PTX_PLAIN);
+    const uint32_t byte = row * FP4_SCALE_BYTES + step * (from->is_mx ? STEP / 32 : STEP / 16);
     ptx_val scale = ptx_load(f, shared_at(f, PTX_U8, scales, byte));
-    of.scale = fp4_scale(f, g->of.type, is_mx, ptx_cvt(f, PTX_U32, scale));
+    of.scale = fp4_scale(f, g->of.type, from->is_mx, ptx_cvt(f, PTX_U32, scale));
     return of;
 }
 
 /* Eight numbers: the four of each product in two registers. */
-static void decode_word(fp4_gemm *g, const decoded_row *row, uint32_t half, ptx_val out[2][2])
+static void decode_half(fp4_gemm *g, const decoded_row *row, uint32_t half, ptx_val out[2][2])
 {
+    const codes_values e4m3 = {.type = g->of.type, .is_e4m3 = true};
     ptx_val pairs[FP4_PAIRS];
-    fp4_pairs(g->f, g->of.type, row->words[half], pairs);
+    for (uint32_t i = 0; i < 2 && row->is_e4m3; i++)
+        codes_pairs(g->f, &e4m3, row->words[2 * half + i], false, &pairs[2 * i]);
+    if (!row->is_e4m3)
+        fp4_pairs(g->f, g->of.type, row->words[half], pairs);
     for (uint32_t i = 0; i < FP4_PAIRS; i++)
         out[i / 2][i % 2] = fp4_weights(g->f, g->of.type, pairs[i], row->scale);
 }
@@ -213,8 +235,8 @@ static void multiply_x_codes(fp4_gemm *g, ptx_val codes, ptx_val scales, uint32_
 {
     for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
         ptx_val x[2][2];
-        const decoded_row row = load_row(g, false, codes, scales, SUMS_ROWS * tile, step);
-        decode_word(g, &row, half, x);
+        const decoded_row row = load_row(g, &g->x_codes, codes, scales, SUMS_ROWS * tile, step);
+        decode_half(g, &row, half, x);
         for (uint32_t product = 0; product < 2; product++)
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
@@ -233,13 +255,13 @@ static void multiply_decoded(fp4_gemm *g)
         decoded_row rows[LANE_ROWS];
         ptx_val w_at = ptx_add(f, g->w_at[step], g->stage), x_at = {0};
         for (uint32_t r = 0; r < LANE_ROWS; r++)
-            rows[r] = load_row(g, g->of.is_mx, w_at, w_scales, SUMS_ROWS * r, step);
+            rows[r] = load_row(g, &g->w, w_at, w_scales, SUMS_ROWS * r, step);
         if (g->of.has_codes)
             x_at = ptx_add(f, g->x_at[step], g->stage);
         for (uint32_t half = 0; half < HALVES; half++) {
             ptx_val w[TILES][2][4], pairs[2][2];
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
-                decode_word(g, &rows[r], half, pairs);
+                decode_half(g, &rows[r], half, pairs);
                 for (uint32_t i = 0; i < 4; i++)
                     w[r / 2][i / 2][fragment_a(r % 2, i % 2)] = pairs[i / 2][i % 2];
             }
@@ -258,24 +280,29 @@ static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val n
 {
     ptx_fn *f = g->f;
     const fragment_lane lane = g->tile.lane;
-    ptx_val in_unit = ptx_mul(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2), unit = ptx_shr(f, lane.t, 1);
-    ptx_val start = ptx_add(f, ptx_add(f, in_unit, g->tile.shared), of->code_byte);
-    for (uint32_t step = 0; step < STEPS; step++)
-        codes[step] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, step * STEP / 32)), start);
-    ptx_val block = of->is_mx ? unit : lane.t;
+    ptx_val in_unit = ptx_mul(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2), half = ptx_shr(f, lane.t, 1);
+    ptx_val start =
+        ptx_add(f, has_e4m3(of) ? g->tile.shared : ptx_add(f, in_unit, g->tile.shared), of->code_byte);
+    const uint32_t units = of->codes.row_bytes / UNIT_BYTES / STEPS;
+    for (uint32_t step = 0; step < STEPS; step++) {
+        ptx_val unit = ptx_add(f, has_e4m3(of) ? lane.t : half, step * units);
+        codes[step] = ptx_add(f, layout_at(f, &of->codes, row, unit), start);
+    }
+    ptx_val block = of->is_mx ? half : lane.t;
     *scales = ptx_add(f, fp4_rows_scales(of, g->tile.shared, row, number), block);
 }
 
 /* ---- block-scaled products ---------------------------------------------------------------------------------------- */
 
-/* A row's words of scales of a stage, one for each step. */
-static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val scales[STEPS])
+/* A row's words of scales of a stage: one for each step, of MX one. */
+static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val scales[])
 {
     ptx_fn *f = g->f;
+    const uint32_t count = g->of.is_mx ? 1 : STEPS;
     ptx_val words[STEPS + 1];
-    for (uint32_t i = 0; i < (g->of.is_tiled ? STEPS : STEPS + 1); i++)
+    for (uint32_t i = 0; i < (g->of.is_tiled ? count : count + 1); i++)
         words[i] = ptx_load(f, shared_at(f, PTX_U32, at, row * FP4_SCALE_BYTES + 4 * i));
-    for (uint32_t i = 0; i < STEPS; i++)
+    for (uint32_t i = 0; i < count; i++)
         scales[i] = g->of.is_tiled ? words[i] : ptx_prmt(f, words[i], words[i + 1], selector);
 }
 
@@ -309,20 +336,75 @@ static void multiply_scaled(fp4_gemm *g)
     }
 }
 
+/* Spreads the eight e2m1 codes of a word, in order, to bits 2 to 5 of the bytes of two words, as kind mxf8f6f4 needs them
+ * (PTX ISA 9.7.14.5.14). */
+static void spread_codes(ptx_fn *f, ptx_val word, ptx_val *first, ptx_val *second)
+{
+    ptx_val even = ptx_and(f, ptx_shl(f, word, 2), 0x3c3c3c3c);
+    ptx_val odd = ptx_and(f, ptx_shr(f, word, 2), 0x3c3c3c3c);
+    *first = ptx_prmt(f, even, odd, 0x5140);
+    *second = ptx_prmt(f, even, odd, 0x7362);
+}
+
+static void load_mx_weights(fp4_gemm *g, ptx_val w[MX_BLOCKS][TILES][4])
+{
+    enum { STEP_BLOCKS = MX_BLOCKS / STEPS };
+    ptx_fn *f = g->f;
+    for (uint32_t step = 0; step < STEPS; step++) {
+        ptx_val at = ptx_add(f, g->w_at[step], g->stage);
+        for (uint32_t i = 0; i < TILES; i++) {
+            ptx_val words[2 * STEP_BLOCKS]; /* of each block rows g and g + 8 */
+            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
+            for (uint32_t n = 0; n < 2 * STEP_BLOCKS; n++) {
+                ptx_val *to = w[STEP_BLOCKS * step + n / 2][i];
+                spread_codes(f, ptx_as(f, PTX_U32, words[n]), &to[n % 2], &to[2 + n % 2]);
+            }
+        }
+    }
+}
+
+static void multiply_mx(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
+    ptx_val of_w, of_x, w[MX_BLOCKS][TILES][4], x_at[MX_BLOCKS];
+    load_scales(g, w_scales_at, 0, g->w_selector, &of_w);
+    load_mx_weights(g, w);
+    for (uint32_t block = 0; block < MX_BLOCKS; block++)
+        x_at[block] = ptx_add(f, g->x_at[block], g->stage);
+    for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
+        const int thread = (int)tile % QUAD_LANES;
+        if (thread == 0)
+            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, &of_x);
+        for (uint32_t block = 0; block < MX_BLOCKS; block++) {
+            ptx_val x[2];
+            ptx_load_vec(f, 2, x, shared_at(f, PTX_U32, x_at[block], SUMS_ROWS * tile * g->of.x_row_bytes),
+                         PTX_PLAIN);
+            for (uint32_t i = 0; i < TILES; i++) {
+                ptx_val *sum = sums_of(&g->sums, tile, i);
+                const ptx_mma_scales a = {of_w, (int)block, (int)i}, b = {of_x, (int)block, thread};
+                ptx_mma_scaled(f, PTX_MMA_M16N8K32_E2M1E4M3_UE8M0, sum, w[block][i], x, sum, a, b);
+            }
+        }
+    }
+}
+
 /* prmt's selector for a word that begins `behind` bytes, 0 to 3, after another one. */
 static ptx_val selector_of(ptx_fn *f, ptx_val address)
 {
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* The rows whose addresses this lane passes to ldmatrix; and those whose scales it holds: of W row g, in odd lanes g + 8. */
+/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and the row whose scales it holds. Loads, STEPS or
+ * MX_BLOCKS of them, begin two units apart. */
 static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
-                        ptx_val number, ptx_val codes[STEPS], ptx_val *scales, ptx_val *selector)
+                        ptx_val number, ptx_val codes[], ptx_val *scales, ptx_val *selector)
 {
     ptx_fn *f = g->f;
+    const uint32_t loads = of->codes.row_bytes / UNIT_BYTES / 2;
     ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
-    for (uint32_t step = 0; step < STEPS; step++)
-        codes[step] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, step * STEP / 32)), start);
+    for (uint32_t load = 0; load < loads; load++)
+        codes[load] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, 2 * load)), start);
     ptx_val at = fp4_rows_scales(of, g->tile.shared, scale_row, number);
     *selector = selector_of(f, at);
     *scales = ptx_and(f, at, ~UINT32_C(3));
@@ -334,6 +416,21 @@ static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val un
 static ptx_val number_of(fp4_gemm *g, ptx_val row)
 {
     return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;
+}
+
+/* Lane (g, t) holds the scales of row 8t + g of 32: products pick the lane. */
+static void init_mx_reads(fp4_gemm *g, ptx_val row, ptx_val unit, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    const fragment_lane lane = g->tile.lane;
+    const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
+    ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
+    ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
+    find_scaled(g, &g->w, row, unit, w_row, number_of(g, w_row), g->w_at, &g->w_scales, &g->w_selector);
+    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, ptx_add(f, x_row, g->tile.first_x),
+                g->x_at, &g->x_scales, &g->x_selector);
+    for (uint32_t block = 0; block < MX_BLOCKS; block++)
+        g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
 }
 
 static void init_reads(fp4_gemm *g)
@@ -348,9 +445,14 @@ static void init_reads(fp4_gemm *g)
             find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
         return;
     }
-    ptx_val in_16 = ptx_and(f, g->l->lane, 15), in_8 = ptx_and(f, g->l->lane, 7);
-    ptx_val upper = ptx_shr(f, g->l->lane, 4), second = ptx_bfe(f, g->l->lane, 3, 1);
-    ptx_val lower_row = ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g);
+    ptx_val in_16 = ptx_and(f, g->l->lane, 15), upper = ptx_shr(f, g->l->lane, 4);
+    if (g->of.is_mx) {
+        init_mx_reads(g, ptx_add(f, first, in_16), upper, first);
+        return;
+    }
+    ptx_val in_8 = ptx_and(f, g->l->lane, 7), second = ptx_bfe(f, g->l->lane, 3, 1);
+    ptx_val lower_row =
+        ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g); /* odd lanes hold row g + 8's scales of W */
     ptx_val scale_row = ptx_add(f, first, lower_row);
     find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
                 &g->w_scales, &g->w_selector);
@@ -366,10 +468,12 @@ static void make_trip(void *strategy)
     ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
     fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-    if (g->of.is_block_scaled)
-        multiply_scaled(g);
-    else
+    if (!g->of.is_block_scaled)
         multiply_decoded(g);
+    else if (g->of.is_mx)
+        multiply_mx(g);
+    else
+        multiply_scaled(g);
     if (g->l->split_k == 1)
         ptx_sub_to(f, g->left, 1);
 }

@@ -1,4 +1,4 @@
-/* fp4_quantize: a matrix to e2m1 codes with a scale for each block of neighbours along k, in NVFP4 or MXFP4.
+/* fp4_quantize: a matrix to codes with a scale for each block of neighbours along k: e2m1 in NVFP4 or MXFP4, e4m3 in MXFP8.
  *
  * GEOMETRY. A round of a warp is 32 blocks: a scale per lane. `lanes` neighbouring lanes load the elements of a block, 16
  * bytes each, so that a load of the warp takes whole sectors; `lanes` loads make a round. A lane owns one of its group's
@@ -27,12 +27,26 @@ enum {
     INFINITY_BITS = 0x7f800000
 };
 
+/* A row per format. The scales of MX formats are powers of two: an exponent biased by 127. */
+typedef struct code_format {
+    const char *name;
+    bool is_mx;
+    uint32_t block, code_bits;
+    uint32_t largest_exponent; /* of a code, in MX formats */
+} code_format;
+
+static const code_format formats[] = {
+    {.name = "nvfp4", .is_mx = false, .block = 16, .code_bits = 4},
+    {.name = "mxfp4", .is_mx = true, .block = 32, .code_bits = 4, .largest_exponent = 2},
+    {.name = "mxfp8", .is_mx = true, .block = 32, .code_bits = 8, .largest_exponent = 8},
+};
+
 /* A variant during emission. */
 typedef struct quantizer {
     ptx_fn *f;
     ptx_type type;
-    bool is_mx, is_tiled, is_hardware;
-    uint32_t block;    /* elements */
+    const code_format *to;
+    bool is_tiled, is_hardware;
     uint32_t elements; /* of a lane's load */
     uint32_t lanes;    /* lanes that share a block, and loads of a round */
     uint32_t groups;   /* groups of such lanes in a warp */
@@ -52,23 +66,30 @@ typedef struct spot {
     ptx_val index, in_bounds; /* of the nearest block in bounds; whether the block itself is */
 } spot;
 
+static const code_format *format_of(const kiln_variant *v)
+{
+    const code_format *format = formats;
+    while (!kiln_is(v, "format", format->name))
+        format++;
+    return format;
+}
+
 static quantizer init(ptx_fn *f, const kiln_variant *v)
 {
     quantizer q = {.f = f,
                    .type = kiln_type(v, "type"),
-                   .is_mx = kiln_is(v, "format", "mxfp4"),
+                   .to = format_of(v),
                    .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4"),
                    .is_hardware = kiln_is(v, "encode", "hardware")};
-    q.block = q.is_mx ? 32 : 16;
     q.elements = q.type == PTX_F32 ? 4 : 8;
-    q.lanes = q.block / q.elements;
-    q.groups = WARP_LANES * q.elements / q.block;
+    q.lanes = q.to->block / q.elements;
+    q.groups = WARP_LANES / q.lanes;
     q.in = ptx_param_ptr(f, q.type, "in");
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     q.scale = ptx_param_ptr(f, PTX_U8, "scale");
     q.m = ptx_param(f, PTX_U32, "m");
     q.k = ptx_param(f, PTX_U32, "k");
-    if (!q.is_mx)
+    if (!q.to->is_mx)
         q.global_scale = ptx_param(f, PTX_F32, "global_scale");
     q.lane = ptx_laneid(f);
     q.in_group = ptx_and(f, q.lane, q.lanes - 1);
@@ -87,7 +108,13 @@ static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
 
 static ptx_val blocks_of_row(quantizer *q)
 {
-    return ptx_shr(q->f, q->k, lanes_log2(q->block));
+    return ptx_shr(q->f, q->k, lanes_log2(q->to->block));
+}
+
+/* The bytes of a number of codes. */
+static ptx_val code_bytes(quantizer *q, ptx_val codes)
+{
+    return q->to->code_bits == 4 ? ptx_shr(q->f, codes, 1) : codes;
 }
 
 /* Sets addresses and steps. `block` is that of index 0, U64; one index is `elements` of a row, U32. */
@@ -95,11 +122,11 @@ static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
 {
     ptx_fn *f = q->f;
     ptx_val in_block = ptx_mul_wide(f, q->in_group, q->elements);
-    ptx_val element = ptx_add(f, ptx_mul(f, block, q->block), in_block);
+    ptx_val element = ptx_add(f, ptx_mul(f, block, q->to->block), in_block);
     q->in_at = ptx_address(f, ptx_at(f, q->in, element));
-    q->packed_at = ptx_address(f, ptx_at(f, q->packed, ptx_shr(f, element, 1)));
+    q->packed_at = ptx_address(f, ptx_at(f, q->packed, code_bytes(q, element)));
     q->in_step = ptx_mul(f, elements, q->type == PTX_F32 ? 4 : 2);
-    q->packed_step = ptx_shr(f, elements, 1);
+    q->packed_step = code_bytes(q, elements);
 }
 
 /* Finds the warp's blocks; the predicate holds if there are any. */
@@ -113,7 +140,7 @@ static ptx_val find_blocks(quantizer *q, ptx_val warp)
     ptx_val left = ptx_min(f, ptx_sub(f, all, first), WARP_LANES * ROUNDS);
     q->last = ptx_sub(f, ptx_cvt(f, PTX_U32, left), 1);
     q->scales_at = ptx_at(f, q->scale, first);
-    find_addresses(q, first, ptx_u32(q->block));
+    find_addresses(q, first, ptx_u32(q->to->block));
     return has_some;
 }
 
@@ -208,13 +235,14 @@ static scaling scale_nvfp4(quantizer *q, ptx_val most)
     return s;
 }
 
-/* The scale's exponent is that of the largest magnitude minus 2, the exponent of 4. */
-static scaling scale_mxfp4(quantizer *q, ptx_val most)
+/* The scale's exponent is that of the largest magnitude minus that of the largest code, at least the smallest one. */
+static scaling scale_mx(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;
+    const uint32_t largest = q->to->largest_exponent;
     scaling s;
     ptx_val exponent = ptx_shr(f, most, 23);
-    s.code = ptx_sub(f, ptx_max(f, exponent, 2), 2);
+    s.code = ptx_sub(f, ptx_max(f, exponent, largest), largest);
     ptx_val opposite = ptx_sub(f, 254, s.code);
     s.inverse = ptx_as(f, PTX_F32, ptx_shl(f, opposite, 23));
     return s;
@@ -224,9 +252,9 @@ static scaling scale_mxfp4(quantizer *q, ptx_val most)
 static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 {
     ptx_fn *f = q->f;
-    scaling s = (q->is_mx ? scale_mxfp4 : scale_nvfp4)(q, most);
+    scaling s = (q->to->is_mx ? scale_mx : scale_nvfp4)(q, most);
     ptx_val is_nan = ptx_gt(f, most, INFINITY_BITS);
-    ptx_val code = ptx_select(f, is_nan, q->is_mx ? 0xff : 0x7f, s.code);
+    ptx_val code = ptx_select(f, is_nan, q->to->is_mx ? 0xff : 0x7f, s.code);
     ptx_val number = ptx_mad(f, q->in_group, q->groups, q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
     if (q->is_tiled) { /* a tile's padding is 0 */
@@ -246,7 +274,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
 /* Encodes from the last code to the first: each enters the word, with its sign, at the low end, and shifts the others up. */
-static ptx_val encode_software(quantizer *q, const ptx_val x[])
+static ptx_val e2m1_software(quantizer *q, const ptx_val x[])
 {
     ptx_fn *f = q->f;
     ptx_val word = ptx_u32(0);
@@ -259,7 +287,7 @@ static ptx_val encode_software(quantizer *q, const ptx_val x[])
     return word;
 }
 
-static ptx_val encode_hardware(quantizer *q, const ptx_val x[])
+static ptx_val e2m1_hardware(quantizer *q, const ptx_val x[])
 {
     ptx_fn *f = q->f;
     ptx_val bytes[4];
@@ -271,15 +299,22 @@ static ptx_val encode_hardware(quantizer *q, const ptx_val x[])
 static void store_codes(quantizer *q, const ptx_val raw[4], const spot *at, ptx_val inverse)
 {
     ptx_fn *f = q->f;
-    ptx_val x[MOST_ELEMENTS];
+    ptx_val x[MOST_ELEMENTS], words[MOST_ELEMENTS / CODES] = {{0}};
+    const uint32_t bytes = q->elements * q->to->code_bits / 8, count = bytes > 4 ? bytes / 4 : 1;
     widen_words(f, q->type, 4, raw, x);
     for (uint32_t i = 0; i < q->elements; i++)
         x[i] = ptx_mul(f, x[i], inverse);
-    ptx_val word = (q->is_hardware ? encode_hardware : encode_software)(q, x);
+    if (q->to->code_bits == 4)
+        words[0] = (q->is_hardware ? e2m1_hardware : e2m1_software)(q, x);
+    for (uint32_t i = 0; i < count && q->to->code_bits == 8; i++)
+        words[i] = codes_e4m3(f, &x[CODES * i]);
     ptx_val byte = ptx_mad_wide(f, at->index, q->packed_step, q->packed_at);
-    ptx_val to = ptx_pointer(f, PTX_GLOBAL, q->elements == 8 ? PTX_U32 : PTX_U16, byte);
+    ptx_val to = ptx_pointer(f, PTX_GLOBAL, bytes == 2 ? PTX_U16 : PTX_U32, byte);
     PTX_WHEN (f, at->in_bounds) {
-        ptx_store_hint(f, to, word, PTX_CS);
+        if (count == 1)
+            ptx_store_hint(f, to, words[0], PTX_CS);
+        else
+            ptx_store_vec(f, (int)count, to, words, PTX_CS);
     }
 }
 
@@ -328,10 +363,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_hardware = kiln_is(v, "encode", "hardware");
+    kiln_require(s, !is_hardware || format_of(v)->code_bits == 4, "format encode",
+                 "encode hardware is for codes of 4 bits");
     s->block[0] = WARP_LANES * WARPS;
     s->min_sm = is_hardware ? 100 : 75;
     s->is_specific = is_hardware;
-    if (kiln_is(v, "type", "f32") && kiln_is(v, "format", "mxfp4"))
+    if (kiln_is(v, "type", "f32") && format_of(v)->is_mx)
         s->blocks_per_multiprocessor = 3; /* without a limit, ptxas spills a little to fit one more */
 }
 
@@ -340,16 +377,18 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* clang-format off */
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of the matrix"),
-    PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
-          "format of codes and scales\nnvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4 mxfp8", "nvfp4",
+          "format of codes and scales\nnvfp4: e2m1, an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4 and mxfp8: e2m1 and e4m3, and a power of two, e8m0, for each 32",
+          .numbers = "1 2 3"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
           "layout of scales\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; padding is 0", .numbers = "1 2"),
     PARAM(WORD, TUNING, "encode", "software hardware", "software",
-          "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
+          "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same. e4m3 is converted by hardware from sm_89 on"),
     {.name = NULL},
 };
 
-#define BLOCK    "select(format == mxfp4, 32, 16)"
+#define BLOCK    "select(format == nvfp4, 16, 32)"
+#define CODES_OF_ROW "select(format == mxfp8, k, k / 2)" /* bytes */
 #define IS_TILED "scale_layout == tiles_128x4"
 #define DOWN     "ceil_div(m, 128)"
 #define ACROSS   "ceil_div(k, 4 * " BLOCK ")"
@@ -357,7 +396,7 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "the matrix, row by row"},
-    {"packed", KILN_ARG_OUT, "u8", "m, k / 2", 16, NULL, "two codes per byte along k\nthe low nibble first"},
+    {"packed", KILN_ARG_OUT, "u8", "m, " CODES_OF_ROW, 16, NULL, "two codes per byte along k\nthe low nibble first; mxfp8: one"},
     {"scale", KILN_ARG_OUT, "u8", SCALES, 16, NULL, "scale of each block of elements along k"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns"},
@@ -380,17 +419,18 @@ static const kiln_value example[] = {{"m", "128"}, {"k", "1024"}, {"global_scale
 
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",
-    .summary = "quantise a matrix to NVFP4 or MXFP4",
+    .summary = "quantise a matrix to NVFP4, MXFP4 or MXFP8",
     .source = "NVFP4 as TransformerEngine and vLLM make it; OCP Microscaling Formats (MX) 1.0",
     .accuracy =
         "bit for bit these formulas, with every operation in f32, rounded to nearest even; a is the largest "
         "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
         "(global_scale / scale)), where the quotient is clamped to the largest f32, the code's magnitude to 6, and both are 0 if the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
-        "at least 2^-127; code = e2m1(x / scale), which is exact. The sign bit (8) of x is kept even if the code's magnitude is 0: -0 is code 8",
+        "at least 2^-127; code = e2m1(x / scale), at most 6; the quotient is exact. mxfp8: scale = 2^(floor(log2(a)) - 8), at least 2^-127; code = e4m3(x / scale), at most 448. "
+        "The sign bit of x is kept even if the code's magnitude is 0: -0 is code 8, in mxfp8 0x80",
     .nonfinite =
-        "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the block's other "
+        "a NaN makes the scale of its block a NaN (0x7f; mxfp4 and mxfp8: 0xff) and has code 7 (mxfp8: 0x7f, a NaN); the block's other "
         "codes are the same as if the NaN were an infinity. An infinity has the largest code and, as the largest magnitude, "
-        "the scale 448 (mxfp4: 2^126). With a global_scale of 0 such a block keeps the scale 448, an infinity of either sign has code 7, and "
+        "the scale 448 (mxfp4: 2^126, mxfp8: 2^120). With a global_scale of 0 such a block keeps the scale 448, an infinity of either sign has code 7, and "
         "finite elements have 0 or 8",
     .params = params,
     .args = args,
@@ -401,8 +441,8 @@ const kiln_family fp4_quantize_family = {
     .grid = {"select(" IS_TILED ", " ACROSS ", ceil_div(m * (k / " BLOCK "), 512))",
              "select(" IS_TILED ", " DOWN ", 1)"},
     .cost = {.bytes_read = "m * k * select(type == f32, 4, 2)",
-             .bytes_written =
-                 "m * (k / 2) + select(" IS_TILED ", 512 * " DOWN " * " ACROSS ", m * (k / " BLOCK "))",
+             .bytes_written = "m * " CODES_OF_ROW " + select(" IS_TILED ", 512 * " DOWN " * " ACROSS
+                              ", m * (k / " BLOCK "))",
              .elements = "m * k"},
     .min_sm = 75,
     .emit = emit,

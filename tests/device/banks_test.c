@@ -175,6 +175,30 @@ static void loads_fp4(void **state)
     for (uint32_t lane = 0; lane < LANES; lane++)
         scales[lane] = lane / 4 * FP4_SCALE_BYTES;
     assert_int_equal(wavefronts(scales, WORD), 1);
+    for (uint32_t lane = 0; lane < LANES; lane++) /* of 32 rows, each lane's own */
+        scales[lane] = (lane / 4 + lane % 4 * 8) * FP4_SCALE_BYTES;
+    assert_int_equal(wavefronts(scales, WORD), 1);
+}
+
+/* Lane (g, t) loads 8 bytes of a block of row g, or 16 bytes of its half stage; eight lanes copy a row. */
+static void loads_mxfp8(void **state)
+{
+    (void)state;
+    const layout bytes = layout_of_codes();
+    addresses at;
+    for (uint32_t block = 0; block < 4; block++) {
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            at[lane] = byte_at(&bytes, lane / 4, 32 * block + lane % 4 * 8);
+        assert_int_equal(wavefronts(at, 8), 1);
+    }
+    for (uint32_t step = 0; step < 2; step++) {
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            at[lane] = byte_at(&bytes, lane / 4, 64 * step + lane % 4 * 16);
+        assert_int_equal(wavefronts(at, UNIT_BYTES), 1);
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        at[lane] = layout_byte(&bytes, lane / 8, lane % 8);
+    assert_int_equal(wavefronts(at, UNIT_BYTES), 1);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
@@ -257,15 +281,12 @@ static void finds_registers_of_a(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_wavefronts),
-                                       cmocka_unit_test(loads_x),
-                                       cmocka_unit_test(loads_codes),
-                                       cmocka_unit_test(copies_x),
-                                       cmocka_unit_test(loads_weights),
-                                       cmocka_unit_test(loads_fp4),
-                                       cmocka_unit_test(stores_sums),
-                                       cmocka_unit_test(loads_matrices),
-                                       cmocka_unit_test(loads_and_copies_tiles),
-                                       cmocka_unit_test(finds_registers_of_a)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_wavefronts),   cmocka_unit_test(loads_x),
+        cmocka_unit_test(loads_codes),         cmocka_unit_test(copies_x),
+        cmocka_unit_test(loads_weights),       cmocka_unit_test(loads_fp4),
+        cmocka_unit_test(loads_mxfp8),         cmocka_unit_test(stores_sums),
+        cmocka_unit_test(loads_matrices),      cmocka_unit_test(loads_and_copies_tiles),
+        cmocka_unit_test(finds_registers_of_a)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,7 +144,7 @@ _NAME = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 @functools.lru_cache(maxsize=None)
 def _code(text):
     text = _NAME.sub(lambda m: m[0] if m[0] in _FUNCTIONS else f"v[{m[0]!r}]", text)
-    text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or ").replace("/", "//"))
+    text = re.sub(r"!(?!=)", "not ", text.replace("&&", " and ").replace("||", " or ").replace("/", "//"))
     return compile(text, "<manifest>", "eval")
 
 

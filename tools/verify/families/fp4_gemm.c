@@ -5,19 +5,24 @@
  *     block_scaled: + 2^-16 times the sum over each 64 of k of their largest product, where a code of 0.5 counts as 1 and a scale
  *           below 2^-6 as 2^-6: a step cuts 64 products and a sum, each by less than 2^-25 of the largest, whose exponent may be
  *           larger by 2 than that of its value
+ *     x in MXFP8, block_scaled: + 2^-19 times that over each 32, where an e4m3 code below 2^-6 counts as 2^-6 and scales are
+ *           exact: 32 products and a sum, each cut by less than 2^-25
+ *     x in MXFP8, decoded: + 2^-17 times that over each 64, where an operand below 2^-14 counts as 2^-14, since it is a subnormal
+ *           number of f16: eight times 8 products and a sum, each cut by less than 2^-24
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with alpha: r and S times it, and + 2^-24 |r|
  *
- * Weights are exact, except of MXFP4 with x in f16: there they are what the contract says. */
+ * Operands are exact, except in MX formats if they are decoded to f16: there they are what the contract says. */
 #include "fp4_gemm.h"
 
 #include "../design.h"
 #include <math.h>
 
+#include "codes.h"
 #include "inputs.h"
 #include "nvfp4_gemv.h"
 
-enum { STAGE = 128, STEP = 64, E8M0_NAN = 0xff };
+enum { STAGE = 128, E8M0_NAN = 0xff };
 
 static bool is_mx(const problem *p)
 {
@@ -29,9 +34,15 @@ static uint64_t block_of(const problem *p)
     return is_mx(p) ? 32 : 16;
 }
 
+/* Whether x is MXFP8: a byte per code. */
+static bool has_bytes(const problem *p)
+{
+    return problem_has_parameter(p, "x", "mxfp8");
+}
+
 static bool has_codes(const problem *p)
 {
-    return problem_has_parameter(p, "x", "nvfp4");
+    return has_bytes(p) || problem_has_parameter(p, "x", "nvfp4");
 }
 
 static bool is_block_scaled(const problem *p)
@@ -46,7 +57,7 @@ static bool is_split(const problem *p)
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-/* A row as numbers; `size` is what the bound of block_scaled takes for their magnitudes. */
+/* A row as numbers; `size` is what the bounds of steps take for their magnitudes. */
 typedef struct row {
     double *x, *size;
     bool is_finite;
@@ -63,24 +74,35 @@ static double round_half(double x)
     return number_decode(ELEMENT_F16, number_encode(ELEMENT_F16, x));
 }
 
-/* Reads row `number` of `rows`. */
-static void read_codes(const problem *p, bool of_mx, const argument *codes, const argument *scales,
+/* Whether operands in MX formats are decoded to f16. */
+static bool rounds_to_half(const problem *p)
+{
+    return is_mx(p) && !is_block_scaled(p) && (has_bytes(p) || problem_has_parameter(p, "x", "f16"));
+}
+
+/* Reads row `number` of `rows`; e4m3 has a byte per code, else e2m1 half of one. */
+static void read_codes(const problem *p, bool is_e4m3, const argument *codes, const argument *scales,
                        uint64_t rows, uint64_t number, uint64_t k, row *to)
 {
-    const uint64_t block = of_mx ? 32 : 16;
-    const bool is_tiled = problem_has_parameter(p, "scale_layout", "tiles_128x4"),
-               rounds = of_mx && problem_has_parameter(p, "x", "f16"),
+    const uint64_t block = block_of(p);
+    const bool is_tiled = problem_has_parameter(p, "scale_layout", "tiles_128x4"), rounds = rounds_to_half(p),
                is_bf16 = problem_has_parameter(p, "x", "bf16");
-    const unsigned char *of_codes = (const unsigned char *)codes->host + number * (k / 2),
+    const unsigned char *of_codes = (const unsigned char *)codes->host + number * (is_e4m3 ? k : k / 2),
                         *of_scales = scales->host;
     to->is_finite = true;
     for (uint64_t i = 0; i < k; i++) {
         const unsigned scale = of_scales[nvfp4_scale_index(is_tiled, rows, k / block, number, i / block)];
-        double by = of_mx ? scale == E8M0_NAN ? NAN : ldexp(1, (int)scale - 127) : nvfp4_scale_value(scale);
-        const double code = nvfp4_code_value(of_codes[i / 2] >> (i % 2 ? 4 : 0) & 15);
+        double by =
+            is_mx(p) ? scale == E8M0_NAN ? NAN : ldexp(1, (int)scale - 127) : nvfp4_scale_value(scale);
+        const double code = is_e4m3 ? codes_decode(true, of_codes[i])
+                                    : nvfp4_code_value(of_codes[i / 2] >> (i % 2 ? 4 : 0) & 15),
+                     least = is_e4m3 ? 0x1p-6 : 1;
         by = rounds ? round_half(by) : by;
         to->x[i] = rounds ? round_half(code * by) : code * by;
-        to->size[i] = code == 0 ? 0 : fmax(fabs(code), 1) * fmax(fabs(by), 0x1p-6);
+        if (rounds)
+            to->size[i] = to->x[i] == 0 ? 0 : fmax(fabs(to->x[i]), 0x1p-14);
+        else
+            to->size[i] = code == 0 ? 0 : fmax(fabs(code), least) * fmax(fabs(by), is_mx(p) ? 0 : 0x1p-6);
         to->is_finite =
             to->is_finite && isfinite(by) && isfinite(to->x[i]) && !(is_bf16 && fabs(to->x[i]) >= 0x1p128);
     }
@@ -89,7 +111,7 @@ static void read_codes(const problem *p, bool of_mx, const argument *codes, cons
 static void read_x(problem *p, uint64_t number, uint64_t k, row *to)
 {
     if (has_codes(p)) {
-        read_codes(p, false, problem_find(p, "in_codes"), problem_find(p, "in_scales"),
+        read_codes(p, has_bytes(p), problem_find(p, "in_codes"), problem_find(p, "in_scales"),
                    problem_integer(p, "m"), number, k, to);
         return;
     }
@@ -103,6 +125,19 @@ static void read_x(problem *p, uint64_t number, uint64_t k, row *to)
 
 /* ---- products --------------------------------------------------------------------------------------------------- */
 
+/* Each step of `elements` along k adds a share of its largest product to the bound. */
+typedef struct cutting {
+    uint64_t elements;
+    double share;
+} cutting;
+
+static cutting cutting_of(const problem *p)
+{
+    if (has_bytes(p))
+        return is_block_scaled(p) ? (cutting){32, 0x1p-19} : (cutting){64, 0x1p-17};
+    return (cutting){64, is_block_scaled(p) ? 0x1p-16 : 0};
+}
+
 /* A product, and its bound. */
 typedef struct product {
     double value, off;
@@ -111,20 +146,21 @@ typedef struct product {
 static product multiply(const problem *p, const row *w, const row *x, uint64_t k, const argument *alpha,
                         bool is_random)
 {
+    const cutting step = cutting_of(p);
     double sum = 0, size = 0, largest = 0, of_steps = 0;
     for (uint64_t i = 0; i < k; i++) {
         sum += w->x[i] * x->x[i];
         size += fabs(w->x[i] * x->x[i]);
-        if (!is_block_scaled(p))
+        if (step.share == 0)
             continue;
-        largest = fmax(i % STEP == 0 ? 0 : largest, w->size[i] * x->size[i]);
-        if (i % STEP == STEP - 1 || i == k - 1)
+        largest = fmax(i % step.elements == 0 ? 0 : largest, w->size[i] * x->size[i]);
+        if (i % step.elements == step.elements - 1 || i == k - 1)
             of_steps += largest;
     }
     const double by = alpha ? (double)(float)alpha->real : 1,
                  chain = 1.25 * (double)k + (is_split(p) ? 9 : 0);
     product of = {by * sum, fabs(by) * (((is_random ? sqrt(chain) : chain) + 8) * 0x1p-24 * size +
-                                        (is_random ? 0x1p-19 : 0x1p-16) * of_steps)};
+                                        (is_random ? 0x1p-3 : 1) * step.share * of_steps)};
     of.off += 0x1p-149 * (8 + (double)k) * fabs(by);
     if (alpha)
         of.off += 0x1p-24 * fabs(of.value) + 0x1p-149;
@@ -166,9 +202,9 @@ static void expect(problem *p, const input_pattern *pattern)
     }
     expect_values(p, out);
     for (uint64_t r = 0; r < n; r++) {
-        read_codes(p, is_mx(p), problem_find(p, "w"), problem_find(p, "w_scales"), n, r, k, &w);
+        read_codes(p, false, problem_find(p, "w"), problem_find(p, "w_scales"), n, r, k, &w);
         if (gate)
-            read_codes(p, is_mx(p), gate, problem_find(p, "gate_scales"), n, r, k, &of_gate);
+            read_codes(p, false, gate, problem_find(p, "gate_scales"), n, r, k, &of_gate);
         for (uint64_t i = 0; i < m; i++) {
             const uint64_t element = i * n + r;
             product of = multiply(p, &w, &x[i], k, alpha, is_random);
@@ -243,11 +279,13 @@ static const input_pattern patterns[] = {
     {NULL,           0,                              0},
 };
 
-/* The first and the last code of a kind: around 1; all; the smallest, subnormal ones of e4m3; zeros. Of e8m0 all are those that
- * products with 16-bit x leave within f32, and the smallest those that f16 holds in part or not at all. */
-static const unsigned char ranges[2][SCALES][2] = {
+/* The first and the last scale of a kind, for NVFP4, MXFP4 and MXFP8: around 1; all; the smallest, subnormal ones of e4m3; zeros.
+ * All of e8m0 are those that products with 16-bit x leave within f32, or that leave MXFP8 within f16, and the smallest those that
+ * f16 holds in part or not at all. */
+static const unsigned char ranges[3][SCALES][2] = {
     {[MODERATE] = {0x18, 0x40}, [ANY] = {0, 0x7e},     [SMALL] = {0, 7},      [ZERO] = {0, 0}, [BAD] = {0x18, 0x40}},
     {[MODERATE] = {120, 130},   [ANY] = {127 - 20, 127 + 12}, [SMALL] = {127 - 28, 127 - 20}, [ZERO] = {0, 0}, [BAD] = {120, 130}},
+    {[MODERATE] = {112, 122},   [ANY] = {127 - 20, 127 + 7},  [SMALL] = {127 - 28, 127 - 20}, [ZERO] = {0, 0}, [BAD] = {112, 122}},
 };
 /* clang-format on */
 
@@ -256,27 +294,41 @@ static scale_kind kind_of_row(scale_kind kind, random_stream s, uint64_t number)
     return kind == MIXED ? (scale_kind)random_below(s, number, MIXED) : kind;
 }
 
-/* Fills codes and scales, in random order; the padding of tiles with any bytes. With x in NVFP4 scales have no sign, as block scaling needs. About a third
- * of the rows of a bad matrix have a NaN among their scales. */
-static void make_codes(const problem *p, bool of_mx, argument *codes, argument *scales, uint64_t rows,
+/* Replaces NaNs among e4m3 codes by zeros. */
+static void make_numbers(argument *codes)
+{
+    unsigned char *code = codes->host;
+    for (uint64_t i = 0; i < codes->count; i++)
+        if ((code[i] & CODES_E4M3_NAN) == CODES_E4M3_NAN)
+            code[i] &= CODES_SIGN;
+}
+
+/* Fills codes and scales, in random order; the padding of tiles with any bytes. With x in NVFP4 scales have no sign, as block
+ * scaling needs. About a third of the rows of a bad matrix have a NaN among their scales or, in odd rows of e4m3, among their
+ * codes. */
+static void make_codes(const problem *p, bool is_e4m3, argument *codes, argument *scales, uint64_t rows,
                        uint64_t k, scale_kind kind, random_stream s)
 {
-    const uint64_t block = of_mx ? 32 : 16, blocks = k / block;
+    const uint64_t block = block_of(p), blocks = k / block;
     const bool is_tiled = problem_has_parameter(p, "scale_layout", "tiles_128x4"),
-               has_sign = !of_mx && !has_codes(p);
+               has_sign = !is_mx(p) && !has_codes(p);
     unsigned char *to = scales->host;
     inputs_fill_bytes(codes, random_fork(s, 1));
     inputs_fill_bytes(scales, random_fork(s, 2));
+    if (is_e4m3)
+        make_numbers(codes);
     for (uint64_t r = 0; r < rows; r++) {
-        const unsigned char *range = ranges[of_mx][kind_of_row(kind, random_fork(s, 3), r)];
+        const unsigned char *range = ranges[is_mx(p) + is_e4m3][kind_of_row(kind, random_fork(s, 3), r)];
         const uint64_t bad = kind == BAD && random_below(random_fork(s, 4), r, 3) == 0
                                  ? random_below(random_fork(s, 5), r, blocks)
                                  : blocks;
         for (uint64_t b = 0; b < blocks; b++) {
             unsigned scale = range[0] + (unsigned)random_below(random_fork(s, 6), r * blocks + b,
                                                                range[1] + 1u - range[0]);
-            if (b == bad)
-                scale = of_mx ? E8M0_NAN : 0x7f;
+            if (b == bad && is_e4m3 && r % 2)
+                ((unsigned char *)codes->host)[r * k + b * block + r % block] |= CODES_E4M3_NAN;
+            else if (b == bad)
+                scale = is_mx(p) ? E8M0_NAN : 0x7f;
             if (has_sign)
                 scale |= (unsigned)random_below(random_fork(s, 7), r * blocks + b, 2) << 7;
             to[nvfp4_scale_index(is_tiled, rows, blocks, r, b)] = (unsigned char)scale;
@@ -291,12 +343,12 @@ static void align_signs(problem *p, uint64_t n, uint64_t k)
     pool memory = {0};
     row w = allocate_row(&memory, k);
     for (uint64_t i = 0; n > 0 && i < problem_integer(p, "m"); i++) {
-        read_codes(p, is_mx(p), problem_find(p, "w"), problem_find(p, "w_scales"), n, i % n, k, &w);
+        read_codes(p, false, problem_find(p, "w"), problem_find(p, "w_scales"), n, i % n, k, &w);
         for (uint64_t e = 0; e < k; e++) {
             const uint64_t at = i * k + e;
             if (codes) {
-                unsigned char *byte = (unsigned char *)codes->host + at / 2;
-                const unsigned sign = 8u << (at % 2 ? 4 : 0);
+                unsigned char *byte = (unsigned char *)codes->host + (has_bytes(p) ? at : at / 2);
+                const unsigned sign = has_bytes(p) ? CODES_SIGN : 8u << (at % 2 ? 4 : 0);
                 *byte = (unsigned char)((*byte & ~sign) | (signbit(w.x[e]) ? sign : 0));
             } else {
                 element_set(in->about->type, in->host, at,
@@ -314,12 +366,12 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
              *residual = problem_find(p, "residual"), *alpha = problem_find(p, "alpha"),
              *gate_alpha = problem_find(p, "gate_alpha");
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
-    make_codes(p, is_mx(p), problem_find(p, "w"), problem_find(p, "w_scales"), n, k, of->scales,
+    make_codes(p, false, problem_find(p, "w"), problem_find(p, "w_scales"), n, k, of->scales,
                random_fork(s, 1));
     if (gate)
-        make_codes(p, is_mx(p), gate, problem_find(p, "gate_scales"), n, k, of->scales, random_fork(s, 2));
+        make_codes(p, false, gate, problem_find(p, "gate_scales"), n, k, of->scales, random_fork(s, 2));
     if (has_codes(p))
-        make_codes(p, false, problem_find(p, "in_codes"), problem_find(p, "in_scales"), m, k,
+        make_codes(p, has_bytes(p), problem_find(p, "in_codes"), problem_find(p, "in_scales"), m, k,
                    of->has_bad_x       ? BAD
                    : of->scales == BAD ? MODERATE
                                        : of->scales,

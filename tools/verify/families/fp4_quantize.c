@@ -6,14 +6,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "codes.h"
 #include "inputs.h"
 #include "nvfp4_gemv.h"
 
 enum { E4M3_NAN = 0x7f, E4M3_LARGEST = 0x7e, E2M1_LARGEST = 7, E8M0_NAN = 0xff };
 
+static bool has_bytes(const problem *p)
+{
+    return problem_has_parameter(p, "format", "mxfp8");
+}
+
 static bool is_mx(const problem *p)
 {
-    return problem_has_parameter(p, "format", "mxfp4");
+    return has_bytes(p) || problem_has_parameter(p, "format", "mxfp4");
 }
 
 static bool is_tiled(const problem *p)
@@ -41,7 +47,7 @@ static unsigned nearest(double x, unsigned largest, double (*value)(unsigned))
     return code;
 }
 
-/* Returns a code; a NaN gives the largest code without a sign. */
+/* Returns a code of 4 bits; a NaN gives the largest code without a sign. */
 static unsigned e2m1_of(float x)
 {
     const unsigned code = isnan(x) ? E2M1_LARGEST : nearest(fabs((double)x), E2M1_LARGEST, nvfp4_code_value);
@@ -66,15 +72,15 @@ static scaling scale_nvfp4(float most, bool has_nan, float global_scale)
                      .inverse = code == 0 ? 0 : fminf(inverse, 0x1.fffffep127f)};
 }
 
-/* Returns the scale of MXFP4: an exponent with a bias of 127. */
-static scaling scale_mxfp4(float most, bool has_nan)
+/* Returns the scale of MX formats: an exponent with a bias of 127. That of the largest code is 2 for 6, 8 for 448. */
+static scaling scale_mx(float most, bool has_nan, int of_largest)
 {
     int exponent = -1000;
     if (isinf(most))
         exponent = 128;
     else if (most > 0)
         exponent = ilogbf(most);
-    const int shared = exponent - 2 > -127 ? exponent - 2 : -127;
+    const int shared = exponent - of_largest > -127 ? exponent - of_largest : -127;
     return (scaling){.code = has_nan ? E8M0_NAN : (unsigned)(shared + 127), .inverse = ldexpf(1, -shared)};
 }
 
@@ -89,7 +95,7 @@ static scaling scale_of(problem *p, const argument *in, uint64_t first)
         most = x > most ? x : most;
     }
     most = has_nan ? INFINITY : most;
-    return is_mx(p) ? scale_mxfp4(most, has_nan)
+    return is_mx(p) ? scale_mx(most, has_nan, has_bytes(p) ? 8 : 2)
                     : scale_nvfp4(most, has_nan, (float)problem_find(p, "global_scale")->real);
 }
 
@@ -108,7 +114,10 @@ static void expect(problem *p, const input_pattern *pattern)
         scales[nvfp4_scale_index(is_tiled(p), rows, blocks, b / blocks, b % blocks)] = (unsigned char)s.code;
         for (uint64_t i = b * block; i < (b + 1) * block; i++) {
             const float x = (float)element_get(in->about->type, in->host, i);
-            codes[i / 2] |= (unsigned char)(e2m1_of(x * s.inverse) << (i % 2 ? 4 : 0));
+            if (has_bytes(p))
+                codes[i] = (unsigned char)codes_encode(true, (double)(x * s.inverse));
+            else
+                codes[i / 2] |= (unsigned char)(e2m1_of(x * s.inverse) << (i % 2 ? 4 : 0));
         }
     }
 }
@@ -137,24 +146,34 @@ static double power_of(random_stream s, uint64_t first)
     return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
 }
 
+/* Returns a number at or between codes: of e2m1 one of ten; of e4m3 the middle of two neighbours or the lower one. */
+static double pick_tie(const problem *p, random_stream s, uint64_t i)
+{
+    static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
+    if (!has_bytes(p))
+        return ties[random_below(s, i, sizeof ties / sizeof *ties)];
+    const unsigned half_codes = (unsigned)random_below(s, i, 2 * CODES_E4M3_LARGEST);
+    return (codes_decode(true, half_codes / 2) + codes_decode(true, (half_codes + 1) / 2)) / 2;
+}
+
 /* Makes ties of codes. In nvfp4 the scale is any 4-bit number: its inverse is rounded, yet a tie times it is a tie
  * again. */
 static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
-    static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
     const double fraction = is_mx(p) ? 0 : (double)random_below(random_fork(s, 8), first, 8) / 8,
                  power = (1 + fraction) * power_of(s, first);
     for (uint64_t i = first; i < first + block; i++) {
-        const double tie = ties[random_below(random_fork(s, 3), i, sizeof ties / sizeof *ties)];
+        const double tie = pick_tie(p, random_fork(s, 3), i);
         const double sign = random_below(random_fork(s, 4), i, 2) ? -1 : 1;
         set_beside(in, i, sign * tie * power, random_fork(s, 5));
     }
+    const double most = (has_bytes(p) ? 448 : 6) * power;
     element_set(in->about->type, in->host, largest,
-                random_below(random_fork(s, 4), largest, 2) ? -6 * power : 6 * power);
+                random_below(random_fork(s, 4), largest, 2) ? -most : most);
 }
 
-/* Makes ties of scales. A tie of 4-bit scales has 5 bits; for mxfp4 the edges are powers of two. */
+/* Makes ties of scales. A tie of 4-bit scales has 5 bits; for MX formats the edges are powers of two. */
 static void make_scale_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);

@@ -1,4 +1,4 @@
-/* Quantises a matrix to e2m1 codes with a scale for each block along k: NVFP4 or MXFP4. */
+/* Quantises a matrix to codes with a scale for each block along k: NVFP4, MXFP4 or MXFP8. */
 #ifndef VERIFY_FP4_QUANTIZE_H
 #define VERIFY_FP4_QUANTIZE_H
 
