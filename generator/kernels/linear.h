@@ -176,7 +176,11 @@ typedef struct linear_ring {
     ptx_val shared, first; /* address of the first stage; the tile's first row */
 } linear_ring;
 
-/* Bytes of the numbers of some rows in a stage. */
+/* The shape of a stage of W: some elements of each row. Paired: a lane takes two neighbouring units of a row's codes at once. */
+row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements, bool is_paired);
+
+/* The layout of a stage's numbers if the format has arrays: a unit is a scale and its zero. Bytes of those of some rows. */
+layout linear_numbers_layout(const weight_format *format, uint32_t stage);
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
 
 /* Sets up a ring of the rows from `first` on. */
@@ -226,6 +230,10 @@ void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_q8.c: strategies mma and tiles where x is codes and scales; l as for mma ------------------------------ */
+
+/* The layout of a step's scales of x: a row for each block of elements, a unit for the scales, or scales and sums, of eight
+ * rows of x. */
+layout linear_q8_scales(uint32_t tile_m, bool is_tiles, bool has_sums);
 
 void linear_emit_q8(linear *l, const kiln_variant *v);
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);

@@ -45,12 +45,11 @@ enum {
     QUAD_LANES = 4, /* t */
     X_BLOCK = 32,   /* elements under one scale of x */
     WARP_ELEMENTS = 256,
-    STEP = 128,            /* elements of a step of x, in tiles */
-    SCALES_PAD_BYTES = 32, /* threads that store the sums of a row are in different banks */
-    MOST_PASSES = 8,       /* of threads over the rows of x */
-    MOST_GROUPS = 8,       /* of a row, that a warp has of a stage */
-    MOST_NUMBERS = 8,      /* of a row, that are loaded for some groups */
-    VECTOR_NUMBERS = 4,    /* that a lane loads or stores at once */
+    STEP = 128,         /* elements of a step of x, in tiles */
+    MOST_PASSES = 8,    /* of threads over the rows of x */
+    MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
+    MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
+    VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
                        32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
@@ -60,23 +59,24 @@ typedef struct q8_geometry {
     const weight_format *format;
     bool is_tiles, has_sums; /* sums of x's codes are in shared memory, beside its scales */
     uint32_t tile_m, tile_n, k_warps, row_warps, stages, threads;
-    uint32_t row_tiles;                 /* of a warp */
-    uint32_t stage, steps;              /* elements of k, of W; steps of x */
-    uint32_t step;                      /* elements of k that x is copied in at once */
-    uint32_t warp_elements;             /* of a step, that a warp has */
-    uint32_t groups;                    /* of these and a row */
-    uint32_t batch;                     /* of groups whose numbers are loaded together */
-    uint32_t numbers;                   /* of such a batch and row: scales, then minima */
-    uint32_t products;                  /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;                 /* that copy a row of W together */
-    row_ring_shape w;                   /* a stage of W */
-    layout x;                           /* of codes, in shared memory */
-    uint32_t scales;                    /* of a row of x in a step; with sums one for each sub-block of W */
-    uint32_t scale_bytes, scales_bytes; /* of a scale, with its sum; of a scale of every row */
-    uint32_t number_byte, stage_bytes;  /* of W; in tiles x has a ring of its own */
-    uint32_t x_byte, scale_byte;        /* of x's first stage */
-    uint32_t x_bytes;                   /* from one of its stages to the next */
-    uint32_t number_bytes;              /* of a warp */
+    uint32_t row_tiles;     /* of a warp */
+    uint32_t stage, steps;  /* elements of k, of W; steps of x */
+    uint32_t step;          /* elements of k that x is copied in at once */
+    uint32_t warp_elements; /* of a step, that a warp has */
+    uint32_t groups;        /* of these and a row */
+    uint32_t batch;         /* of groups whose numbers are loaded together */
+    uint32_t numbers;       /* of such a batch and row: scales, then minima */
+    uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t row_lanes;     /* that copy a row of W together */
+    row_ring_shape w;       /* a stage of W */
+    layout x;               /* of codes, in shared memory */
+    uint32_t scales;        /* of a row of x in a step; with sums one for each sub-block of W */
+    uint32_t scale_bytes;   /* of a scale, with its sum */
+    layout x_scales;
+    uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
+    uint32_t x_byte, scale_byte;       /* of x's first stage */
+    uint32_t x_bytes;                  /* from one of its stages to the next */
+    uint32_t number_bytes;             /* of a warp */
 } q8_geometry;
 
 typedef struct q8_product {
@@ -113,13 +113,11 @@ static uint32_t units_of(const weight_format *format)
 static void plan_mma(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
-        g->w.rows.row_bytes = UNIT_BYTES * ((g->w.pieces + 1) / 4 * 4 + 2);
     g->x = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
                     .unit_bytes = UNIT_BYTES};
     g->x_byte = layout_rows(&g->w.rows, g->tile_n);
     g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
-    g->number_byte = g->scale_byte + g->scales * g->scales_bytes;
+    g->number_byte = g->scale_byte + g->scales * g->x_scales.row_bytes;
     g->stage_bytes = g->number_byte + linear_numbers_bytes(format, g->stage, g->tile_n);
     g->x_bytes = g->stage_bytes;
     g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
@@ -133,7 +131,22 @@ static void plan_tiles(q8_geometry *g)
     g->x = layout_of_codes();
     g->x_byte = g->stages * g->stage_bytes;
     g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
-    g->x_bytes = layout_rows(&g->x, g->tile_m) + g->scales * g->scales_bytes;
+    g->x_bytes = layout_rows(&g->x, g->tile_m) + g->scales * g->x_scales.row_bytes;
+}
+
+/* In tiles threads copy the scales of four blocks of eight rows: padding, or without sums a swizzle, puts blocks into different
+ * banks. With sums these are beside the scales, so a copy of scales uses only half the banks. */
+layout linear_q8_scales(uint32_t tile_m, bool is_tiles, bool has_sums)
+{
+    enum { PAD_BYTES = 32 };
+    const uint32_t bytes = has_sums ? 8 : 4;
+    layout l = {.row_bytes = bytes * tile_m + (has_sums ? PAD_BYTES : 0), .unit_bytes = bytes * ROWS};
+    if (is_tiles && !has_sums) {
+        l.turn_count = 2;
+        l.turns[0] = (layout_turn){.row_bit = 0, .unit_bit = 0};
+        l.turns[1] = (layout_turn){.row_bit = 1, .unit_bit = 1};
+    }
+    return l;
 }
 
 static q8_geometry geometry_of(const kiln_variant *v, const weight_format *format)
@@ -162,11 +175,11 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
-    g.w = row_ring_stage(g.stage / format->elements * format->bytes);
+    g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     g.scales = g.step / (g.has_sums ? format_part_elements(format) : X_BLOCK);
     g.scale_bytes = g.has_sums ? 8 : 4;
-    g.scales_bytes = g.scale_bytes * g.tile_m + (g.has_sums ? SCALES_PAD_BYTES : 0);
+    g.x_scales = linear_q8_scales(g.tile_m, g.is_tiles, g.has_sums);
     (g.is_tiles ? plan_tiles : plan_mma)(&g);
     return g;
 }
@@ -244,8 +257,9 @@ static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
     ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
     g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, first)));
     g->scale_step = ptx_mul_wide(f, all, 4 * scale_rows_at_once(&g->of));
-    ptx_val scale_to = ptx_mad(f, place, g->of.scales_bytes, g->tile.shared);
-    ptx_val of_row = ptx_mad(f, scale_row, g->of.scale_bytes, scale_to);
+    ptx_val scale_tile = ptx_div(f, scale_row, ROWS);
+    ptx_val to = ptx_add(f, layout_at(f, &g->of.x_scales, place, scale_tile), g->tile.shared);
+    ptx_val of_row = ptx_mad(f, ptx_and(f, scale_row, ROWS - 1), g->of.scale_bytes, to);
     g->scale_to = ptx_add(f, of_row, g->of.scale_byte);
     g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, first)));
     g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
@@ -597,8 +611,7 @@ static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint3
     const uint32_t scale = s->element / (g->of.step / g->of.scales);
     x_block x;
     read_codes(g, s, tile, x.codes);
-    ptx_val numbers[4],
-        at = shared_at(f, PTX_F32, scale_at, scale * g->of.scales_bytes + tile * ROWS * g->of.scale_bytes);
+    ptx_val numbers[4], at = shared_at(f, PTX_F32, scale_at, layout_byte(&g->of.x_scales, scale, tile));
     const uint32_t count = g->of.scale_bytes / 4; /* of a row */
     ptx_load_vec(f, (int)(2 * count), numbers, at, PTX_PLAIN);
     for (uint32_t e = 0; e < 2; e++) {
@@ -712,7 +725,7 @@ static void init_x_reads(q8_product *g, ptx_val unit)
     }
     ptx_val of_warp = of_k_warp(g, WARP_ELEMENTS, of_lane);
     g->x_at = ptx_add(f, of_warp, g->of.x_byte);
-    ptx_val scale = of_k_warp(g, g->of.scales / g->of.k_warps * g->of.scales_bytes, g->tile.shared);
+    ptx_val scale = of_k_warp(g, g->of.scales / g->of.k_warps * g->of.x_scales.row_bytes, g->tile.shared);
     scale = of_row_warp(g, g->of.row_tiles * ROWS * g->of.scale_bytes, scale);
     ptx_val of_rows = ptx_mad(f, g->tile.lane.t, 2 * g->of.scale_bytes, scale);
     g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
