@@ -2,14 +2,16 @@
  * Pieces of 16 bytes keep their global layout; a row's tail is zeros.
  *
  * BANKS. Lane (g, t) of a warp loads words of row g's codes, and words of the scales of row g + 8t. tests/device/banks_test.c
- * lists the wavefronts of these accesses, for rows that begin at the same byte of 32 and for others, which conflict more.
+ * lists the wavefronts of these accesses by format, for rows that begin at the same byte of a sector and for others.
  *
- * - If a lane loads 4 bytes of codes, rows take an odd number of units. Eight rows are in different banks, and so are 16 bytes
- *   of scales. But then both halves of a sector go to the same 32 bytes only in every second row: L2 requests for W grow by
- *   1.5 (device/README.md).
- * - If a lane loads 8 bytes of codes, rows take an odd number of sectors. Four rows are in different banks, and sectors stay
- *   whole, but 16 bytes of scales take two wavefronts for one.
- * - A word of scales takes four wavefronts for one, since rows begin at multiples of 16 bytes: eight different banks.
+ * - A lane loads 4 bytes of codes: rows take an odd number of units, so eight rows are in different banks. But both halves of a
+ *   sector go to the same 32 bytes only in every second row: L2 requests for W grow by half (README.md). Swapped halves in
+ *   every second row would avoid that; then offsets in rows that begin at any byte would be no constants.
+ * - A lane loads 8 bytes of codes: rows take an odd number of sectors, so four rows are in different banks and sectors stay
+ *   whole. Where that takes too much shared memory, and in Q8_0, whose words are not aligned and loaded one by one, such
+ *   codes take two wavefronts for one.
+ * - Scales of 32 rows that begin at multiples of 16 bytes are in eight units of the banks, of 32 bytes in four: a word takes
+ *   four wavefronts for one, or eight, and 16 bytes take one or two.
  * - Copies take one: neighbouring threads copy rows that are half the banks apart. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H

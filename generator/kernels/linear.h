@@ -231,10 +231,6 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
 
 /* ---- linear_q8.c: strategies mma and tiles where x is codes and scales; l as for mma ------------------------------ */
 
-/* The layout of a step's scales of x: a row for each block of elements, a unit for the scales, or scales and sums, of eight
- * rows of x. */
-layout linear_q8_scales(uint32_t tile_m, bool is_tiles, bool has_sums);
-
 void linear_emit_q8(linear *l, const kiln_variant *v);
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
