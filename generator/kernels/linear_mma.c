@@ -286,8 +286,10 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
 /* Whether a barrier also keeps the loads of a group's codes and numbers after the previous group's products. */
 static bool bounds_groups(const mma_geometry *g)
 {
-    return g->row_tiles > 1 && g->format->scale_elements > 0 &&
-           (g->format->has_minimum || format_has_values(g->format));
+    const bool has_arrays =
+        g->format->scale_elements > 0 && (g->format->has_minimum || format_has_values(g->format));
+    return (g->row_tiles > 1 && has_arrays) ||
+           (g->row_tiles == 2 && g->is_paired); /* without it ptxas 13.0 spills for sm_120 */
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
@@ -344,7 +346,8 @@ static void multiply_stage(mma *g)
             sub_block s = pair_codes(g, group, part, quads);
             if (has_numbers)
                 numbers = share_numbers(g, scale[part], minimum[part]);
-            if (bounds_groups(&g->of) && format_has_values(g->of.format)) /* else some variants spill */
+            if (bounds_groups(&g->of) &&
+                (g->of.is_paired || format_has_values(g->of.format))) /* else some variants spill */
                 ptx_warp_barrier(f);
             multiply_sub_block(g, &s, &numbers, x_at);
         }
