@@ -124,8 +124,8 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
             continue;
         }
         ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
-        ptx_val has_bytes =
-            byte == 0 && has_piece_before(r) ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
+        const bool is_first = byte == 0 && has_piece_before(r);
+        ptx_val has_bytes = is_first ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, piece_to, piece, in_row) : copy_unit(f, piece_to, piece, NULL, hints);
         }
