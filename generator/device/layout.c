@@ -28,7 +28,7 @@ layout layout_of_codes(void)
 
 uint32_t layout_rows(const layout *l, uint32_t rows)
 {
-    return rows * l->row_bytes + (l->padded_rows ? rows / l->padded_rows * UNIT_BYTES : 0);
+    return rows * l->row_bytes + (l->padded_rows ? rows / l->padded_rows * l->pad_bytes : 0);
 }
 
 uint32_t layout_unit(const layout *l, uint32_t unit)
@@ -111,7 +111,7 @@ bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_trans
 ptx_val layout_row_at(ptx_fn *f, const layout *l, ptx_val row)
 {
     ptx_val line = ptx_mul(f, row, l->row_bytes);
-    return l->padded_rows ? ptx_mad(f, ptx_div(f, row, l->padded_rows), UNIT_BYTES, line) : line;
+    return l->padded_rows ? ptx_mad(f, ptx_div(f, row, l->padded_rows), l->pad_bytes, line) : line;
 }
 
 /* Moves bit `t.row_bit` of the row to t.unit_bit, except for a remaining factor, which is returned in *factor. */

@@ -1,9 +1,9 @@
 /* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts wavefronts of those that kernels use.
- * Rows of quantised weights lie as in a file instead, and some of their loads conflict: see row_ring.c.
+ * Rows of quantised weights begin at any byte, and some of their loads conflict: see row_ring.h.
  *
  * A row is a sequence of units: of 16 bytes, of more if the copy widens elements, or of 4 bytes for sums. Unit u of row r is
- * at place u, unless bits of r flip bits of u (swizzle). Rows follow each other, with a unit of padding after every few; or
- * strips follow each other: two units of every row, then the next two.
+ * at place u, unless bits of r flip bits of u (swizzle). Rows follow each other, with padding after every few; or strips
+ * follow each other: two units of every row, then the next two.
  */
 #ifndef DEVICE_LAYOUT_H
 #define DEVICE_LAYOUT_H
@@ -21,8 +21,8 @@ typedef struct layout {
     uint32_t start;     /* byte of the first row, from a base that tiles share */
     uint32_t row_bytes; /* from one row to the next */
     uint32_t unit_bytes;
-    uint32_t padded_rows; /* rows between units of padding; 0: no padding */
-    uint32_t strip_bytes; /* from one strip to the next; 0: no strips */
+    uint32_t padded_rows, pad_bytes; /* rows between paddings, 0: no padding; of a padding */
+    uint32_t strip_bytes;            /* from one strip to the next; 0: no strips */
     uint32_t turn_count;
     layout_turn turns[LAYOUT_MOST_TURNS];
 } layout;

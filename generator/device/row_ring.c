@@ -3,16 +3,35 @@
 #include "copy.h"
 #include "lanes.h"
 
-/* A row takes an odd number of pieces, so that eight rows that begin at the same byte of a sector are in different banks.
- * But then both halves of a sector go to the same 32 bytes only in every second row, and L2 requests for W grow by 1.5
- * (device/README.md). Padding after eight rows halves the conflicts of 16-byte loads of
- * numbers in rows eight apart. Copies into these rows take up to two wavefronts, and rows that begin at different bytes of a
- * sector may conflict. */
-row_ring_shape row_ring_stage(uint32_t bytes)
+enum { WORD = 4 };
+
+/* The least odd number of pieces of `piece` bytes that have `bytes`. */
+static uint32_t odd_pieces(uint32_t bytes, uint32_t piece)
 {
+    return piece * ((bytes + piece - 1) / piece | 1);
+}
+
+/* A word that is not aligned to 4 bytes is loaded together with the next one (device/bytes.h). */
+static uint32_t most_bytes(uint32_t bytes, uint32_t alignment, uint32_t start)
+{
+    return alignment < WORD ? (bytes + WORD - 1) / WORD * WORD + start : bytes + start - alignment;
+}
+
+row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_bytes, uint32_t number_bytes)
+{
+    const uint32_t of_sectors = odd_pieces(most_bytes(bytes, alignment, SECTOR_BYTES), SECTOR_BYTES);
+    const bool is_wide = lane_bytes > WORD && of_sectors <= bytes + bytes / 4,
+               has_whole_sectors = alignment == UNIT_BYTES && bytes % SECTOR_BYTES == 0;
     row_ring_shape s = {.bytes = bytes,
-                        .pieces = (bytes + ROW_RING_SECTOR - 1 + UNIT_BYTES - 1) / UNIT_BYTES};
-    s.rows = (layout){.row_bytes = UNIT_BYTES * (s.pieces | 1), .unit_bytes = UNIT_BYTES, .padded_rows = 8};
+                        .alignment = alignment,
+                        .start = is_wide || !has_whole_sectors ? SECTOR_BYTES : UNIT_BYTES,
+                        .lane_bytes = is_wide ? lane_bytes : WORD};
+    const uint32_t most = most_bytes(bytes, alignment, s.start);
+    s.pieces = (most + UNIT_BYTES - 1) / UNIT_BYTES;
+    s.rows = (layout){.row_bytes = is_wide ? of_sectors : odd_pieces(most, UNIT_BYTES),
+                      .unit_bytes = UNIT_BYTES,
+                      .padded_rows = number_bytes ? 8 : 0,
+                      .pad_bytes = is_wide || number_bytes > WORD ? SECTOR_BYTES : UNIT_BYTES};
     return s;
 }
 
@@ -26,9 +45,22 @@ uint32_t row_ring_pass(const row_ring *r)
     return r->threads / lanes_of(r);
 }
 
+uint32_t row_ring_row_bit(const row_ring_shape *s)
+{
+    return s->rows.row_bytes / UNIT_BYTES % 2 ? 2 : 1;
+}
+
+/* Swaps this bit and bit 0. */
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
-    return r->lanes ? ptx_shr(r->f, tid, lanes_log2(r->lanes)) : ptx_div(r->f, tid, lanes_of(r));
+    ptx_fn *f = r->f;
+    ptx_val row = ptx_shr(f, tid, lanes_log2(lanes_of(r)));
+    if (lanes_of(r) != ROW_RING_LANES)
+        return row;
+    const uint32_t bit = row_ring_row_bit(&r->of);
+    ptx_val other = ptx_shr(f, row, bit);
+    ptx_val differ = ptx_and(f, ptx_xor(f, row, other), 1);
+    return ptx_xor(f, row, ptx_mul(f, differ, 1u | 1u << bit));
 }
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
@@ -53,9 +85,12 @@ static pieces find_pieces(row_ring *r, ptx_val from)
 {
     ptx_fn *f = r->f;
     pieces p;
-    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ROW_RING_SECTOR - 1);
-    ptx_val sector = ptx_and(f, from, ~(uint64_t)(ROW_RING_SECTOR - 1));
-    ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, r->piece));
+    ptx_val behind = ptx_u32(0), start = from;
+    if (!row_ring_is_aligned(&r->of)) {
+        behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), r->of.start - 1);
+        start = ptx_and(f, from, ~(uint64_t)(r->of.start - 1));
+    }
+    ptx_val mine = ptx_add(f, start, ptx_cvt(f, PTX_U64, r->piece));
     p.from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
     p.before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
     p.reach = ptx_add(f, p.before, r->of.bytes);
@@ -63,10 +98,17 @@ static pieces find_pieces(row_ring *r, ptx_val from)
     return p;
 }
 
+/* Whether the first piece may lie before the row. */
+static bool has_piece_before(const row_ring *r)
+{
+    return r->of.start > UNIT_BYTES;
+}
+
 /* Whether every lane's piece has bytes of every row. */
 static bool is_inner(const row_ring *r, uint32_t byte)
 {
-    return byte > 0 && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
+    const bool is_after = byte > 0 || !has_piece_before(r);
+    return is_after && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
 }
 
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
@@ -82,7 +124,8 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
             continue;
         }
         ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
-        ptx_val has_bytes = byte == 0 ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
+        const bool is_first = byte == 0 && has_piece_before(r);
+        ptx_val has_bytes = is_first ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, piece_to, piece, in_row) : copy_unit(f, piece_to, piece, NULL, hints);
         }
@@ -96,8 +139,9 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
     const uint32_t step = UNIT_BYTES * lanes_of(r);
     const pieces p = find_pieces(r, from);
     ptx_val end = ptx_min(f, p.reach, UNIT_BYTES * r->of.pieces);
-    ptx_val is_before = ptx_ge(f, p.before, UNIT_BYTES);
-    ptx_val first = ptx_select(f, is_before, ptx_s32((int32_t)step), 0);
+    ptx_val first = ptx_s32(0);
+    if (has_piece_before(r))
+        first = ptx_select(f, ptx_ge(f, p.before, UNIT_BYTES), ptx_s32((int32_t)step), 0);
     PTX_FOR (f, byte, first, end, step) {
         ptx_side_loop(f);
         ptx_val piece = ptx_at(f, ptx_cast_ptr(f, p.from, PTX_U8), byte);
@@ -148,9 +192,9 @@ row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
 {
     ptx_fn *f = r->f;
     ptx_val low = ptx_cvt(f, PTX_U32, address);
-    if (r->finds_starts || r->of.bytes % ROW_RING_SECTOR != 0)
+    if (r->finds_starts || r->of.bytes % r->of.start != 0)
         return (row_ring_row){.at = at, .behind = ptx_var(f, low)};
-    return (row_ring_row){.at = ptx_add(f, at, ptx_and(f, low, ROW_RING_SECTOR - 1))};
+    return (row_ring_row){.at = ptx_add(f, at, ptx_and(f, low, r->of.start - 1))};
 }
 
 ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset)
@@ -159,7 +203,7 @@ ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset
     ptx_val at = ptx_add(f, row->at, offset);
     if (row->behind.type == PTX_NONE)
         return at;
-    ptx_val behind = ptx_and(f, row->behind, ROW_RING_SECTOR - 1);
+    ptx_val behind = ptx_and(f, row->behind, r->of.start - 1);
     ptx_add_to(f, row->behind, r->of.bytes);
     return ptx_add(f, at, behind);
 }

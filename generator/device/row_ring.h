@@ -1,23 +1,37 @@
 /* Copies rows of quantised weights, which may begin at any byte, into a ring in shared memory, a stage of each row at a time.
- * Pieces of 16 bytes keep their global layout, from the sector with the row's first byte in the stage on; a row's tail is zeros. */
+ * Pieces of 16 bytes keep their global layout; a row's tail is zeros.
+ *
+ * BANKS. Lane (g, t) of a warp loads words of row g's codes, and words of the scales of row g + 8t. tests/device/banks_test.c
+ * lists the wavefronts of these accesses by format, for rows that begin at the same byte of a sector and for others.
+ *
+ * - A lane loads 4 bytes of codes: rows take an odd number of units, so eight rows are in different banks. But both halves of a
+ *   sector go to the same 32 bytes only in every second row: L2 requests for W grow by half (README.md). Swapped halves in
+ *   every second row would avoid that; then offsets in rows that begin at any byte would be no constants.
+ * - A lane loads 8 bytes of codes: rows take an odd number of sectors, so four rows are in different banks and sectors stay
+ *   whole. Where that takes too much shared memory, and in Q8_0, whose words are not aligned and loaded one by one, such
+ *   codes take two wavefronts for one.
+ * - Scales of 32 rows that begin at multiples of 16 bytes are in eight units of the banks, of 32 bytes in four: a word takes
+ *   four wavefronts for one, or eight, and 16 bytes take one or two.
+ * - Copies take one: neighbouring threads copy rows that are half the banks apart. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H
 
 #include "shared.h"
 
-enum {
-    ROW_RING_LANES = 4 /* that copy a row together, by default */,
-    ROW_RING_MOST_PASSES = 8,
-    ROW_RING_SECTOR = 32
-};
+enum { ROW_RING_LANES = 4 /* that copy a row together, by default */, ROW_RING_MOST_PASSES = 8 };
 
 /* A stage's part of each row. */
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
-    layout rows;            /* in shared memory */
+    uint32_t alignment,
+        start; /* rows are aligned in global memory, and copied from the last multiple of `start` on */
+    uint32_t lane_bytes; /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
+    layout rows;         /* in shared memory */
 } row_ring_shape;
 
-row_ring_shape row_ring_stage(uint32_t bytes);
+/* `bytes` of each row, aligned to `alignment`, at most 16. A lane loads `lane_bytes` of codes at once, 4 or 8, and number_bytes of
+ * scales, 0 to 16. If a row would take more than 5/4 of its bytes for 8 bytes of codes, the shape's lane_bytes is 4. */
+row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_bytes, uint32_t number_bytes);
 
 /* The user sets the members down to `from`. */
 typedef struct row_ring {
@@ -32,12 +46,21 @@ typedef struct row_ring {
     ptx_val left;                       /* remaining bytes of the rows, S32 */
 } row_ring;
 
-/* Rows per pass; and this thread's row of a pass. */
+/* Four lanes copy 64 bytes of a row, half the banks. The next four copy the row that differs in this bit: the other half. */
+uint32_t row_ring_row_bit(const row_ring_shape *s);
+
+/* Rows per pass, a multiple of 8; and a thread's row of a pass. */
 uint32_t row_ring_pass(const row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 
 /* Rows of `row_bytes` each, U32. */
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes);
+
+/* Whether all rows begin at multiples of the shape's `start`. */
+static inline bool row_ring_is_aligned(const row_ring_shape *s)
+{
+    return s->alignment >= s->start;
+}
 
 /* Whether there is a next stage. */
 ptx_val row_ring_has_next(const row_ring *r);
@@ -49,12 +72,12 @@ void row_ring_step(row_ring *r);
 /* A row that a lane reads. */
 typedef struct row_ring_row {
     ptx_val at; /* the row's start in the first stage, without `behind` */
-    /* The offset in a sector: the low bits of this variable, which each stage updates. Poison: it is constant, and part of
-     * `at`. */
+    /* The offset from a multiple of the shape's `start`: the low bits of this variable, which each stage updates. Poison: it is
+     * constant, and part of `at`. */
     ptx_val behind;
 } row_ring_row;
 
-/* Finds the row at `address`, U64, whose first stage is at `at`. */
+/* Finds the row at `address`, U64, whose first stage is at `at`. An aligned row is {.at = at}. */
 row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address);
 
 /* The row's start in the stage at `offset`, one stage after the previous call's. */

@@ -5,10 +5,11 @@
  * rows of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps
  * such warps share its groups.
  *
- * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of rows g,
- * g + 8, g + 16 and g + 24 (device/format.h). The four lanes' quads are the 16 elements of one product, so a lane needs the
- * same four consecutive elements of row g of x, 8 bytes, and nothing is repacked. Units of int4 and nf4 have two neighbouring
- * quads: 16 bytes of x for two products.
+ * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes some units of a group of rows g, g + 8, g + 16 and
+ * g + 24 (device/format.h): unit t, a pair 2t and 2t + 1 that it loads at once, or where that has bank conflicts units t and
+ * t + 4. The four lanes' quads are the 16 elements of one product, so a lane needs the same four consecutive
+ * elements of row g of x, 8 bytes, and nothing is repacked. Pairs, and units of int4 and nf4, have two neighbouring quads: 16
+ * bytes of x for two products.
  *
  * NUMBERS. Codes minus their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a
  * sub-block, in f32, and a minimum its sum of x, which a product with ones computes: no other weight is rounded, and no scale
@@ -31,12 +32,11 @@ enum {
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4, /* t */
-    X_UNIT = 8,     /* elements of x in a copy */
-    X_PAD_BYTES =
-        32, /* puts four rows of x in different banks; 64 puts two in different banks, if lanes load 16 bytes */
+    QUAD_LANES = 4,   /* t */
+    X_UNIT = 8,       /* elements of x in a copy */
+    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice that two, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
-    MOST_HALVES = 2   /* of a group's units: t and t + 4 */
+    MOST_UNITS = 2    /* of a lane and group */
 };
 
 /* Known to `shape` and `emit`. */
@@ -44,6 +44,8 @@ typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
     uint32_t row_tiles;
+    uint32_t units;                                         /* of a lane and group */
+    bool is_paired;                                         /* they are neighbours */
     uint32_t stage;                                         /* elements of k */
     uint32_t groups;                                        /* of a row and stage, that a warp has */
     row_ring_shape w;                                       /* a stage of W */
@@ -74,19 +76,27 @@ typedef struct mma {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
+/* Consecutive elements of x that a lane loads at once. */
+static uint32_t lane_elements(const mma_geometry *g)
+{
+    return g->format->unit_step * (g->is_paired ? 2u : 1u);
+}
+
 static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
 {
     mma_geometry g = {.format = format,
                       .tile_m = kiln_int(v, "tile_m"),
                       .tile_n = kiln_int(v, "tile_n"),
                       .k_warps = kiln_int(v, "k_warps"),
-                      .stages = kiln_int(v, "stages")};
+                      .stages = kiln_int(v, "stages"),
+                      .units = format->units / QUAD_LANES};
     g.row_tiles = g.tile_m / ROWS;
     g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
-    g.w = row_ring_stage(g.stage / format->elements * format->bytes);
-    g.x_row_bytes = 2 * g.stage + (uint32_t)X_PAD_BYTES * format->unit_step / 4;
+    g.w = linear_ring_stage(format, g.stage, g.units == 2 && format_alignment(format) % 8 == 0);
+    g.is_paired = g.w.lane_bytes == 8;
+    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES * lane_elements(&g) / 4;
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.number_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
@@ -172,22 +182,22 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
 /* This lane's quads of a group of a row. */
-typedef ptx_val group_quads[MOST_HALVES][FORMAT_MOST_QUADS];
+typedef ptx_val group_quads[MOST_UNITS][FORMAT_MOST_QUADS];
 
-static uint32_t halves_of(const weight_format *format)
+/* Units from one of a lane's to the next. */
+static uint32_t unit_distance(const mma_geometry *g)
 {
-    return format->units / QUAD_LANES;
+    return g->is_paired ? 1 : QUAD_LANES;
 }
 
 static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
 {
     ptx_fn *f = g->f;
     const format_lane *lane = &g->codes[group];
+    const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
     format_place place = format_find_group(f, lane, row_at, group);
-    for (uint32_t half = 0; half < halves_of(g->of.format); half++) {
-        format_place here = format_move(f, lane, &place, ptx_s32((int32_t)(4 * QUAD_LANES * half)));
-        format_codes(f, lane, &here, 0, 1, &quads[half]);
-    }
+    for (uint32_t i = 0; i < g->of.units; i += at_once)
+        format_codes(f, lane, &place, unit_distance(&g->of) * i, at_once, &quads[i]);
 }
 
 /* A scale and a minimum of each of the lane's rows. */
@@ -220,17 +230,17 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
 {
     const weight_format *format = g->of.format;
     sub_block s = {.count = 0};
-    for (uint32_t half = 0; half < halves_of(format); half++) {
+    for (uint32_t i = 0; i < g->of.units; i++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
-            s.element[s.count] =
-                format_row_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
+            const uint32_t unit = unit_distance(&g->of) * i;
+            s.element[s.count] = format_row_element(format, group) + format_quad_element(format, unit, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val pairs[2];
-                format_pairs(g->f, &g->codes[group], g->type, quads[r][half][q], pairs);
-                for (uint32_t i = 0; i < 2; i++)
-                    s.w[r / PAIRS][s.count][fragment_a(r % PAIRS, i)] = pairs[i];
+                format_pairs(g->f, &g->codes[group], g->type, quads[r][i][q], pairs);
+                for (uint32_t pair = 0; pair < 2; pair++)
+                    s.w[r / PAIRS][s.count][fragment_a(r % PAIRS, pair)] = pairs[pair];
             }
             s.count++;
         }
@@ -276,8 +286,10 @@ static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4]
 /* Whether a barrier also keeps the loads of a group's codes and numbers after the previous group's products. */
 static bool bounds_groups(const mma_geometry *g)
 {
-    return g->row_tiles > 1 && g->format->scale_elements > 0 &&
-           (g->format->has_minimum || format_has_values(g->format));
+    const bool has_arrays =
+        g->format->scale_elements > 0 && (g->format->has_minimum || format_has_values(g->format));
+    return (g->row_tiles > 1 && has_arrays) ||
+           (g->row_tiles == 2 && g->is_paired); /* without it ptxas 13.0 spills for sm_120 */
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
@@ -334,7 +346,8 @@ static void multiply_stage(mma *g)
             sub_block s = pair_codes(g, group, part, quads);
             if (has_numbers)
                 numbers = share_numbers(g, scale[part], minimum[part]);
-            if (bounds_groups(&g->of) && format_has_values(g->of.format)) /* else some variants spill */
+            if (bounds_groups(&g->of) &&
+                (g->of.is_paired || format_has_values(g->of.format))) /* else some variants spill */
                 ptx_warp_barrier(f);
             multiply_sub_block(g, &s, &numbers, x_at);
         }
@@ -355,16 +368,19 @@ static void init_reads(mma *g)
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
     g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
+    ptx_val unit = g->of.is_paired ? ptx_mul(f, g->tile.lane.t, 2) : g->tile.lane.t;
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
-        g->codes[i] = format_lane_init(f, format, group, g->tile.lane.t, FORMAT_FINITE);
+        g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_FINITE);
+        if (g->of.is_paired)
+            format_lane_pair(&g->codes[i]);
         format_lane_values(f, &g->codes[i], g->type);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, format->elements, element);
     ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 2 * format->unit_step, line);
+    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 2 * lane_elements(&g->of), line);
     ptx_val x_at = ptx_add(f, of_lane, g->of.x_byte);
     g->x_at = ptx_mad(f, element, 2, x_at);
 }

@@ -33,24 +33,21 @@
 #include "device/lanes.h"
 #include "device/row_ring.h"
 #include "device/tensor.h"
-#include "linear.h"
+#include "linear_q8_x.h"
 
 enum {
-    ROWS = 8,    /* of x in one product */
+    ROWS = Q8_X_ROWS,
     W_ROWS = 16, /* of W */
     PAIRS = 2,   /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
     QUAD_LANES = 4, /* t */
-    X_BLOCK = 32,   /* elements under one scale of x */
     WARP_ELEMENTS = 256,
-    STEP = 128,            /* elements of a step of x, in tiles */
-    SCALES_PAD_BYTES = 32, /* threads that store the sums of a row are in different banks */
-    MOST_PASSES = 8,       /* of threads over the rows of x */
-    MOST_GROUPS = 8,       /* of a row, that a warp has of a stage */
-    MOST_NUMBERS = 8,      /* of a row, that are loaded for some groups */
-    VECTOR_NUMBERS = 4,    /* that a lane loads or stores at once */
+    STEP = 128,         /* elements of a step of x, in tiles */
+    MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
+    MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
+    VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
                        32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
@@ -58,25 +55,21 @@ enum {
 /* Known to `shape` and `emit`. */
 typedef struct q8_geometry {
     const weight_format *format;
-    bool is_tiles, has_sums; /* sums of x's codes are in shared memory, beside its scales */
-    uint32_t tile_m, tile_n, k_warps, row_warps, stages, threads;
-    uint32_t row_tiles;                 /* of a warp */
-    uint32_t stage, steps;              /* elements of k, of W; steps of x */
-    uint32_t step;                      /* elements of k that x is copied in at once */
-    uint32_t warp_elements;             /* of a step, that a warp has */
-    uint32_t groups;                    /* of these and a row */
-    uint32_t batch;                     /* of groups whose numbers are loaded together */
-    uint32_t numbers;                   /* of such a batch and row: scales, then minima */
-    uint32_t products;                  /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;                 /* that copy a row of W together */
-    row_ring_shape w;                   /* a stage of W */
-    layout x;                           /* of codes, in shared memory */
-    uint32_t scales;                    /* of a row of x in a step; with sums one for each sub-block of W */
-    uint32_t scale_bytes, scales_bytes; /* of a scale, with its sum; of a scale of every row */
-    uint32_t number_byte, stage_bytes;  /* of W; in tiles x has a ring of its own */
-    uint32_t x_byte, scale_byte;        /* of x's first stage */
-    uint32_t x_bytes;                   /* from one of its stages to the next */
-    uint32_t number_bytes;              /* of a warp */
+    bool is_tiles;
+    uint32_t tile_m, tile_n, stages, threads;
+    uint32_t row_tiles;     /* of a warp */
+    uint32_t stage, steps;  /* elements of k, of W; steps of x */
+    uint32_t warp_elements; /* of a step, that a warp has */
+    uint32_t groups;        /* of these and a row */
+    uint32_t batch;         /* of groups whose numbers are loaded together */
+    uint32_t numbers;       /* of such a batch and row: scales, then minima */
+    uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t row_lanes;     /* that copy a row of W together */
+    row_ring_shape w;       /* a stage of W */
+    q8_x_shape x;
+    uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
+    uint32_t x_bytes;                  /* from one stage of x to the next */
+    uint32_t number_bytes;             /* of a warp */
 } q8_geometry;
 
 typedef struct q8_product {
@@ -87,16 +80,12 @@ typedef struct q8_product {
     ptx_val stage, x_stage; /* offsets of the current stage, of W and of x */
     ptx_val left;           /* a variable if k is split: stages from this one on */
 
-    /* This thread's copies of the next stage. */
     linear_ring w;
-    ptx_val x_to, scale_to; /* in the first stage */
-    ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
-    ptx_val x_left, x_rows; /* bytes from its unit on, rows from its first on, S32 */
-    ptx_val scale_from, scale_step, scale_left, scale_rows; /* the same for scales */
+    q8_x x;
 
     linear_rows rows;
     ptx_val row_at[LANE_ROWS], number_row_at; /* in the current stage */
-    ptx_val x_at, x_lane, scale_at, number_to, number_from;
+    ptx_val number_to, number_from;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
     warp_sums sums;
@@ -109,17 +98,26 @@ static uint32_t units_of(const weight_format *format)
     return format->units / QUAD_LANES;
 }
 
+/* Bytes of x's codes in a stage, and of its scales. */
+static uint32_t codes_bytes(const q8_x_shape *x)
+{
+    return layout_rows(&x->codes, x->rows);
+}
+
+static uint32_t scales_bytes(const q8_x_shape *x)
+{
+    return x->scales * x->blocks.row_bytes;
+}
+
 /* mma: all of a stage is copied at once, and rows are padded so that lanes g and t are in different banks. */
 static void plan_mma(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
-        g->w.rows.row_bytes = UNIT_BYTES * ((g->w.pieces + 1) / 4 * 4 + 2);
-    g->x = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
-                    .unit_bytes = UNIT_BYTES};
-    g->x_byte = layout_rows(&g->w.rows, g->tile_n);
-    g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
-    g->number_byte = g->scale_byte + g->scales * g->scales_bytes;
+    g->x.codes = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
+                          .unit_bytes = UNIT_BYTES};
+    g->x.codes_byte = layout_rows(&g->w.rows, g->tile_n);
+    g->x.scale_byte = g->x.codes_byte + codes_bytes(&g->x);
+    g->number_byte = g->x.scale_byte + scales_bytes(&g->x);
     g->stage_bytes = g->number_byte + linear_numbers_bytes(format, g->stage, g->tile_n);
     g->x_bytes = g->stage_bytes;
     g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
@@ -130,10 +128,10 @@ static void plan_tiles(q8_geometry *g)
 {
     g->number_byte = layout_rows(&g->w.rows, g->tile_n);
     g->stage_bytes = g->number_byte + linear_numbers_bytes(g->format, g->stage, g->tile_n);
-    g->x = layout_of_codes();
-    g->x_byte = g->stages * g->stage_bytes;
-    g->scale_byte = g->x_byte + layout_rows(&g->x, g->tile_m);
-    g->x_bytes = layout_rows(&g->x, g->tile_m) + g->scales * g->scales_bytes;
+    g->x.codes = layout_of_codes();
+    g->x.codes_byte = g->stages * g->stage_bytes;
+    g->x.scale_byte = g->x.codes_byte + codes_bytes(&g->x);
+    g->x_bytes = codes_bytes(&g->x) + scales_bytes(&g->x);
 }
 
 static q8_geometry geometry_of(const kiln_variant *v, const weight_format *format)
@@ -142,31 +140,29 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
                      .is_tiles = kiln_is(v, "strategy", "tiles"),
                      .tile_m = kiln_int(v, "tile_m"),
                      .tile_n = kiln_int(v, "tile_n"),
-                     .k_warps = kiln_int(v, "k_warps"),
-                     .row_warps = 1,
-                     .stages = kiln_int(v, "stages"),
-                     .warp_elements = WARP_ELEMENTS};
-    const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds;
-    if (g.is_tiles) {
-        g.k_warps = 1;
-        g.row_warps = 2;
-        g.warp_elements = STEP;
-        g.has_sums = format->has_minimum;
-    }
-    g.row_tiles = g.tile_m / g.row_warps / ROWS;
-    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps * g.row_warps;
+                     .stages = kiln_int(v, "stages")};
+    const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds,
+                   k_warps = g.is_tiles ? 1 : kiln_int(v, "k_warps"), row_warps = g.is_tiles ? 2 : 1;
+    g.warp_elements = g.is_tiles ? STEP : WARP_ELEMENTS;
+    g.row_tiles = g.tile_m / row_warps / ROWS;
+    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * k_warps * row_warps;
     g.steps = g.is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
-    g.step = g.warp_elements * g.k_warps;
-    g.stage = g.step * g.steps;
+    g.x = (q8_x_shape){.rows = g.tile_m,
+                       .threads = g.threads,
+                       .k_warps = k_warps,
+                       .row_warps = row_warps,
+                       .step = g.warp_elements * k_warps,
+                       .is_tiles = g.is_tiles,
+                       .has_sums = g.is_tiles && format->has_minimum};
+    g.x.scales = g.x.step / (g.x.has_sums ? format_part_elements(format) : Q8_X_BLOCK);
+    g.x.blocks = q8_x_blocks(g.tile_m, g.is_tiles, g.x.has_sums);
+    g.stage = g.x.step * g.steps;
     g.groups = g.warp_elements / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
-    g.w = row_ring_stage(g.stage / format->elements * format->bytes);
+    g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
-    g.scales = g.step / (g.has_sums ? format_part_elements(format) : X_BLOCK);
-    g.scale_bytes = g.has_sums ? 8 : 4;
-    g.scales_bytes = g.scale_bytes * g.tile_m + (g.has_sums ? SCALES_PAD_BYTES : 0);
     (g.is_tiles ? plan_tiles : plan_mma)(&g);
     return g;
 }
@@ -174,9 +170,9 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const q8_geometry *g)
 {
-    const uint32_t copies = g->is_tiles ? g->x_byte + g->stages * g->x_bytes : g->stages * g->stage_bytes,
+    const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0)),
                    stages = copies + g->threads / WARP_LANES * g->number_bytes,
-                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
+                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->x.k_warps);
     return stages > sums ? stages : sums;
 }
 
@@ -199,155 +195,6 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
-/* Rows of x between those of a thread. */
-static uint32_t rows_at_once(const q8_geometry *g)
-{
-    return g->threads / (g->step / UNIT_BYTES);
-}
-
-/* Threads that share a sum of codes: each copies 16 of its codes. */
-static uint32_t sum_lanes(const q8_geometry *g)
-{
-    return g->step / UNIT_BYTES / g->scales;
-}
-
-/* Rows of x between those whose scales a thread copies, and how far it goes. */
-static uint32_t scale_rows_at_once(const q8_geometry *g)
-{
-    return g->has_sums ? rows_at_once(g) : g->threads / g->scales;
-}
-
-static uint32_t scale_rows(const q8_geometry *g)
-{
-    return g->has_sums ? g->tile_m / sum_lanes(g) : g->tile_m;
-}
-
-/* Finds this thread's scale. With sums it copies the scales of those that it adds up, so that it needs no barrier. */
-static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
-{
-    ptx_fn *f = g->f;
-    linear *l = g->l;
-    const uint32_t blocks = g->of.step / X_BLOCK;
-    ptx_val block, scale_row, place;
-    if (g->of.has_sums) {
-        const uint32_t lanes = sum_lanes(&g->of);
-        block = ptx_div(f, unit, X_BLOCK / UNIT_BYTES);
-        place = ptx_div(f, unit, lanes);
-        scale_row = ptx_mad(f, ptx_and(f, unit, lanes - 1), g->of.tile_m / lanes, row);
-    } else {
-        block = place = ptx_and(f, l->tid, blocks - 1);
-        scale_row = ptx_shr(f, l->tid, lanes_log2(blocks));
-    }
-    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
-            all = ptx_shr(f, l->k, lanes_log2(X_BLOCK));
-    ptx_val first = l->split_k == 1 ? block : ptx_add(f, block, ptx_div(f, l->part_element, X_BLOCK));
-    ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
-    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, first)));
-    g->scale_step = ptx_mul_wide(f, all, 4 * scale_rows_at_once(&g->of));
-    ptx_val scale_to = ptx_mad(f, place, g->of.scales_bytes, g->tile.shared);
-    ptx_val of_row = ptx_mad(f, scale_row, g->of.scale_bytes, scale_to);
-    g->scale_to = ptx_add(f, of_row, g->of.scale_byte);
-    g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, first)));
-    g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
-}
-
-/* Neighbouring threads copy neighbouring units of a row. Uses shifts: ptxas does not see that the divisor is a power of two. */
-static void init_x_copies(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    linear *l = g->l;
-    const uint32_t units = g->of.step / UNIT_BYTES;
-    ptx_val unit = ptx_and(f, l->tid, units - 1), row = ptx_shr(f, l->tid, lanes_log2(units));
-    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, UNIT_BYTES), place = byte;
-    if (g->of.is_tiles)
-        place = ptx_mul(f, layout_place(f, &g->of.x, row, unit), UNIT_BYTES);
-    ptx_val first = l->split_k == 1 ? byte : ptx_add(f, byte, l->part_element);
-    ptx_val line = ptx_at(f, l->in, ptx_mul_wide(f, number, l->k));
-    g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, first)));
-    g->x_step = ptx_mul_wide(f, l->k, rows_at_once(&g->of));
-    ptx_val to = ptx_mad(f, row, g->of.x.row_bytes, g->tile.shared);
-    g->x_to = ptx_add(f, ptx_add(f, to, place), g->of.x_byte);
-    g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, first)));
-    g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, number));
-    init_scale_copies(g, unit, row);
-}
-
-static void copy_x(q8_product *g, ptx_val offset)
-{
-    ptx_fn *f = g->f;
-    const uint32_t at_once = rows_at_once(&g->of);
-    ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
-    ptx_val in_k = ptx_gt(f, g->x_left, 0);
-    for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, row), in_k);
-        if (row > 0)
-            from = ptx_at(f, from, g->x_step);
-        copy_unit(f, shared_at(f, PTX_U32, to, layout_rows(&g->of.x, row)), ptx_cast_ptr(f, from, PTX_U32),
-                  &in_bounds, PTX_NC);
-    }
-}
-
-/* If there are more threads than scales, the others copy none. */
-static void copy_scales(q8_product *g, ptx_val offset)
-{
-    ptx_fn *f = g->f;
-    const uint32_t at_once = scale_rows_at_once(&g->of), rows = scale_rows(&g->of);
-    ptx_val to = ptx_add(f, g->scale_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->scale_from);
-    ptx_val in_k = ptx_gt(f, g->scale_left, 0);
-    for (uint32_t row = 0; row < rows; row += at_once) {
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->scale_rows, row), in_k);
-        if (row > 0)
-            from = ptx_at(f, from, g->scale_step);
-        ptx_val word = ptx_cast_ptr(f, from, PTX_U32),
-                word_to = shared_at(f, PTX_U32, to, g->of.scale_bytes * row);
-        if (at_once <= g->of.tile_m) {
-            copy_word(f, word_to, word, &in_bounds);
-            continue;
-        }
-        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
-            copy_word(f, word_to, word, &in_bounds);
-        }
-    }
-}
-
-/* Adds up x's codes over each sub-block of W, times their scale. Threads read only what they copied themselves: no barrier is
- * needed before it, and the barrier that follows the copies makes the sums visible too. */
-static void add_up_x(q8_product *g, ptx_val offset)
-{
-    ptx_fn *f = g->f;
-    const uint32_t at_once = rows_at_once(&g->of), passes = g->of.tile_m / at_once, lanes = sum_lanes(&g->of);
-    ptx_val from = ptx_add(f, g->x_to, offset), to = ptx_add(f, g->scale_to, offset), sum[MOST_PASSES];
-    for (uint32_t i = 0; i < passes; i++) {
-        ptx_val codes[4];
-        ptx_load_vec(f, 4, codes, shared_at(f, PTX_S32, from, layout_rows(&g->of.x, i * at_once)), PTX_PLAIN);
-        sum[i] = ptx_s32(0);
-        for (uint32_t word = 0; word < 4; word++)
-            sum[i] = ptx_dp4a_us(f, ptx_u32(0x01010101), codes[word], sum[i]);
-    }
-    lanes_join(f, PTX_OP_ADD, lanes, passes, g->l->tid, sum);
-    for (uint32_t i = 0; i < passes / lanes; i++) {
-        const uint32_t byte = g->of.scale_bytes * i * at_once;
-        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, to, byte));
-        ptx_store(f, shared_at(f, PTX_F32, to, byte + 4), ptx_mul(f, ptx_cvt(f, PTX_F32, sum[i]), scale));
-    }
-}
-
-/* Copies x to `offset`: zeros if there is no next stage. */
-static void fill_x(q8_product *g, ptx_val offset)
-{
-    copy_x(g, offset);
-    copy_scales(g, offset);
-}
-
-static void step_x(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_add_to(f, g->x_from, g->of.step);
-    ptx_sub_to(f, g->x_left, g->of.step);
-    ptx_add_to(f, g->scale_from, 4 * g->of.step / X_BLOCK);
-    ptx_sub_to(f, g->scale_left, g->of.step / X_BLOCK);
-}
-
 /* Whether there is a stage of W `ahead` stages after the current one. */
 static ptx_val has_stage(q8_product *g, uint32_t ahead)
 {
@@ -358,10 +205,10 @@ static ptx_val has_stage(q8_product *g, uint32_t ahead)
 static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
 {
     PTX_IF (g->f, has_stage(g, ahead)) {
-        fill_x(g, offset);
+        q8_x_copy(&g->x, offset);
         linear_copy_ring(&g->w, offset);
         row_ring_step(&g->w.codes);
-        step_x(g);
+        q8_x_advance(&g->x);
     }
     copy_commit(g->f);
 }
@@ -369,8 +216,8 @@ static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
 /* Starts to copy the next step of x, and with a stage's first step the next stage of W. */
 static void fill_step(q8_product *g, uint32_t step)
 {
-    fill_x(g, g->x_stage);
-    step_x(g);
+    q8_x_copy(&g->x, g->x_stage);
+    q8_x_advance(&g->x);
     if (step == 0) {
         PTX_IF (g->f, has_stage(g, 1)) {
             linear_copy_ring(&g->w, g->stage);
@@ -399,8 +246,8 @@ static void fill_stages(q8_product *g, uint32_t last)
     ptx_grid_launch_next(f);
     ptx_grid_wait(f);
     for (uint32_t i = 0; i < last; i++) {
-        fill_x(g, ptx_u32(i * g->of.stage_bytes));
-        step_x(g);
+        q8_x_copy(&g->x, ptx_u32(i * g->of.stage_bytes));
+        q8_x_advance(&g->x);
         copy_commit(f);
     }
 }
@@ -484,9 +331,8 @@ typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
 /* A part of a group: the registers of its product. */
 typedef struct sub_block {
-    uint32_t element;   /* its first, from the step's first on, of this warp's */
-    ptx_val x_at[2];    /* addresses of x's registers, in this warp's first rows of x, */
-    uint32_t x_byte[2]; /* less these bytes */
+    uint32_t element; /* its first, from the step's first on, of this warp's */
+    q8_x_codes x[2];
     ptx_val w[TILES][4];
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } sub_block;
@@ -504,35 +350,22 @@ static ptx_val centre_quad(q8_product *g, ptx_val quad)
     return ptx_xor(g->f, raised, 0x80808080);
 }
 
-/* Finds this lane's register of x whose codes begin at an element of the step. */
-static void find_codes(q8_product *g, sub_block *s, uint32_t i, uint32_t element, ptx_val x_at)
-{
-    ptx_fn *f = g->f;
-    s->x_at[i] = x_at;
-    s->x_byte[i] = element;
-    if (i == 0)
-        s->element = element;
-    if (g->of.is_tiles) {
-        s->x_at[i] = ptx_add(f, ptx_xor(f, g->x_lane, element / UNIT_BYTES * UNIT_BYTES), x_at);
-        s->x_byte[i] = element % UNIT_BYTES;
-    }
-}
-
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
                            const batch_numbers *numbers, ptx_val x_at)
 {
     const weight_format *format = g->of.format;
     const uint32_t units = units_of(format), number = group % g->of.batch * format->parts + part,
                    first = format_row_element(format, group / g->of.groups * g->of.groups);
-    sub_block s;
+    sub_block s = {.element = 0};
     uint32_t count = 0;
     for (uint32_t unit = 0; unit < units; unit++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
-            find_codes(g, &s, count,
-                       format_row_element(format, group) - first + format_quad_element(format, unit, q),
-                       x_at);
+            const uint32_t element =
+                format_row_element(format, group) - first + format_quad_element(format, unit, q);
+            s.element = count == 0 ? element : s.element;
+            s.x[count] = q8_x_find(&g->x, element, x_at);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val quad = is_centred(&g->of) ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
                 s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
@@ -571,20 +404,6 @@ typedef struct x_block {
     ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
 } x_block;
 
-static void read_codes(q8_product *g, const sub_block *s, uint32_t tile, ptx_val codes[2])
-{
-    ptx_fn *f = g->f;
-    const uint32_t row = layout_rows(&g->of.x, tile * ROWS);
-    const bool is_pair = g->of.products == 2 && s->x_byte[1] == s->x_byte[0] + 4;
-    if (is_pair)
-        ptx_load_vec(f, 2, codes, shared_at(f, PTX_U32, s->x_at[0], row + s->x_byte[0]), PTX_PLAIN);
-    for (uint32_t i = 0; i < g->of.products; i++) {
-        if (!is_pair)
-            codes[i] = ptx_load(f, shared_at(f, PTX_U32, s->x_at[i], row + s->x_byte[i]));
-        codes[i] = ptx_as(f, PTX_B32, codes[i]);
-    }
-}
-
 /* A sum of products of codes times the scale of x. */
 static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
 {
@@ -593,19 +412,11 @@ static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
 
 static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint32_t tile)
 {
-    ptx_fn *f = g->f;
-    const uint32_t scale = s->element / (g->of.step / g->of.scales);
     x_block x;
-    read_codes(g, s, tile, x.codes);
-    ptx_val numbers[4],
-        at = shared_at(f, PTX_F32, scale_at, scale * g->of.scales_bytes + tile * ROWS * g->of.scale_bytes);
-    const uint32_t count = g->of.scale_bytes / 4; /* of a row */
-    ptx_load_vec(f, (int)(2 * count), numbers, at, PTX_PLAIN);
-    for (uint32_t e = 0; e < 2; e++) {
-        x.scale[e] = numbers[count * e];
-        x.sum[e] = numbers[count * e + count - 1];
-        x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
-    }
+    q8_x_load(&g->x, s->x, g->of.products, tile, x.codes);
+    q8_x_load_scales(&g->x, s->element, tile, scale_at, x.scale, x.sum);
+    for (uint32_t e = 0; e < 2; e++)
+        x.raised[e] = ptx_mul(g->f, x.scale[e], -0x1.8p23f);
     return x;
 }
 
@@ -616,7 +427,7 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
         x_block x = read_x(g, s, scale_at, tile);
         ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
-        if (format->has_minimum && !g->of.has_sums) {
+        if (format->has_minimum && !g->of.x.has_sums) {
             multiply_alike(g, 1, x.codes, alike);
             for (uint32_t e = 0; e < 2; e++)
                 x.sum[e] = lower(g, &x, e, alike[e]);
@@ -641,7 +452,7 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
 static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = ptx_add(f, g->x_at, g->x_stage), scale_at = ptx_add(f, g->scale_at, g->x_stage);
+    ptx_val x_at = ptx_add(f, g->x.at, g->x_stage), scale_at = ptx_add(f, g->x.scale_at, g->x_stage);
     batch_numbers numbers;
     if (step == 0)
         linear_next_lane_rows(&g->w, &g->rows, g->stage, g->row_at, &g->number_row_at);
@@ -666,22 +477,13 @@ static void multiply_step(q8_product *g, uint32_t step)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* An address in this warp's part of a step; among the rows of its tile. */
-static ptx_val of_k_warp(q8_product *g, uint32_t bytes, ptx_val at)
-{
-    return g->of.k_warps == 1 ? at : ptx_mad(g->f, g->tile.k_warp, bytes, at);
-}
-
-static ptx_val of_row_warp(q8_product *g, uint32_t bytes, ptx_val at)
-{
-    return g->of.row_warps == 1 ? at : ptx_mad(g->f, g->tile.row_warp, bytes, at);
-}
-
 static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = of_k_warp(g, g->of.w.bytes / g->of.k_warps, g->tile.shared);
+    ptx_val first = g->tile.shared;
+    if (g->of.x.k_warps > 1)
+        first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.x.k_warps, first);
     g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
 }
 
@@ -693,29 +495,6 @@ static void init_numbers(q8_product *g)
     ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
     g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
     g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
-}
-
-/* Sets this lane's addresses of x; in tiles without `x_lane`, the swizzled place of its codes in a row's step. */
-static void init_x_reads(q8_product *g, ptx_val unit)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x.row_bytes, g->tile.shared);
-    ptx_val of_lane;
-    if (g->of.is_tiles) {
-        ptx_val byte = ptx_mul(f, unit, format->unit_step);
-        ptx_val place = layout_place(f, &g->of.x, g->tile.lane.g, ptx_div(f, byte, UNIT_BYTES));
-        g->x_lane = ptx_mad(f, place, UNIT_BYTES, ptx_and(f, byte, UNIT_BYTES - 1));
-        of_lane = of_row_warp(g, layout_rows(&g->of.x, g->of.row_tiles * ROWS), line);
-    } else {
-        of_lane = ptx_mad(f, unit, format->unit_step, line);
-    }
-    ptx_val of_warp = of_k_warp(g, WARP_ELEMENTS, of_lane);
-    g->x_at = ptx_add(f, of_warp, g->of.x_byte);
-    ptx_val scale = of_k_warp(g, g->of.scales / g->of.k_warps * g->of.scales_bytes, g->tile.shared);
-    scale = of_row_warp(g, g->of.row_tiles * ROWS * g->of.scale_bytes, scale);
-    ptx_val of_rows = ptx_mad(f, g->tile.lane.t, 2 * g->of.scale_bytes, scale);
-    g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
 }
 
 /* Sets this lane's addresses of W and x, and its decoder. */
@@ -734,7 +513,7 @@ static void init_reads(q8_product *g)
             format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    init_x_reads(g, unit);
+    q8_x_init_reads(&g->x, unit, format->unit_step);
 }
 
 /* Waits for the next stage, and refills the previous one. */
@@ -753,8 +532,8 @@ static void next_step(q8_product *g, uint32_t step)
     ptx_fn *f = g->f;
     ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
     copy_wait(f, 0);
-    if (g->of.has_sums)
-        add_up_x(g, next);
+    if (g->of.x.has_sums)
+        q8_x_add_up(&g->x, next);
     ptx_barrier(f);
     fill_step(g, step);
     ptx_set(f, g->x_stage, next);
@@ -782,7 +561,8 @@ static void make_tile(void *strategy)
     if (l->split_k != 1)
         g->left = ptx_var(f, l->part_stages);
     init_w_copies(g);
-    init_x_copies(g);
+    g->x = (q8_x){.of = g->of.x, .f = f, .l = l, .tile = &g->tile};
+    q8_x_init(&g->x);
     const uint32_t last = g->of.stages - 1;
     fill_stages(g, last);
     g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
@@ -800,9 +580,9 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     q8_product g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, g.of.k_warps, g.of.stage);
-    if (g.of.row_warps > 1)
-        linear_share_rows(l, &g.tile, g.of.row_warps);
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, g.of.x.k_warps, g.of.stage);
+    if (g.of.x.row_warps > 1)
+        linear_share_rows(l, &g.tile, g.of.x.row_warps);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

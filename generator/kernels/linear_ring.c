@@ -2,8 +2,7 @@
  * rows if the format has them in arrays.
  *
  * A thread copies a few neighbouring scales of one row, one at a time, since an array's rows may begin at any multiple of 4
- * bytes; the L1 cache keeps the rest of their sectors. In shared memory a row takes an odd number of scales, so that lanes
- * that load those of neighbouring rows are in different banks.
+ * bytes; the L1 cache keeps the rest of their sectors.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -18,14 +17,23 @@ static uint32_t numbers_of(const weight_format *format, uint32_t stage)
     return stage / format->scale_elements;
 }
 
-static uint32_t row_bytes(const weight_format *format, uint32_t stage)
+/* Rows g + 8t are in different banks, with zeros those of 16 lanes: a row takes an odd number of units, and beside zeros eight
+ * rows are followed by padding. */
+layout linear_numbers_layout(const weight_format *format, uint32_t stage)
 {
-    return format_numbers_bytes(format) * (numbers_of(format, stage) | 1);
+    const uint32_t bytes = format_numbers_bytes(format);
+    return (layout){.row_bytes = bytes * (numbers_of(format, stage) | 1),
+                    .unit_bytes = bytes,
+                    .padded_rows = format->has_minimum ? 8 : 0,
+                    .pad_bytes = 4 * bytes};
 }
 
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows)
 {
-    return format->scale_elements == 0 ? 0 : rows * row_bytes(format, stage);
+    if (format->scale_elements == 0)
+        return 0;
+    const layout l = linear_numbers_layout(format, stage);
+    return layout_rows(&l, rows);
 }
 
 /* Threads that copy a row's numbers together. */
@@ -73,6 +81,16 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
 
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
 
+row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements, bool is_paired)
+{
+    enum { WORD = 4 };
+    const uint32_t bytes = elements / format->elements * format->bytes, alignment = format_alignment(format);
+    const uint32_t number_bytes = format->numbers == NUMBERS_F32       ? 0
+                                  : format->numbers == NUMBERS_PRODUCT ? alignment
+                                                                       : WORD;
+    return row_ring_stage(bytes, alignment, is_paired ? 2 * WORD : WORD, number_bytes);
+}
+
 void linear_init_ring(linear *g, linear_ring *ring, ptx_val shared, ptx_val first)
 {
     row_ring *codes = &ring->codes;
@@ -98,6 +116,8 @@ void linear_copy_ring(linear_ring *ring, ptx_val offset)
 static row_ring_row find_row(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val row,
                              ptx_val at)
 {
+    if (row_ring_is_aligned(&ring->codes.of))
+        return (row_ring_row){.at = at};
     return row_ring_find(&ring->codes, at, linear_row_address(l, ptx_add(l->f, row, tile->first_w)));
 }
 
@@ -107,7 +127,7 @@ static ptx_val find_numbers(linear *l, const linear_ring *ring, const linear_til
     ptx_fn *f = l->f;
     const weight_format *format = ring->format;
     const uint32_t elements = tile->stage / tile->k_warps, bytes = format_numbers_bytes(format);
-    ptx_val at = ptx_add(f, linear_row_numbers(f, ring, row), tile->shared);
+    ptx_val at = ptx_add(f, linear_row_numbers(f, ring, row), ring->shared);
     if (tile->k_warps == 1)
         return at;
     if (elements >= format->scale_elements)
@@ -118,7 +138,8 @@ static ptx_val find_numbers(linear *l, const linear_ring *ring, const linear_til
 
 ptx_val linear_row_numbers(ptx_fn *f, const linear_ring *ring, ptx_val row)
 {
-    return ptx_mad(f, row, row_bytes(ring->format, ring->stage), ptx_u32(ring->number_byte));
+    const layout l = linear_numbers_layout(ring->format, ring->stage);
+    return ptx_add(f, layout_row_at(f, &l, row), ring->number_byte);
 }
 
 linear_rows linear_find_lane_rows(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val mine,

@@ -56,8 +56,8 @@ typedef struct tiles {
         x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
     ptx_val next; /* the next step of x to copy */
     ptx_val left; /* a variable if k is split: trips from this one on */
-    row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */
-    ptx_val row_at[LANE_ROWS + 1];    /* variables: in this stage */
+    linear_rows rows;
+    ptx_val row_at[LANE_ROWS], number_row_at; /* variables: in this stage */
     warp_sums sums;
 } tiles;
 
@@ -79,7 +79,7 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
     g.is_half =
         kiln_type(v, "x") == PTX_F16 && (format_has_half_numbers(format) || kiln_is(v, "rounding", "twice"));
     g.is_unrolled = g.tile_m < 64 && g.steps % g.stages == 0;
-    g.w = row_ring_stage(stage / format->elements * format->bytes);
+    g.w = linear_ring_stage(format, stage, g.units == 2);
     g.number_byte = layout_rows(&g.w.rows, g.tile_n);
     g.w_stage_bytes = g.number_byte + linear_numbers_bytes(format, stage, g.tile_n);
     g.w_byte = g.stages * x_ring_bytes(g.tile_m);
@@ -200,7 +200,7 @@ static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, 
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    ptx_val row_at = g->row_at[LANE_ROWS];
+    ptx_val row_at = g->number_row_at;
     if (format->scale_elements == 0)
         return find_block(g, lane, row_at, i, number);
     if (g->of.is_unrolled)
@@ -220,6 +220,8 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
     of.codes = format_lane_init(f, format, in_block, unit, rule);
+    if (g->of.units == 2)
+        format_lane_pair(&of.codes);
     format_lane_values(f, &of.codes, PTX_F32);
     const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
@@ -328,10 +330,11 @@ static void multiply_step(tiles *g)
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
-    for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val at = row_ring_next(&g->w.codes, &g->rows[i], g->w_to);
-        ptx_set(f, g->row_at[i], at);
-    }
+    ptx_val codes[LANE_ROWS], numbers;
+    linear_next_lane_rows(&g->w, &g->rows, g->w_to, codes, &numbers);
+    for (uint32_t r = 0; r < LANE_ROWS; r++)
+        ptx_set(f, g->row_at[r], codes[r]);
+    ptx_set(f, g->number_row_at, numbers);
     shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
     copy_w(g, g->of.is_unrolled ? 1 : g->of.steps);
 }
@@ -370,22 +373,11 @@ static void next_step(tiles *g)
 static void init_rows(tiles *g)
 {
     ptx_fn *f = g->f;
-    linear *l = g->l;
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.lane.t, 8, mine);
-        ptx_val first = ptx_add(f, layout_row_at(f, &g->of.w.rows, row), g->tile.shared);
-        ptx_val at = ptx_add(f, first, g->of.w_byte), number = ptx_add(f, row, g->tile.first_w);
-        if (i == LANE_ROWS && g->of.format->scale_elements > 0) {
-            ptx_val w_at = ptx_add(f, g->tile.shared, g->of.w_byte);
-            at = ptx_add(f, linear_row_numbers(f, &g->w, row), w_at);
-            g->rows[i] = (row_ring_row){.at = at};
-            g->row_at[i] = ptx_var(f, ptx_add(f, at, 0));
-            continue;
-        }
-        g->rows[i] = row_ring_find(&g->w.codes, at, linear_row_address(l, number));
-        g->row_at[i] = ptx_var(f, at);
-    }
+    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, g->w.shared);
+    for (uint32_t r = 0; r < LANE_ROWS; r++)
+        g->row_at[r] = ptx_var(f, g->rows.codes[r].at);
+    g->number_row_at = ptx_var(f, g->rows.numbers.at);
 }
 
 static void make_trip(void *strategy)

@@ -13,10 +13,10 @@
 #include "../../generator/device/format.h"
 #include "../../generator/device/fp4_rows.h"
 #include "../../generator/device/fragment.h"
-#include "../../generator/device/row_ring.h"
 #include "../../generator/device/sums.h"
 #include "../../generator/device/x_ring.h"
 #include "../../generator/kernels/attention_copy.h"
+#include "../../generator/kernels/linear_q8_x.h"
 
 enum { LANES = 32, BANKS = 32, WORD = 4 };
 
@@ -118,33 +118,184 @@ static void copies_x(void **state)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
-/* Lane (g, t) loads word t of the codes in row g, from any byte on, and 16 bytes of scales in row g + 8t, in at most two
- * wavefronts. Rows begin at the same byte of a sector. */
-static void loads_stage(uint32_t bytes)
+enum { WARP_ROWS = 32, STAGES = 7 };
+
+/* Stages of W in strategies of linear. Lane (g, t) loads unit t of a group of row g or, paired, units 2t and 2t + 1. */
+static const struct {
+    uint32_t elements;
+    bool pairs_bytes; /* pairs also units that are not aligned to 8 bytes */
+} stages[STAGES] = {
+    {512, false}, {256, false},              /* mma: up to 16 rows of x, more */
+    {128, true},  {256, true},               /* tiles, with x s8 too */
+    {512, true},  {1024, true}, {2048, true} /* mma with x s8: 2, 4, 8 k_warps */
+};
+
+static bool is_aligned(const weight_format *format)
 {
-    const layout l = row_ring_stage(bytes).rows;
-    for (uint32_t byte = 0; byte + 4 * WORD <= ROW_RING_SECTOR + bytes; byte += WORD) {
-        addresses codes, numbers;
-        for (uint32_t lane = 0; lane < LANES; lane++) {
-            const uint32_t g = lane / 4, t = lane % 4;
-            codes[lane] = layout_rows(&l, g) + byte + WORD * t;
-            numbers[lane] = layout_rows(&l, g + 8 * t) + byte;
-        }
-        assert_int_equal(wavefronts(codes, WORD), 1);
-        if (byte % UNIT_BYTES == 0)
-            assert_in_range(wavefronts(numbers, UNIT_BYTES), 1, 2);
-    }
+    return format_alignment(format) % 8 == 0;
 }
+
+static row_ring_shape shape_of(const weight_format *format, size_t stage)
+{
+    const bool pairs = format->units == 8 && (stages[stage].pairs_bytes || is_aligned(format));
+    return linear_ring_stage(format, stages[stage].elements, pairs);
+}
+
+/* Where the row is in shared memory, if row 0 begins at byte `first` of a sector, and each row `step` bytes later. */
+static uint32_t row_at(const row_ring_shape *s, uint32_t row, uint32_t first, uint32_t step)
+{
+    return layout_rows(&s->rows, row) + (first + step * row) % s->start;
+}
+
+/* Lane (g, t) loads its codes of row g, from `byte` on; bytes_load rounds addresses. */
+static uint32_t load_codes(const weight_format *format, size_t stage, uint32_t first, uint32_t step,
+                           uint32_t byte)
+{
+    const row_ring_shape s = shape_of(format, stage);
+    const bool is_pair = format->units == 8 && (stages[stage].pairs_bytes || s.lane_bytes == 8);
+    const uint32_t lane_bytes = is_pair ? 8 : 4, bytes = is_pair && is_aligned(format) ? 8 : 4;
+    addresses at;
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        at[lane] = (row_at(&s, lane / 4, first, step) + byte + lane_bytes * (lane % 4)) / bytes * bytes;
+    return wavefronts(at, bytes);
+}
+
+/* Lane (g, t) loads scales in the block of row g + 8t. */
+static uint32_t load_numbers(const weight_format *format, size_t stage, uint32_t first, uint32_t step,
+                             uint32_t byte)
+{
+    const row_ring_shape s = shape_of(format, stage);
+    const uint32_t alignment = format_alignment(format),
+                   bytes = format->numbers == NUMBERS_PRODUCT && alignment > WORD ? alignment : WORD;
+    addresses at;
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        at[lane] = (row_at(&s, lane / 4 + 8 * (lane % 4), first, step) + byte) / bytes * bytes;
+    return wavefronts(at, bytes);
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The most wavefronts of an access, where all rows begin at the same byte of a sector, or at any. */
+static uint32_t most_ways(uint32_t (*load)(const weight_format *, size_t, uint32_t, uint32_t, uint32_t),
+                          const weight_format *format, size_t stage, bool begins_anywhere)
+{
+    const uint32_t alignment = format_alignment(format);
+    uint32_t most = 0;
+    for (uint32_t first = 0; first < SECTOR_BYTES; first += alignment)
+        for (uint32_t step = 0; step < (begins_anywhere ? SECTOR_BYTES : 1); step += alignment)
+            for (uint32_t byte = 0; byte < WORD; byte += alignment)
+                most = larger(most, load(format, stage, first, step, byte));
+    return most;
+}
+
+/* Four threads copy a row. With an odd number of sectors in a row all sectors stay whole, otherwise those of every second row. */
+static void copies_stage(const row_ring_shape *s)
+{
+    const uint32_t bit = row_ring_row_bit(s);
+    addresses at;
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        const uint32_t number = lane / 4, differs = (number ^ number >> bit) & 1;
+        at[lane] = layout_rows(&s->rows, number ^ differs * (1 | 1u << bit)) + lane % 4 * UNIT_BYTES;
+    }
+    assert_int_equal(wavefronts(at, UNIT_BYTES), 1);
+    uint32_t whole = 0;
+    for (uint32_t row = 0; row < WARP_ROWS; row++)
+        whole += layout_rows(&s->rows, row) % SECTOR_BYTES == 0;
+    assert_int_equal(whole, s->lane_bytes == 8 ? WARP_ROWS : WARP_ROWS / 2);
+}
+
+/* Wavefronts for one, of loads of codes and of scales: in each stage, where all rows begin at the same byte of a sector, and the
+ * most of all stages where they begin at any. */
+typedef struct ways {
+    const char *format;
+    uint32_t codes[STAGES], numbers[STAGES], any_codes, any_numbers;
+} ways;
+
+/* clang-format off */
+static const ways table[] = {
+    /*           mma   tiles  mma, x s8 */
+    {"q4_0",   {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 3, 4},
+    {"q4_1",   {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 3, 4},
+    {"q5_0",   {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 3, 4},
+    {"q5_1",   {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 2, 4},
+    {"q8_0",   {1, 1,  2, 2,  2, 2, 2}, {4, 4,  4, 4,  8, 8, 8}, 4, 8},
+    {"q2_k",   {1, 1,  0, 1,  1, 1, 1}, {4, 4,  0, 4,  4, 4, 4}, 3, 4},
+    {"q3_k",   {1, 1,  0, 1,  1, 1, 1}, {4, 4,  0, 4,  4, 4, 4}, 3, 4},
+    {"q4_k",   {1, 1,  0, 1,  1, 1, 1}, {2, 2,  0, 2,  2, 2, 2}, 2, 2},
+    {"q5_k",   {1, 1,  0, 2,  1, 1, 1}, {2, 1,  0, 1,  2, 2, 2}, 2, 2},
+    {"q6_k",   {1, 1,  0, 1,  1, 1, 1}, {4, 4,  0, 4,  4, 4, 4}, 3, 4},
+    {"iq4_nl", {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 3, 4},
+    {"iq4_xs", {1, 1,  0, 1,  1, 1, 1}, {2, 2,  0, 2,  2, 2, 2}, 2, 4},
+    {"mxfp4",  {1, 1,  1, 1,  1, 1, 1}, {4, 4,  4, 4,  4, 4, 4}, 3, 4},
+    {"tq2_0",  {1, 1,  0, 1,  1, 1, 1}, {4, 4,  0, 4,  4, 4, 4}, 3, 4},
+};
+/* clang-format on */
 
 static void loads_weights(void **state)
 {
     (void)state;
-    static const uint32_t elements[] = {128, 256, 512, 1024};
     const weight_format *format;
-    for (uint32_t i = 0; (format = format_at(i)) != NULL; i++)
-        for (size_t j = 0; j < sizeof elements / sizeof *elements; j++)
-            if (elements[j] >= format->elements)
-                loads_stage(elements[j] / format->elements * format->bytes);
+    for (uint32_t i = 0; (format = format_at(i)) != NULL; i++) {
+        assert_in_range(i, 0, sizeof table / sizeof *table - 1);
+        assert_string_equal(format->name, table[i].format);
+        uint32_t any_codes = 0, any_numbers = 0;
+        for (size_t j = 0; j < STAGES; j++) {
+            if (stages[j].elements < format->elements)
+                continue;
+            const row_ring_shape s = shape_of(format, j);
+            copies_stage(&s);
+            assert_int_equal(most_ways(load_codes, format, j, false), table[i].codes[j]);
+            assert_int_equal(most_ways(load_numbers, format, j, false), table[i].numbers[j]);
+            any_codes = larger(any_codes, most_ways(load_codes, format, j, true));
+            any_numbers = larger(any_numbers, most_ways(load_numbers, format, j, true));
+        }
+        assert_int_equal(any_codes, table[i].any_codes);
+        assert_int_equal(any_numbers, table[i].any_numbers);
+    }
+}
+
+/* int4 and nf4: rows of codes begin at multiples of 16, and numbers are in arrays. Lane (g, t) loads those of row g + 8t. */
+static void loads_arrays(void **state)
+{
+    (void)state;
+    for (uint32_t group = 32; group <= 256; group *= 2)
+        for (int has_zeros = 0; has_zeros < 2; has_zeros++)
+            for (size_t j = 0; j < STAGES; j++) {
+                const weight_format *format = format_int4(has_zeros, false, group);
+                if (stages[j].elements < group)
+                    continue;
+                const row_ring_shape s = shape_of(format, j);
+                const layout l = linear_numbers_layout(format, stages[j].elements);
+                addresses at;
+                for (uint32_t lane = 0; lane < LANES; lane++)
+                    at[lane] = layout_rows(&l, lane / 4 + 8 * (lane % 4));
+                assert_int_equal(wavefronts(at, l.unit_bytes), 1);
+                copies_stage(&s);
+                assert_int_equal(s.start, UNIT_BYTES);
+                assert_int_equal(most_ways(load_codes, format, j, true), 1);
+            }
+}
+
+/* x s8: four threads copy the scales of a row's blocks in tiles, and lane (g, t) loads those of rows 2t and 2t + 1 with or without
+ * sums. */
+static void copies_and_loads_scales_of_x(void **state)
+{
+    (void)state;
+    for (uint32_t tile_m = 64; tile_m <= 128; tile_m *= 2)
+        for (int has_sums = 0; has_sums < 2; has_sums++) {
+            const layout l = q8_x_blocks(tile_m, true, has_sums);
+            const uint32_t bytes = l.unit_bytes / 8;
+            addresses copies, loads;
+            for (uint32_t lane = 0; lane < LANES; lane++) {
+                copies[lane] = layout_byte(&l, lane % 4, lane / 32) + lane / 4 % 8 * bytes;
+                loads[lane] = layout_byte(&l, 1, 2) + lane % 4 * 2 * bytes;
+            }
+            assert_int_equal(wavefronts(copies, WORD), has_sums ? 2 : 1);
+            assert_int_equal(wavefronts(loads, 2 * bytes), 1);
+        }
 }
 
 /* Lane (g, t) loads 8 bytes of its row's half stage; ldmatrix a unit of eight rows; four lanes copy a row; lane (g, t) loads a word
@@ -281,12 +432,18 @@ static void finds_registers_of_a(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_wavefronts),   cmocka_unit_test(loads_x),
-        cmocka_unit_test(loads_codes),         cmocka_unit_test(copies_x),
-        cmocka_unit_test(loads_weights),       cmocka_unit_test(loads_fp4),
-        cmocka_unit_test(loads_mxfp8),         cmocka_unit_test(stores_sums),
-        cmocka_unit_test(loads_matrices),      cmocka_unit_test(loads_and_copies_tiles),
-        cmocka_unit_test(finds_registers_of_a)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_wavefronts),
+                                       cmocka_unit_test(loads_x),
+                                       cmocka_unit_test(loads_codes),
+                                       cmocka_unit_test(copies_x),
+                                       cmocka_unit_test(loads_weights),
+                                       cmocka_unit_test(loads_arrays),
+                                       cmocka_unit_test(copies_and_loads_scales_of_x),
+                                       cmocka_unit_test(loads_fp4),
+                                       cmocka_unit_test(loads_mxfp8),
+                                       cmocka_unit_test(stores_sums),
+                                       cmocka_unit_test(loads_matrices),
+                                       cmocka_unit_test(loads_and_copies_tiles),
+                                       cmocka_unit_test(finds_registers_of_a)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

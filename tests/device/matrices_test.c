@@ -39,7 +39,7 @@ static const known_matrix known[] = {
     {"inside a pattern", {.start = 512, SWIZZLED_128}, 64, 8, false, {0}},
     {"rows without a swizzle", {.row_bytes = 128, .unit_bytes = 16}, 64, 8, false, {0}},
     {"the swizzle of shorter rows", {.row_bytes = 256, TURNED_BY_ROWS}, 64, 8, false, {0}},
-    {"padded rows", {.padded_rows = 4, SWIZZLED_32}, 64, 2, false, {0}},
+    {"padded rows", {.padded_rows = 4, .pad_bytes = 16, SWIZZLED_32}, 64, 2, false, {0}},
     {"another swizzle",
      {.row_bytes = 128, .unit_bytes = 16, .turn_count = 1, .turns = {{0, 2}}},
      64,

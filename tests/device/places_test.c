@@ -14,7 +14,7 @@ enum { ROWS = 64, UNITS = 8, THREADS = ROWS * UNITS };
 
 static layout layouts[] = {
     {.row_bytes = 144, .unit_bytes = 16},
-    {.row_bytes = 112, .unit_bytes = 16, .padded_rows = 8},
+    {.row_bytes = 112, .unit_bytes = 16, .padded_rows = 8, .pad_bytes = 32},
     {.row_bytes = 512, .unit_bytes = 64},
     {.row_bytes = 32, .unit_bytes = 16, .strip_bytes = 2064, .turn_count = 1, .turns = {{2, 0}}},
     {.row_bytes = 128, .unit_bytes = 16, .turn_count = 2, .turns = {{3, 1}, {0, 2}}},
