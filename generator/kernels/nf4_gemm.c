@@ -194,6 +194,7 @@ const kiln_family nf4_gemm_family = {
     .time =
         {.length = PART_K,
          .repeats = TILES,
+         .side_trips = "select(" IS_SIMT ", 0, ceil_div(min(m, tile_m), k_warps))",
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",

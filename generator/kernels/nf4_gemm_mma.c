@@ -55,8 +55,7 @@ enum {
     MOST_DEPTH = 4,
     MOST_COPIES = 16, /* per thread and stage */
     MOST_HELD_TILES = 4,
-    MOST_THREADS = 512,
-    MOST_SUMS = 64 /* that a thread adds over the k_warps */
+    MOST_THREADS = 512
 };
 
 /* An iteration takes every k_warps-th block from the first one of a warp, or of a thread. For each block of this iteration
@@ -109,12 +108,11 @@ typedef struct gemm_mma {
     bool has_most_threads;     /* a thread has half of the registers then */
 
     nf4_args args;
+    linear l;
+    linear_tile tile;
     nf4_pairs pairs;
-    ptx_val tid, lane_id, k_warp, column_warp;
-    fragment_lane lane;
-    ptx_val shared; /* address */
-    nf4_tile tile;
-    block_ends ends; /* this warp's */
+    ptx_val k_warp, first_block, block_count; /* of the thread block's part of K: quantised blocks, U32 */
+    block_ends ends;                          /* this warp's */
     scale_ring scales;
     row_stages rows;
 
@@ -164,7 +162,7 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
     g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->iteration_blocks = g->k_warps * g->depth;
-    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
+    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + linear_split_bytes(v));
     s->chunk = g->has_most_threads                                  ? g->iteration_blocks
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
@@ -184,7 +182,7 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 /* Quantised blocks of the part of K from `block` on, S32. */
 static ptx_val blocks_from(const gemm_mma *g, ptx_val block)
 {
-    return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->tile.block_count), ptx_as(g->f, PTX_S32, block));
+    return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->block_count), ptx_as(g->f, PTX_S32, block));
 }
 
 /* The ends of the blocks 0, `step`, ... below `count`, where block 0 is quantised block `first` of the part of K. */
@@ -209,14 +207,13 @@ static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, ptx_val done,
 static void init_codes(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->tile.first_column);
-    ptx_val mine = ptx_add(f, of_warp, g->lane.g);
-    ptx_val block = ptx_add(f, g->tile.first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->lane.t, 4 * NF4_LANE_WORDS, ptx_mul(f, block, NF4_BLOCK_K / 2));
-    ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
+    ptx_val of_warp = ptx_mad(f, g->tile.column_warp, g->tile.warp_columns, g->tile.first_w);
+    ptx_val mine = ptx_add(f, of_warp, g->tile.lane.g);
+    ptx_val byte = ptx_mad(f, g->k_warp, NF4_BLOCK_K / 2, ptx_mul(f, g->tile.lane.t, 4 * NF4_LANE_WORDS));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = ptx_add(f, mine, 8 * i);
-        g->codes_at[i] = ptx_var(f, nf4_codes_at(f, &g->args, column, column_bytes, byte));
+        ptx_val row = linear_row_address(&g->l, ptx_add(f, mine, 8 * i));
+        ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, byte));
+        g->codes_at[i] = ptx_var(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at));
         for (uint32_t j = 0; j < g->depth; j++)
             for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
                 g->codes[j][i][word] = ptx_var(f, ptx_u32(0));
@@ -244,10 +241,10 @@ static void init_scale_copies(gemm_mma *g)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     const uint32_t iteration = g->iteration_blocks;
-    ptx_val block = ptx_and(f, g->tid, s->chunk - 1), row = ptx_div(f, g->tid, s->chunk);
-    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_column), g->args.n);
-    ptx_val at = ptx_add(f, block, g->tile.first_block);
-    ptx_val blocks = nf4_blocks(f, &g->args), before = ptx_mul_wide(f, column, blocks);
+    ptx_val block = ptx_and(f, g->l.tid, s->chunk - 1), row = ptx_div(f, g->l.tid, s->chunk);
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_w), g->args.n);
+    ptx_val at = ptx_add(f, block, g->first_block);
+    ptx_val blocks = g->l.row_numbers, before = ptx_mul_wide(f, column, blocks);
     if (g->args.is_nested) {
         s->from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
         s->column_step = blocks;
@@ -371,9 +368,9 @@ static void init_row_copies(gemm_mma *g)
     ptx_fn *f = g->f;
     row_stages *r = &g->rows;
     const uint32_t units = row_units(g);
-    ptx_val unit = ptx_and(f, g->tid, units - 1), row = ptx_div(f, g->tid, units);
-    ptx_val start = ptx_mul(f, g->tile.first_block, NF4_BLOCK_K);
-    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_row);
+    ptx_val unit = ptx_and(f, g->l.tid, units - 1), row = ptx_div(f, g->l.tid, units);
+    ptx_val start = ptx_mul(f, g->first_block, NF4_BLOCK_K);
+    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_x);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     r->step = ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
@@ -459,14 +456,14 @@ static void init_reads(gemm_mma *g)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     row_stages *r = &g->rows;
-    ptx_val column = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
+    ptx_val column = ptx_mad(f, g->tile.column_warp, g->tile.warp_columns, g->tile.lane.g);
     ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, s->at);
     s->read.at = ptx_var(f, ptx_mad(f, column, s->row_bytes, of_k_warp));
     r->at = ptx_add(f, s->at, g->tile_n * s->row_bytes);
     ptx_val block = ptx_mad(f, g->k_warp, BLOCK_BYTES, r->at);
-    ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->lane.g, g->tile_m - 1) : g->lane.g;
+    ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->tile.lane.g, g->tile_m - 1) : g->tile.lane.g;
     ptx_val line = ptx_mad(f, row, r->row_bytes, block);
-    ptx_val start = ptx_mad(f, g->lane.t, 2 * UNIT_BYTES, line);
+    ptx_val start = ptx_mad(f, g->tile.lane.t, 2 * UNIT_BYTES, line);
     if (r->swaps_halves)
         start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
     r->read.at = g->is_wide ? start : ptx_var(f, start);
@@ -587,7 +584,7 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
 static void multiply_blocks(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val end = ptx_as(f, PTX_S32, g->tile.block_count);
+    ptx_val end = ptx_as(f, PTX_S32, g->block_count);
     PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
@@ -607,71 +604,15 @@ static void multiply_blocks(gemm_mma *g)
     copy_wait(f, 0);
 }
 
-/* ---- sums into C --------------------------------------------------------------------------------------------------- */
-
-/* Overlays the copies and, except in a stretch, the table. */
-static shared_sums shared_of(const gemm_mma *g)
-{
-    return (shared_sums){.rows = SUMS_ROWS * g->row_tiles,
-                         .columns = g->tile_n,
-                         .k_warps = g->k_warps,
-                         .at = g->split_k == 0 ? g->scales.at : g->shared};
-}
-
-/* Threads take neighbouring elements of a row; a small tile has fewer elements than threads. */
-static void store_tile(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
-    uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
-    ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
-    ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
-    const shared_sums tile = shared_of(g);
-    ptx_val from = ptx_mad(f, in_tile, 4, shared_sums_row(f, &tile, row));
-    ptx_val column = ptx_add(f, in_tile, g->tile.first_column), may = ptx_lt(f, column, g->args.n);
-    ptx_barrier(f);
-    ptx_val first = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
-    shared_sums_store(f, &tile, &g->sums, first, g->lane.t, g->k_warp);
-    ptx_barrier(f);
-    for (uint32_t i = 0; i < count; i++)
-        sums[i] = ptx_var(f, ptx_f32(0));
-    if (threads < g->threads) {
-        ptx_val has_sums = ptx_lt(f, g->tid, threads);
-        may = ptx_and(f, may, has_sums);
-        PTX_IF (f, has_sums) {
-            ptx_set(f, sums[0], shared_sums_load(f, &tile, from, 0, 0));
-        }
-    } else {
-        for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, sums[i], shared_sums_load(f, &tile, from, i * pass_rows, 0));
-    }
-    if (g->split_k != 1)
-        may = ptx_and(f, may, nf4_add_parts(f, &g->args, &g->tile, g->tid, threads, sums, count));
-    ptx_val first_row = ptx_add(f, row, g->tile.first_row);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, first_row, g->args.c_stride));
-    ptx_val at = ptx_at(f, line, column), line_step = ptx_mul_wide(f, g->args.c_stride, pass_rows);
-    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, first_row));
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0)
-            at = ptx_at(f, at, line_step);
-        ptx_val is_there = ptx_and(f, ptx_gt(f, left, i * pass_rows), may);
-        ptx_val narrow = ptx_cvt(f, g->args.type, sums[i]);
-        PTX_WHEN (f, is_there) {
-            ptx_store(f, at, narrow);
-        }
-    }
-}
-
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
 
 /* The table, scales and stages of A, and tables for nested scales; at the end the sums of the warps. */
 static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
 {
     const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
-    const shared_sums tile = shared_of(g);
     const uint32_t copies =
                        table + g->tile_n * g->scales.row_bytes + g->stages * g->rows.stage_bytes + nested,
-                   sums = (g->split_k == 0 ? table : 0) + shared_sums_bytes(&tile);
+                   sums = (g->split_k == 0 ? table : 0) + linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return copies > sums ? copies : sums;
 }
 
@@ -744,38 +685,34 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
 /* This thread block's part of the quantised blocks. */
-static void init_part(gemm_mma *g)
+static void find_part(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = nf4_blocks(f, &g->args);
-    const split_part part = g->split_k == 1 ? (split_part){ptx_u32(0), blocks}
-                                            : split_find_part(f, blocks, ptx_ctaid_z(f), g->split_k);
-    g->tile.first_block = part.first;
-    g->tile.block_count = part.count;
+    const bool has_all = g->split_k == 1;
+    g->first_block = has_all ? ptx_u32(0) : ptx_div(f, g->l.part_element, NF4_BLOCK_K);
+    g->block_count = has_all ? g->l.row_numbers : g->l.part_stages;
 }
 
-static void init_warp(gemm_mma *g)
+/* For the only tile, or for the first one of a stretch; a barrier must follow. */
+static void fill_table(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
-    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
-    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
+    if (g->split_k != 0) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+        return;
+    }
+    ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
+    PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+    }
 }
 
-/* The table, then scales, then stages of A, then tables for nested scales. */
-static void layout_shared(gemm_mma *g)
+static void make_tile(void *strategy)
 {
+    gemm_mma *g = strategy;
     ptx_fn *f = g->f;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales.at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
-}
-
-static void make_tile(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
+    find_part(g);
+    find_ends(g, g->k_warp, 2 * g->depth, 1, g->ends);
     init_reads(g);
     init_codes(g);
     init_scale_copies(g);
@@ -783,43 +720,34 @@ static void make_tile(gemm_mma *g)
     for (uint32_t block = 0; block < g->depth; block++)
         load_ahead(g, ptx_s32(0), block);
     if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->stages * g->rows.stage_bytes), g->tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->stages * g->rows.stage_bytes), g->l.tid);
     copy_first(g);
-    nf4_pairs_find(&g->pairs, g->lane_id);
-    nf4_fill_table(&g->pairs, &g->tile, g->tid);
+    nf4_pairs_find(&g->pairs, g->l.lane);
+    fill_table(g);
     g->zero = ptx_var(f, ptx_f32(0));
     g->scales.offset = ptx_var(f, ptx_u32(0));
     g->sums =
         (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
     sums_clear(f, &g->sums);
     multiply_blocks(g);
-    store_tile(g);
+    linear_store_sums(&g->l, &g->tile, &g->sums);
 }
 
-static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
-{
-    gemm_mma *g = kernel;
-    g->tile = *tile;
-    find_ends(g, g->k_warp, 2 * g->depth, 1, g->ends);
-    g->tile.is_first = nf4_is_first(g->f, tile);
-    make_tile(g);
-}
-
+/* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
+ * except in a stretch, the table. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    gemm_mma g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
-    if (g.split_k == 0) {
-        init_warp(&g);
-        layout_shared(&g);
-        nf4_make_stretch(f, &g.args, g.tile_m, g.tile_n, make_tile_of_stretch, &g);
-        return;
-    }
-    init_part(&g);
-    init_warp(&g);
-    g.tile.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
-    g.tile.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
-    find_ends(&g, g.k_warp, 2 * g.depth, 1, g.ends);
-    layout_shared(&g);
-    make_tile(&g);
+    gemm_mma of = geometry(f, v), *g = &of;
+    g->args = nf4_gemm_declare_args(f, v);
+    g->l = nf4_linear(f, &g->args);
+    linear_find_threads(&g->l);
+    if (g->has_most_threads)
+        g->l.warp = ptx_shfl_idx(f, g->l.warp, 0);
+    g->tile =
+        linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
+    g->k_warp = g->k_warps == 1 ? ptx_u32(0) : g->tile.k_warp;
+    g->scales.at = ptx_add(f, g->tile.shared, nf4_pairs_layout(&g->pairs, g->tile.shared));
+    if (g->split_k == 0)
+        g->tile.shared = g->scales.at;
+    linear_make_tiles(&g->l, &g->tile, make_tile, g);
 }

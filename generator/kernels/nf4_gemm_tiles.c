@@ -34,8 +34,7 @@ enum {
     SCALES_AT_ONCE = 4,
     SCALE_ROW_BYTES = 4 * (2 * CHUNK + 1), /* so that eight columns are in different banks */
     SCALES_BYTES = COLUMNS * SCALE_ROW_BYTES,
-    TILES_AT_ONCE = 2, /* of eight rows, whose products are scaled */
-    ROWS_AT_ONCE = 8   /* that are stored */
+    TILES_AT_ONCE = 2 /* of eight rows, whose products are scaled */
 };
 
 typedef struct tiles {
@@ -43,13 +42,12 @@ typedef struct tiles {
     uint32_t tile_m, stages;
     bool has_stretch, scales_weights;
     nf4_args args;
+    linear l;
+    linear_tile tile;
     nf4_pairs pairs;
-
-    ptx_val tid, lane_id, warp, blocks; /* blocks: of a column */
-    fragment_lane lane;
     ptx_val a_at, scales_at; /* addresses in shared memory */
-    nf4_tile tile;
-    ptx_val step, end; /* the current quantised block; the one after the part's last */
+    ptx_val first, step,
+        end; /* the part's first quantised block; the current one; the one after the part's last */
 
     x_ring a;
     ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][NF4_LANE_WORDS];
@@ -66,7 +64,7 @@ static tiles geometry(ptx_fn *f, const kiln_variant *v)
                .stages = kiln_int(v, "stages"),
                .has_stretch = kiln_int(v, "split_k") == 0};
     g.scales_weights = type == PTX_BF16 && g.tile_m == 128;
-    g.pairs = nf4_table(f, v, type, 1024 + (g.has_stretch ? SPLIT_SHARED_BYTES : 0));
+    g.pairs = nf4_table(f, v, type, 1024 + linear_split_bytes(v));
     return g;
 }
 
@@ -76,24 +74,13 @@ static bool keeps_table(const tiles *g)
     return g->has_stretch || (g->tile_m == 128 && !g->scales_weights);
 }
 
-static shared_sums shared_of(const tiles *g, ptx_val at)
-{
-    return (shared_sums){.rows = g->tile_m, .columns = COLUMNS, .k_warps = 1, .at = at};
-}
-
 /* The table, the ring of A, scales, tables for nested ones. At the end the sums overlay them. */
 static uint32_t shared_bytes(const tiles *g, bool is_nested)
 {
-    const shared_sums tile = shared_of(g, (ptx_val){0});
     const uint32_t table = nf4_pairs_bytes(&g->pairs),
                    copies = table + g->stages * x_ring_bytes(g->tile_m) + SCALES_BYTES,
-                   sums = (keeps_table(g) ? table : 0) + shared_sums_bytes(&tile);
+                   sums = (keeps_table(g) ? table : 0) + linear_sums_bytes(g->tile_m, COLUMNS, 1);
     return (copies > sums ? copies : sums) + (is_nested ? NF4_NESTED_BYTES : 0);
-}
-
-static ptx_val sums_at(const tiles *g)
-{
-    return keeps_table(g) ? g->a_at : ptx_sub(g->f, g->a_at, nf4_pairs_bytes(&g->pairs));
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -120,16 +107,16 @@ static void init_scales(tiles *g)
 {
     ptx_fn *f = g->f;
     const uint32_t step = THREADS / CHUNK;
-    ptx_val row = ptx_div(f, g->tid, CHUNK);
-    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_column), g->args.n);
-    ptx_val before = ptx_mul_wide(f, column, g->blocks);
-    g->scale_block = ptx_and(f, g->tid, CHUNK - 1);
+    ptx_val row = ptx_div(f, g->l.tid, CHUNK);
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_w), g->args.n);
+    ptx_val before = ptx_mul_wide(f, column, g->l.row_numbers);
+    g->scale_block = ptx_and(f, g->l.tid, CHUNK - 1);
     g->scale_from = g->args.is_nested ? before : ptx_address(f, ptx_at(f, g->args.scale, before));
-    g->column_step = ptx_mul(f, g->blocks, step * (g->args.is_nested ? 1 : 4));
+    g->column_step = ptx_mul(f, g->l.row_numbers, step * (g->args.is_nested ? 1 : 4));
     ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.n, 1), column);
     g->columns_left = ptx_div(f, behind, step);
     g->scale_to = ptx_mad(f, row, SCALE_ROW_BYTES, g->scales_at);
-    ptx_val mine = ptx_mad(f, g->warp, WARP_COLUMNS, g->lane.g);
+    ptx_val mine = ptx_mad(f, g->l.warp, WARP_COLUMNS, g->tile.lane.g);
     g->scale_read = ptx_mad(f, mine, SCALE_ROW_BYTES, g->scales_at);
 }
 
@@ -167,11 +154,13 @@ static void copy_scales(tiles *g, uint32_t ahead)
 static void init_codes(tiles *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->warp, WARP_COLUMNS, g->tile.first_column);
-    ptx_val mine = ptx_add(f, of_warp, g->lane.g), column_bytes = ptx_shr(f, g->args.k, 1);
-    ptx_val byte = ptx_mul(f, g->lane.t, 4 * NF4_LANE_WORDS);
+    ptx_val of_warp = ptx_mad(f, g->l.warp, WARP_COLUMNS, g->tile.first_w);
+    ptx_val mine = ptx_add(f, of_warp, g->tile.lane.g);
+    ptx_val byte = ptx_mul(f, g->tile.lane.t, 4 * NF4_LANE_WORDS);
     for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
-        g->codes_at[i] = nf4_codes_at(f, &g->args, ptx_add(f, mine, 8 * i), column_bytes, byte);
+        ptx_val row = linear_row_address(&g->l, ptx_add(f, mine, 8 * i));
+        ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, byte));
+        g->codes_at[i] = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
         for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
             g->codes[i][word] = ptx_var(f, ptx_u32(0));
     }
@@ -181,7 +170,7 @@ static void init_codes(tiles *g)
 static void load_codes(tiles *g, ptx_val block)
 {
     ptx_fn *f = g->f;
-    ptx_val word = ptx_mul(f, block, NF4_BLOCK_WORDS);
+    ptx_val word = ptx_mul(f, ptx_sub(f, block, g->first), NF4_BLOCK_WORDS);
     PTX_WHEN (f, ptx_lt(f, block, g->end)) {
         for (uint32_t i = 0; i < LANE_COLUMNS; i++)
             nf4_load_words(f, NF4_LANE_WORDS, g->codes[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
@@ -272,7 +261,7 @@ static void next_stages(tiles *g)
     ptx_fn *f = g->f;
     copy_wait(f, 0);
     ptx_barrier(f);
-    ptx_val in_chunk = ptx_and(f, ptx_sub(f, g->step, g->tile.first_block), CHUNK - 1);
+    ptx_val in_chunk = ptx_and(f, ptx_sub(f, g->step, g->first), CHUNK - 1);
     PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_chunk, 0))) {
         ptx_rarely(f);
         copy_scales(g, CHUNK);
@@ -283,13 +272,13 @@ static void multiply_blocks(tiles *g)
 {
     ptx_fn *f = g->f;
     const uint32_t batch = g->stages / 2;
-    PTX_FOR (f, block, g->tile.first_block, g->end, 1) {
+    PTX_FOR (f, block, g->first, g->end, 1) {
         ptx_main_loop(f);
         g->step = block;
         if (batch == 1) {
             next_stages(g);
         } else {
-            ptx_val in_batch = ptx_and(f, ptx_sub(f, block, g->tile.first_block), batch - 1);
+            ptx_val in_batch = ptx_and(f, ptx_sub(f, block, g->first), batch - 1);
             PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_batch, 0))) {
                 next_stages(g);
             }
@@ -304,110 +293,71 @@ static void multiply_blocks(tiles *g)
     copy_wait(f, 0);
 }
 
-/* ---- sums into C -------------------------------------------------------------------------------------------------- */
-
-/* A thread stores a column. */
-static void store_sums(tiles *g)
-{
-    ptx_fn *f = g->f;
-    ptx_barrier(f);
-    ptx_val first = ptx_mad(f, g->warp, WARP_COLUMNS, g->lane.g);
-    const shared_sums to_gather = shared_of(g, sums_at(g));
-    shared_sums_store(f, &to_gather, &g->sums, first, g->lane.t, (ptx_val){0});
-    ptx_barrier(f);
-    ptx_val column = ptx_add(f, g->tid, g->tile.first_column);
-    ptx_val left = ptx_sub(f, g->args.m, g->tile.first_row), rows = ptx_min(f, left, g->tile_m);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, g->tile.first_row, g->args.c_stride));
-    PTX_IF (f, ptx_lt(f, column, g->args.n)) {
-        ptx_val to = ptx_at(f, line, column);
-        const shared_sums sums = shared_of(g, ptx_mad(f, g->tid, 4, sums_at(g)));
-        ptx_val row_step = ptx_cvt(f, PTX_U64, g->args.c_stride);
-        PTX_FOR (f, row, 0, rows, ROWS_AT_ONCE) {
-            ptx_val from = shared_sums_row(f, &sums, row), here = ptx_sub(f, rows, row);
-            ptx_val at = ptx_at(f, to, ptx_mul_wide(f, row, g->args.c_stride));
-            for (uint32_t i = 0; i < ROWS_AT_ONCE; i++) {
-                ptx_val sum = ptx_load(f, shared_sums_at(f, &sums, from, i, 0));
-                ptx_val narrow = ptx_cvt(f, g->args.type, sum);
-                PTX_WHEN (f, ptx_gt(f, here, i)) {
-                    ptx_store(f, at, narrow);
-                }
-                at = ptx_at(f, at, row_step);
-            }
-        }
-    }
-}
-
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
 static void layout_shared(tiles *g)
 {
     ptx_fn *f = g->f;
-    ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    ptx_val shared = g->tile.shared;
     g->a_at = ptx_add(f, shared, nf4_pairs_layout(&g->pairs, shared));
     g->scales_at = ptx_add(f, g->a_at, g->stages * x_ring_bytes(g->tile_m));
-    nf4_pairs_find(&g->pairs, g->lane_id);
+    nf4_pairs_find(&g->pairs, g->l.lane);
     if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, shared, shared_bytes(g, false)), g->tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, shared, shared_bytes(g, false)), g->l.tid);
+    if (keeps_table(g))
+        g->tile.shared = g->a_at;
 }
 
-/* The sums of the tile over its part of K. */
-static void multiply_tile(tiles *g)
+/* For the only tile, or for the first one of a stretch; a barrier must follow. */
+static void fill_table(tiles *g)
 {
     ptx_fn *f = g->f;
-    g->step = g->tile.first_block;
-    g->end = ptx_add(f, g->step, g->tile.block_count);
+    if (!g->has_stretch) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+        return;
+    }
+    ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first);
+    PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+    }
+}
+
+static void make_tile(void *strategy)
+{
+    tiles *g = strategy;
+    ptx_fn *f = g->f;
+    g->first = g->has_stretch ? ptx_div(f, g->l.part_element, NF4_BLOCK_K) : ptx_u32(0);
+    g->end = g->has_stretch ? ptx_add(f, g->first, g->l.part_stages) : g->l.row_numbers;
+    g->step = g->first;
     g->a = (x_ring){.f = f,
                     .type = g->args.type,
                     .rows = g->tile_m,
                     .threads = THREADS,
                     .is_wide = true,
                     .is_woven = true};
-    x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
-                g->lane_id);
+    x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_x, g->args.m, g->args.k, g->args.a_stride, g->l.tid,
+                g->l.lane);
     init_codes(g);
     init_scales(g);
     load_codes(g, g->step);
     copy_scales(g, 0);
     for (uint32_t ahead = 0; ahead < g->stages / 2; ahead++)
         copy_a(g, ahead);
-    nf4_fill_table(&g->pairs, &g->tile, g->tid);
-    g->sums = (warp_sums){.row_tiles = g->tile_m / SUMS_ROWS, .column_tiles = X_RING_TILES};
-    sums_clear(f, &g->sums);
+    fill_table(g);
+    g->sums = linear_init_sums(f, g->tile_m);
     multiply_blocks(g);
-}
-
-static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
-{
-    tiles *g = kernel;
-    warp_sums *sums = &g->sums;
-    g->tile = *tile;
-    g->tile.is_first = nf4_is_first(g->f, tile);
-    multiply_tile(g);
-    PTX_IF (g->f, nf4_add_parts(g->f, &g->args, tile, g->tid, THREADS, sums->of, sums_count(sums))) {
-        store_sums(g);
-    }
+    linear_store_sums(&g->l, &g->tile, &g->sums);
 }
 
 void nf4_gemm_emit_tiles(ptx_fn *f, const kiln_variant *v)
 {
     tiles of = geometry(f, v), *g = &of;
     g->args = nf4_gemm_declare_args(f, v);
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    g->blocks = nf4_blocks(f, &g->args);
+    g->l = nf4_linear(f, &g->args);
+    linear_find_threads(&g->l);
+    g->tile = linear_find_tile(&g->l, g->tile_m, COLUMNS, WARP_COLUMNS, 1, NF4_BLOCK_K);
     layout_shared(g);
-    if (g->has_stretch) {
-        nf4_make_stretch(f, &g->args, g->tile_m, COLUMNS, make_tile_of_stretch, g);
-        return;
-    }
-    g->tile = (nf4_tile){.first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m),
-                         .first_block = ptx_u32(0),
-                         .block_count = g->blocks};
-    g->tile.first_column = ptx_mul(f, ptx_ctaid_x(f), COLUMNS);
-    multiply_tile(g);
-    store_sums(g);
+    linear_make_tiles(&g->l, &g->tile, make_tile, g);
 }
 
 void nf4_gemm_shape_tiles(kiln_shape *s, const kiln_variant *v)
