@@ -95,9 +95,9 @@ typedef struct row_stages {
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */
     buffered to;
-    ptx_val step;                   /* from row to row, bytes */
-    ptx_val in_bounds[MOST_COPIES]; /* of its rows; those out of bounds are zeros */
-    ptx_val rows_left;              /* strategy tiles: they are the last row again */
+    ptx_val step;               /* from row to row, bytes */
+    ptx_val bytes[MOST_COPIES]; /* of its rows, in a copy; those out of bounds are zeros */
+    ptx_val rows_left;          /* strategy tiles: they are the last row again */
     block_ends ends;
     buffered read; /* this lane's first 16 bytes */
 } row_stages;
@@ -199,7 +199,7 @@ static void find_ends(const gemm_mma *g, ptx_val first, block_ends ends)
 {
     ptx_fn *f = g->f;
     ptx_val end = ptx_sub(f, ptx_as(f, PTX_S32, g->part_blocks), ptx_as(f, PTX_S32, first));
-    for (uint32_t ahead = 0; ahead < 2 * MOST_DEPTH; ahead++)
+    for (uint32_t ahead = 0; ahead < 2 * g->steps; ahead++)
         ends[ahead] = ptx_sub(f, end, ahead * g->k_warps);
 }
 
@@ -379,7 +379,7 @@ static void init_row_copies(gemm_mma *g)
     r->rows_left = ptx_div(f, behind, rows_apart(g));
     for (uint32_t i = 0; i < r->copies && !g->is_tiles; i++) {
         ptx_val mine = ptx_add(f, first, i * rows_apart(g));
-        r->in_bounds[i] = ptx_lt(f, mine, g->args.m);
+        r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
     }
     ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = ptx_xor(f, unit, ptx_and(f, row, 1));
     r->to.at = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
@@ -404,7 +404,10 @@ static void copy_rows(gemm_mma *g, uint32_t ahead)
         if (i > 0)
             from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
                                : ptx_at(f, from, r->step);
-        copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), g->is_tiles ? NULL : &r->in_bounds[i], PTX_NC);
+        if (g->is_tiles)
+            copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
+        else
+            copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
     }
 }
 
