@@ -113,10 +113,8 @@ static void check_time(const variant *v, const ptx_costs *costs)
         family_error("%s: %s", v->id,
                      time->length ? "time has a length, but the kernel has no ptx_main_loop"
                                   : "the kernel has a ptx_main_loop, but time has no length");
-    if (!time->side_trips != !costs->side.issues)
-        family_error("%s: %s", v->id,
-                     time->side_trips ? "time has side_trips, but the kernel has no ptx_side_loop"
-                                      : "the kernel has a ptx_side_loop, but time has no side_trips");
+    if (!time->side_trips && costs->side.issues)
+        family_error("%s: the kernel has a ptx_side_loop, but time has no side_trips", v->id);
     if (time->length && v->shape.trip == 0)
         family_error("%s: time has a length, but the shape has no trip", v->id);
     if (code.warps % code.loop_warps != 0)

@@ -22,6 +22,16 @@ void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, in
     }
 }
 
+void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int hints)
+{
+    if (ptx_has_sm(f, 80)) {
+        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
+        return;
+    }
+    ptx_val in_bounds = ptx_ne(f, bytes, 0);
+    copy_unit_now(f, to, from, &in_bounds, hints);
+}
+
 void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
 {
     if (ptx_has_sm(f, 80)) {

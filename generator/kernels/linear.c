@@ -104,7 +104,7 @@ static void store_element(linear *g, const linear_column *column, ptx_val bias, 
                           ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val element = ptx_mad_wide(f, vector, column->n, column->row_64), sum[2], factor;
+    ptx_val element = ptx_mad_wide(f, vector, column->stride, column->row_64), sum[2], factor;
     for (uint32_t i = 0; i < g->column_rows; i++)
         sum[i] = ptx_load(f, shared_at(f, PTX_F32, from, 4 * (LINEAR_PASS_ROWS * b + i)));
     if (g->of.has_norm)

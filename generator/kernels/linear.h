@@ -20,6 +20,7 @@ enum {
     LINEAR_MOST_MATRICES = 3,
     LINEAR_MMA_TILES = 2,             /* of 16 rows of W, per warp on tensor cores */
     LINEAR_LANE_ROWS = 4,             /* of W that a lane has there */
+    LINEAR_WARP_COLUMNS = 32,         /* of y that a warp has there, rows of W */
     LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
     LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
     LINEAR_DENORMAL = 26,             /* linear_x.c */
@@ -58,12 +59,14 @@ typedef struct linear {
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
     bool overlaps;        /* it waits for the preceding launch: linear_overlap.c */
     bool may_scale;       /* scales x by powers of two if its squares leave the range of f32 */
+    bool keeps_infinity;  /* an infinite sum stays one; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
         n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES], scales_of[LINEAR_MOST_MATRICES],
         zeros_of[LINEAR_MOST_MATRICES]; /* of each matrix; the last two if the format has arrays */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; each matrix's first row */
+    ptx_val y_stride; /* elements from row to row of y; poison: n of the matrix */
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
     ptx_val w_row_bytes, row_numbers; /* of a row of W, U32; scales of a row if the format has arrays */
@@ -101,8 +104,9 @@ typedef struct linear {
 /* A thread block's tile of y on tensor cores, and this thread's position in it: its warp has some columns, or a part of their
  * k. */
 typedef struct linear_tile {
-    uint32_t rows, columns, k_warps, row_warps; /* warps that share k, or rows; one of the two is 1 */
-    ptx_val shared;                             /* address of the dynamic shared memory */
+    uint32_t rows, columns, warp_columns; /* of a warp: 16, 32 or 64 */
+    uint32_t k_warps, row_warps;          /* warps that share k, or rows; one of the two is 1 */
+    ptx_val shared;                       /* address of the dynamic shared memory */
     fragment_lane lane;
     ptx_val k_warp, row_warp, column_warp; /* this warp's; poison if k, or the rows, are not shared */
     ptx_val first_x, first_w;              /* rows */
@@ -241,15 +245,23 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
 
 /* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
 
-linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage);
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
+                             uint32_t k_warps, uint32_t stage);
 
 /* Divides the tile's rows among `row_warps` warps, a power of two; k_warps must be 1. */
 void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps);
 
-/* Warps that have the same columns. */
-static inline uint32_t linear_column_warps(const linear_tile *s)
+/* Rows that all threads store at once: more than the tile's rows, if only some threads store. */
+static inline uint32_t linear_rows_at_once(const linear_tile *s)
 {
-    return s->k_warps * s->row_warps;
+    return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
+}
+
+/* The threads that store. */
+static inline uint32_t linear_store_threads(const linear_tile *s)
+{
+    const uint32_t rows = linear_rows_at_once(s);
+    return s->columns * (rows < s->rows ? rows : s->rows);
 }
 
 /* The sums of a warp with `rows` rows, cleared. */
@@ -288,7 +300,8 @@ ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32
 /* A column of y: its matrix of y, and the factor and bias of its sums, if the variant has them. */
 typedef struct linear_column {
     ptx_val out, bias; /* pointers, as arguments have them */
-    ptx_val n, row, row_64;
+    ptx_val stride;    /* elements from row to row of `out` */
+    ptx_val row, row_64;
     ptx_val scale[2]; /* F32; in a pair those of both rows of W */
 } linear_column;
 

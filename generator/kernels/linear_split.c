@@ -157,7 +157,7 @@ ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32
     const split of = {.f = l->f,
                       .type = PTX_F32,
                       .parts = l->split_k,
-                      .threads = s->columns * linear_column_warps(s),
+                      .threads = linear_store_threads(s),
                       .workspace = l->workspace,
                       .tile_counters = l->tile_counters,
                       .tile = s->number,

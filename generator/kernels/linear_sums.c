@@ -1,11 +1,17 @@
 /* linear's tiles of sums on tensor cores: from registers through shared memory to y. */
 #include "linear.h"
 
-linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage)
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
+                             uint32_t k_warps, uint32_t stage)
 {
     ptx_fn *f = l->f;
-    const uint32_t column_warps = columns / (SUMS_COLUMNS * LINEAR_MMA_TILES);
-    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps, .row_warps = 1, .stage = stage};
+    const uint32_t column_warps = columns / warp_columns;
+    linear_tile s = {.rows = rows,
+                     .columns = columns,
+                     .warp_columns = warp_columns,
+                     .k_warps = k_warps,
+                     .row_warps = 1,
+                     .stage = stage};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.lane = fragment_find_lane(f, l->lane);
     s.column_warp = l->warp;
@@ -22,7 +28,7 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
 
 void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps)
 {
-    const uint32_t column_warps = s->columns / (SUMS_COLUMNS * LINEAR_MMA_TILES);
+    const uint32_t column_warps = s->columns / s->warp_columns;
     s->row_warps = row_warps;
     s->row_warp = ptx_div(l->f, l->warp, column_warps);
     s->column_warp = ptx_and(l->f, l->warp, column_warps - 1);
@@ -38,7 +44,8 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
 /* With the sums of `slices` groups of warps that share k. */
 static shared_sums shared_of(const linear_tile *s, uint32_t slices)
 {
-    return (shared_sums){.rows = s->rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
+    const uint32_t rows = s->rows < SUMS_ROWS ? SUMS_ROWS : s->rows;
+    return (shared_sums){.rows = rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
 }
 
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
@@ -55,7 +62,7 @@ static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
         const layout rows = shared_sums_layout(s->columns);
         to.at = ptx_mad(l->f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
     }
-    ptx_val column = ptx_mad(l->f, s->column_warp, SUMS_COLUMNS * LINEAR_MMA_TILES, s->lane.g);
+    ptx_val column = ptx_mad(l->f, s->column_warp, s->warp_columns, s->lane.g);
     shared_sums_store(l->f, &to, sums, column, s->lane.t, s->k_warp);
 }
 
@@ -65,7 +72,7 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
     ptx_fn *f = l->f;
     const shared_sums sums = shared_of(s, slices);
     const uint32_t columns = s->columns / l->column_rows,
-                   rows_at_once = linear_column_warps(s) * l->column_rows;
+                   rows_at_once = linear_rows_at_once(s) * l->column_rows;
     ptx_val in_tile = ptx_and(f, l->tid, columns - 1), row = ptx_div(f, l->tid, columns);
     ptx_val line = shared_sums_row(f, &sums, row),
             from = ptx_var(f, ptx_mad(f, in_tile, 4 * l->column_rows, line));
@@ -78,7 +85,7 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
         ptx_val past = ptx_add(f, s->first_x, s->rows), end = ptx_min(f, past, l->m);
         PTX_FOR (f, vector, first, end, rows_at_once) {
             ptx_side_loop(f);
-            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), whole[2];
+            ptx_val element = ptx_mad_wide(f, vector, column.stride, column.row_64), whole[2];
             for (uint32_t i = 0; i < l->column_rows; i++)
                 whole[i] = shared_sums_load(f, &sums, from, 0, i);
             linear_store(l, &column, whole, bias, NULL, element);
@@ -93,13 +100,17 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
-    const uint32_t at_once = linear_column_warps(s), count = s->rows / at_once;
+    const uint32_t at_once = linear_rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
+    if (at_once > s->rows) /* the threads that do not store load the same sums */
+        row = ptx_and(f, row, s->rows - 1);
     ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
-    ptx_val has_all = linear_add_parts(l, s, sums, count);
-    PTX_IF (f, has_all) {
+    ptx_val has_all = linear_add_parts(l, s, sums, count), stores = has_all;
+    if (at_once > s->rows)
+        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, linear_store_threads(s)));
+    PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
         if (l->is_pair) /* else each thread stores the sums that it wrote */

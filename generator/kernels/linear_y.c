@@ -15,13 +15,13 @@ linear_column linear_find_column(linear *g, ptx_val w_row)
     const linear_row row = linear_find_row(g, w_row);
     linear_column column = {.row = row.number,
                             .row_64 = ptx_cvt(g->f, PTX_U64, row.number),
-                            .n = g->n[0],
+                            .stride = g->y_stride.type == PTX_NONE ? g->n[0] : g->y_stride,
                             .out = g->out[0],
                             .bias = g->bias[0],
                             .scale = {g->scale[0], g->scale[1]}};
     if (g->is_pair || g->matrices == 1)
         return column;
-    column.n = linear_pick(g, &row, g->n);
+    column.stride = linear_pick(g, &row, g->n);
     column.out = pick_pointer(g, &row, g->out);
     if (g->has_bias)
         column.bias = pick_pointer(g, &row, g->bias);
@@ -56,7 +56,7 @@ static ptx_val activate(linear *g, ptx_val x)
 /* Makes an infinite sum a NaN: so non-finite values of h or W always give NaN, whatever the factors. */
 static ptx_val make_nan(linear *g, ptx_val sum)
 {
-    return ptx_fma(g->f, sum, 0, sum);
+    return g->keeps_infinity ? sum : ptx_fma(g->f, sum, 0, sum);
 }
 
 /* Multiplies a sum by the norm's factor and the matrix's. */

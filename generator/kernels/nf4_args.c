@@ -1,8 +1,6 @@
 /* Products with NF4 weights. */
 #include "nf4_args.h"
 
-#include "device/tail.h"
-
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
     nf4_args a = {.type = kiln_type(v, "a"),
@@ -37,7 +35,7 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
                        .type = type,
                        .is_high_first = kiln_is(v, "nibbles", "high"),
                        .is_aligned = kiln_is(v, "table", "aligned"),
-                       .reserved = reserved};
+                       .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES};
 }
 
 ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args)
@@ -54,13 +52,6 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
 
 /* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
 
-ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte)
-{
-    ptx_val in_bounds = tail_clamp(f, column, args->n);
-    ptx_val start = ptx_at(f, args->packed, ptx_mul_wide(f, in_bounds, column_bytes));
-    return ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32);
-}
-
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
 {
     ptx_val loaded[4];
@@ -69,51 +60,31 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
         ptx_set(f, words[i], loaded[i]);
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------------------------------- */
+/* ---- thread blocks ------------------------------------------------------------------------------------------------- */
 
-/* Neighbouring tiles have the same columns, so that several rows of tiles read the weights from the L2 cache. */
-void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
-                      void (*make)(void *kernel, const nf4_tile *tile), void *kernel)
+linear nf4_linear(ptx_fn *f, const nf4_args *args)
 {
-    ptx_val blocks = nf4_blocks(f, args);
-    ptx_val rows = ptx_div(f, ptx_add(f, args->m, tile_m - 1), tile_m);
-    ptx_val columns = ptx_div(f, ptx_add(f, args->n, tile_n - 1), tile_n);
-    const split_stretch of = split_find_stretch(f, ptx_mul(f, rows, columns), blocks);
-    ptx_val at = ptx_var(f, of.first);
-    PTX_IF (f, ptx_lt(f, at, of.end)) {
-        PTX_LOOP (f) {
-            nf4_tile t = {.stretch = &of, .at = at, .number = ptx_div(f, at, blocks)};
-            t.first_block = ptx_sub(f, at, ptx_mul(f, t.number, blocks));
-            ptx_val left = ptx_sub(f, blocks, t.first_block);
-            t.block_count = ptx_min(f, left, ptx_sub(f, of.end, at));
-            t.first_row = ptx_mul(f, ptx_rem(f, t.number, rows), tile_m);
-            t.first_column = ptx_mul(f, ptx_div(f, t.number, rows), tile_n);
-            make(kernel, &t);
-            ptx_barrier(f); /* all have read the sums */
-            ptx_add_to(f, at, t.block_count);
-            ptx_repeat_if(f, ptx_lt(f, at, of.end));
-        }
-    }
+    return (linear){.of = {.format = format_nf4(false, NF4_BLOCK_K)},
+                    .f = f,
+                    .x_type = args->type,
+                    .y_type = args->type,
+                    .matrices = 1,
+                    .column_rows = 1,
+                    .keeps_infinity = true,
+                    .in = args->in,
+                    .m = args->m,
+                    .k = args->k,
+                    .w = {args->packed},
+                    .out = {args->out},
+                    .n = {args->n},
+                    .y_stride = args->c_stride,
+                    .split_k = args->split_k,
+                    .workspace = args->workspace,
+                    .tile_counters = args->tile_counters};
 }
 
-ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile)
-{
-    return ptx_eq(f, tile->at, tile->stretch->first);
-}
-
-void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid)
-{
-    if (!tile->stretch) {
-        nf4_pairs_fill(table, tid);
-        return;
-    }
-    PTX_IF (table->f, tile->is_first) {
-        nf4_pairs_fill(table, tid);
-    }
-}
-
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
-                      ptx_val sums[], uint32_t count)
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
+                      uint32_t count)
 {
     split s = {.f = f,
                .type = args->wide,
@@ -122,10 +93,6 @@ ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx
                .workspace = args->workspace,
                .tile_counters = args->tile_counters,
                .tid = tid};
-    if (args->split_k == 0) {
-        s.tile = tile->number;
-        return split_add_stretch(&s, tile->stretch, sums, count);
-    }
     ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
     s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
     s.part = ptx_ctaid_z(f);

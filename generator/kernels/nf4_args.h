@@ -1,11 +1,11 @@
-/* Shared by products with NF4 weights, either way: arguments, the table, a lane's codes, tiles and parts of the sum. */
+/* Shared by products with NF4 weights, either way: arguments, the table, a lane's codes, parts of the sum. */
 #ifndef KERNELS_NF4_ARGS_H
 #define KERNELS_NF4_ARGS_H
 
 #include "descriptor.h"
 #include "device/nf4_nested.h"
 #include "device/nf4_pairs.h"
-#include "device/split.h"
+#include "linear.h"
 
 enum {
     NF4_BLOCK_K_LOG2 = 6,
@@ -58,37 +58,18 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
 
 /* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
 
-/* A pointer to a lane's words, `byte` from the start of a column of `column_bytes`; clamped to the last column. */
-ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte);
-
 /* Sets `count` variables to words in global memory. */
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
 
-/* ---- tiles ----------------------------------------------------------------------------------------------------------- */
+/* ---- thread blocks ------------------------------------------------------------------------------------------------- */
 
-/* A tile of C, and a thread block's part of its k: the thread block's only tile, or one of a stretch. */
-typedef struct nf4_tile {
-    ptx_val first_row, first_column;
-    ptx_val first_block, block_count; /* quantised blocks, U32 */
-    /* Over all tiles' quantised blocks; null: there is only one tile, and the members below are not set. */
-    const split_stretch *stretch;
-    ptx_val number, at; /* the tile's number; that of its part's first quantised block in all tiles */
-    ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
-} nf4_tile;
+/* The arguments of a product as linear's tiles take them. */
+linear nf4_linear(ptx_fn *f, const nf4_args *args);
 
-/* With split_k 0: calls `make` for a tile of tile_m rows by tile_n columns, in a loop over this thread block's stretch. */
-void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
-                      void (*make)(void *kernel, const nf4_tile *tile), void *kernel);
-
-ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile);
-
-/* Fills the table for the first tile of a stretch, or for the only tile; a barrier must follow. */
-void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid);
-
-/* Adds the parts' sums, if a sum is split. Each of the first `threads` threads, with split_k 0 each thread, passes `count`
- * variables. If the predicate that it returns holds, in all threads of the tile's last thread block, they become the sums
- * over all parts. All threads must call it. `tile` is read only with split_k 0. */
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
-                      ptx_val sums[], uint32_t count);
+/* Adds the parts' sums, with split_k above 1. Each of the first `threads` threads passes `count` variables. If the predicate
+ * that it returns holds, in all threads of the tile's last thread block, they become the sums over all parts. All threads must
+ * call it. */
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
+                      uint32_t count);
 
 #endif

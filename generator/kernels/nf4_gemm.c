@@ -105,7 +105,6 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
     kiln_require(s, 32 * k_warps <= 1024, "k_warps", "a thread block has at most 1024 threads");
     nf4_gemm_shape_mma(s, v);
-    nf4_gemm_shape_tiles(s, v);
     if (is_simt) {
         (is_wide ? nf4_gemm_shape_wide : nf4_gemm_shape_simt)(s, v);
         s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
@@ -136,9 +135,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "tiles"))
-        nf4_gemm_emit_tiles(f, v);
-    else if (kiln_is(v, "strategy", "mma"))
+    if (!kiln_is(v, "strategy", "simt"))
         nf4_gemm_emit_mma(f, v);
     else
         (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
@@ -194,6 +191,7 @@ const kiln_family nf4_gemm_family = {
     .time =
         {.length = PART_K,
          .repeats = TILES,
+         .side_trips = "select(" IS_SIMT ", 0, ceil_div(min(m, tile_m), k_warps))",
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",

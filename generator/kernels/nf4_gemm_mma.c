@@ -1,12 +1,11 @@
 /* NF4 matrix product on tensor cores.
  *
  * The weights are mma's first operand: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8 columns.
- * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C. In
- * a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
+ * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C; the
+ * tiles, the split of K, and what is done to sums are linear's (linear.h). In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
  * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp
  * takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread blocks
- * has a part of K. With split_k 0 each of as many thread blocks as fit the device at once has an equal stretch of the
- * quantised blocks of all tiles (device/split.h): no second wave, and no idle thread blocks.
+ * has a part of K. With split_k 0 there is no second wave, and no idle thread block.
  *
  * ORDER ALONG K is free as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from 16*t on of
  * columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register of an
@@ -14,7 +13,9 @@
  * lanes read a whole sector of codes, and nothing is repacked.
  *
  * SCALES multiply the sums of a quantised block, in f32: weights keep the table's 11 or 8 bits, and no scale overflows or
- * underflows the type.
+ * underflows the type. With 128 rows in bf16, whose range holds every scale, they multiply the weights instead: half as many
+ * instructions, and no product waits for them. A scale is the sum of two bf16 numbers, so that a weight is rounded once: t *
+ * high + (t * low).
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
  * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the
@@ -23,21 +24,22 @@
  * half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two thread
  * blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to itself:
  * as many bytes are in flight as with two of 8 warps, but K need not be split over thread blocks for that, nor A be copied
- * twice.
+ * twice. Strategy tiles has up to 128 rows, and so registers for one quantised block's codes: they are decoded, then loaded for
+ * the next block, before the products.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
- * k_warp, in a narrow one an iteration's. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
- * start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
- * (device/README.md). Only tiles of 64 by 128 with split_k 0 have 16 bytes of padding after each row instead, since ptxas has
- * no register left for the other half's address on sm_120.
+ * k_warp, in a narrow one an iteration's. With strategy tiles an iteration's stage has half of `stages` blocks: fewer barriers
+ * keep tensor cores busier. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's start, from different
+ * banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole (device/README.md).
  *
  * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane reads them. A chunk
- * has 32 scales, or 16 if there is no room for more, so that their sectors are full.
+ * has 32 scales, or 16 or 8 if there is no room for more, so that their sectors are full.
  */
 #include "nf4_gemm.h"
 
 #include "device/copy.h"
 #include "device/lanes.h"
+#include "device/narrow.h"
 #include "device/shared.h"
 #include "device/sums.h"
 #include "device/tail.h"
@@ -47,20 +49,19 @@ enum {
     BLOCK_PRODUCTS = 4,            /* of a quantised block */
     BLOCK_BYTES = 2 * NF4_BLOCK_K, /* of a row of A */
     BLOCK_UNITS = BLOCK_BYTES / UNIT_BYTES,
-    PAD_WORDS = 4,  /* after a column's scales */
-    PAD_BYTES = 16, /* after rows of A without swapped halves, so that rows start in different banks */
+    PAD_WORDS = 4, /* after a column's scales */
     SCALES_AT_ONCE = 8,
     MOST_GROUPS = 4, /* of 16 columns, per warp */
     MOST_LANE_COLUMNS = 2 * MOST_GROUPS,
     MOST_DEPTH = 4,
     MOST_COPIES = 16, /* per thread and stage */
     MOST_HELD_TILES = 4,
-    MOST_THREADS = 512,
-    MOST_SUMS = 64 /* that a thread adds over the k_warps */
+    MOST_AHEAD = 4, /* row tiles whose elements are loaded at once */
+    MOST_THREADS = 512
 };
 
-/* An iteration takes every k_warps-th block from the first one of a warp, or of a thread. For each block of this iteration
- * and the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
+/* An iteration takes every k_warps-th block from the first one of a warp, or of a thread that copies. For each block of this
+ * iteration and the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */
@@ -77,48 +78,54 @@ typedef struct scale_ring {
     ptx_val at;         /* address of the first column */
     ptx_val from;       /* this thread's copies, a variable: see scale_number */
     buffered to;
-    ptx_val column_step, columns_left, column[MOST_COPIES];
-    ptx_val end, next_end; /* of this thread's quantised blocks, in this chunk and in the next */
-    buffered read;         /* where this lane reads */
-    ptx_val offset;        /* bytes to this iteration's scales, a variable */
+    ptx_val column_step, columns_left;
+    ptx_val next_end; /* of this thread's quantised blocks in the next chunk: see block_ends */
+    buffered read;    /* where this lane reads */
+    ptx_val offset;   /* bytes to this iteration's scales, a variable */
 } scale_ring;
 
-/* Rows of A in shared memory, `stages` times. In a wide tile immediates select stages, in a narrow one addresses alternate. */
+/* Rows of A in shared memory, in a ring. */
 typedef struct row_stages {
+    uint32_t stages;
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
     uint32_t copies; /* of a thread: rows */
+    bool
+        is_iteration; /* an iteration takes a stage, and addresses alternate; else immediates select stages */
     uint32_t row_bytes, stage_bytes;
-    bool swaps_halves; /* of each 32 bytes, in odd rows: see STAGES */
-    ptx_val at;        /* address of the first stage */
-    ptx_val from;      /* this thread's copies, a variable */
+    ptx_val at;   /* address of the first stage */
+    ptx_val from; /* this thread's copies, a variable */
     buffered to;
-    ptx_val step, bytes[MOST_COPIES];
+    ptx_val step;               /* from row to row, bytes */
+    ptx_val bytes[MOST_COPIES]; /* of its rows, in a copy; those out of bounds are zeros */
+    ptx_val rows_left;          /* strategy tiles: they are the last row again */
     block_ends ends;
-    buffered read;  /* this lane's first 16 bytes */
-    ptx_val second; /* its next 16: see keeps_second */
+    buffered read; /* this lane's first 16 bytes */
 } row_stages;
 
 typedef struct gemm_mma {
     ptx_fn *f;
-    uint32_t tile_m, tile_n, k_warps, stages, split_k;
+    uint32_t tile_m, tile_n, k_warps, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
-    uint32_t depth;            /* quantised blocks whose codes a warp prefetches: an iteration's */
+    uint32_t steps;            /* quantised blocks of a warp in an iteration */
     uint32_t iteration_blocks; /* those of all k_warps */
+    uint32_t depth;            /* quantised blocks whose codes a warp prefetches */
+    bool is_tiles;             /* the strategy */
     bool is_wide;              /* warps have different columns, or there are many rows */
     bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
+    bool scales_weights;       /* else sums */
     bool has_most_threads;     /* a thread has half of the registers then */
 
     nf4_args args;
+    linear l;
+    linear_tile tile;
     nf4_pairs pairs;
-    ptx_val tid, lane_id, k_warp, column_warp;
-    fragment_lane lane;
-    ptx_val shared; /* address */
-    nf4_tile tile;
-    block_ends ends; /* this warp's */
+    ptx_val k_warp, first_block, part_blocks; /* of the thread block's part of K: quantised blocks, U32 */
+    block_ends ends;                          /* this warp's */
+    ptx_val done;                             /* first block of the iteration, S32 */
     scale_ring scales;
     row_stages rows;
 
-    ptx_val codes_at[MOST_LANE_COLUMNS]; /* of this lane, the next to be loaded */
+    ptx_val codes_at[MOST_LANE_COLUMNS]; /* of this lane, in the iteration's first block */
     ptx_val codes[MOST_DEPTH][MOST_LANE_COLUMNS][NF4_LANE_WORDS];
     ptx_val scale[MOST_LANE_COLUMNS][MOST_DEPTH];
     ptx_val zero;
@@ -153,8 +160,9 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");
     g->k_warps = kiln_int(v, "k_warps");
-    g->stages = kiln_int(v, "stages");
     g->split_k = kiln_int(v, "split_k");
+    g->is_tiles = kiln_is(v, "strategy", "tiles");
+    g->scales_weights = g->is_tiles && g->tile_m == 128 && kiln_is(v, "a", "bf16");
     g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
     g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
     g->row_tiles = g->tile_m < SUMS_ROWS ? 1 : g->tile_m / SUMS_ROWS;
@@ -162,46 +170,46 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->threads = WARP_LANES * g->column_warps * g->k_warps;
     g->has_most_threads = g->threads == MOST_THREADS;
     g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
-    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
-    g->iteration_blocks = g->k_warps * g->depth;
-    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
-    s->chunk = g->has_most_threads                                  ? g->iteration_blocks
+    g->depth = g->is_tiles                                                                 ? 1
+               : g->tile_m <= 4 || (g->tile_m <= 16 && g->is_wide && !g->has_most_threads) ? 4
+                                                                                           : 2;
+    g->steps = g->is_tiles ? kiln_int(v, "stages") / 2 : g->depth;
+    g->iteration_blocks = g->k_warps * g->steps;
+    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + linear_split_bytes(v));
+    s->chunk = g->is_tiles                                          ? 8
+               : g->has_most_threads                                ? g->iteration_blocks
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
     s->copies = g->tile_n * s->chunk / g->threads;
     s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
     s->is_iteration = g->iteration_blocks == s->chunk;
-    r->blocks = g->is_wide ? 1 : g->depth;
+    r->is_iteration = g->is_tiles || !g->is_wide;
+    r->stages = r->is_iteration ? 2 : kiln_int(v, "stages");
+    r->blocks = r->is_iteration ? g->steps : 1;
     r->copies = g->tile_m * row_units(g) / g->threads;
-    r->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->split_k == 0);
-    r->row_bytes = row_units(g) * UNIT_BYTES + (r->swaps_halves ? 0 : PAD_BYTES);
+    r->row_bytes = row_units(g) * UNIT_BYTES;
     r->stage_bytes = g->tile_m * r->row_bytes;
     return of;
 }
 
 /* ---- quantised blocks in bounds -------------------------------------------------------------------------------------- */
 
-/* Quantised blocks of the part of K from `block` on, S32. */
-static ptx_val blocks_from(const gemm_mma *g, ptx_val block)
-{
-    return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->tile.block_count), ptx_as(g->f, PTX_S32, block));
-}
-
-/* The ends of the blocks 0, `step`, ... below `count`, where block 0 is quantised block `first` of the part of K. */
-static void find_ends(const gemm_mma *g, ptx_val first, uint32_t count, uint32_t step, block_ends ends)
-{
-    ptx_val end = blocks_from(g, first);
-    for (uint32_t ahead = 0; ahead < count; ahead += step)
-        ends[ahead] = ptx_sub(g->f, end, ahead * g->k_warps);
-}
-
-/* Whether block `ahead` is in bounds in the iteration that starts at `done`. */
-static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, ptx_val done, uint32_t ahead)
+/* Finds the ends of the blocks of an iteration and the next, whose first one is quantised block `first` of the part of K. */
+static void find_ends(const gemm_mma *g, ptx_val first, block_ends ends)
 {
     ptx_fn *f = g->f;
-    if (g->holds_rows) /* no register is left for the other ends */
-        return ptx_gt(f, ends[0], ptx_add(f, done, ahead * g->k_warps));
-    return ptx_gt(f, ends[ahead], done);
+    ptx_val end = ptx_sub(f, ptx_as(f, PTX_S32, g->part_blocks), ptx_as(f, PTX_S32, first));
+    for (uint32_t ahead = 0; ahead < 2 * g->steps; ahead++)
+        ends[ahead] = ptx_sub(f, end, ahead * g->k_warps);
+}
+
+/* Whether block `ahead` is in bounds in this iteration. */
+static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    if (g->holds_rows || g->is_tiles) /* no register is left for the other ends */
+        return ptx_gt(f, ends[0], ptx_add(f, g->done, ahead * g->k_warps));
+    return ptx_gt(f, ends[ahead], g->done);
 }
 
 /* ---- this warp's codes ------------------------------------------------------------------------------------------- */
@@ -209,26 +217,25 @@ static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, ptx_val done,
 static void init_codes(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->tile.first_column);
-    ptx_val mine = ptx_add(f, of_warp, g->lane.g);
-    ptx_val block = ptx_add(f, g->tile.first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->lane.t, 4 * NF4_LANE_WORDS, ptx_mul(f, block, NF4_BLOCK_K / 2));
-    ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
+    ptx_val of_warp = ptx_mad(f, g->tile.column_warp, g->tile.warp_columns, g->tile.first_w);
+    ptx_val mine = ptx_add(f, of_warp, g->tile.lane.g);
+    ptx_val byte = ptx_mad(f, g->k_warp, NF4_BLOCK_K / 2, ptx_mul(f, g->tile.lane.t, 4 * NF4_LANE_WORDS));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = ptx_add(f, mine, 8 * i);
-        g->codes_at[i] = ptx_var(f, nf4_codes_at(f, &g->args, column, column_bytes, byte));
+        ptx_val row = linear_row_address(&g->l, ptx_add(f, mine, 8 * i));
+        ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, byte));
+        g->codes_at[i] = ptx_var(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at));
         for (uint32_t j = 0; j < g->depth; j++)
             for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
                 g->codes[j][i][word] = ptx_var(f, ptx_u32(0));
     }
 }
 
-/* Loads the codes of this warp's block `ahead`, counted from the iteration's first, if it is in bounds. */
-static void load_ahead(gemm_mma *g, ptx_val done, uint32_t ahead)
+/* Loads the codes of this warp's block `ahead`, if it is in bounds. */
+static void load_ahead(gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const uint32_t words = ahead * g->k_warps * NF4_BLOCK_WORDS;
-    PTX_WHEN (f, in_bounds(g, g->ends, done, ahead)) {
+    PTX_WHEN (f, in_bounds(g, g->ends, ahead)) {
         for (uint32_t i = 0; i < 2 * g->groups; i++)
             nf4_load_words(f, NF4_LANE_WORDS, g->codes[ahead % g->depth][i],
                            ptx_at_const(f, g->codes_at[i], words), NF4_CODE_HINTS);
@@ -237,17 +244,17 @@ static void load_ahead(gemm_mma *g, ptx_val done, uint32_t ahead)
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
- * k_warp takes in one iteration lie together. */
+/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the scales that a k_warp
+ * takes in one iteration lie together. */
 static void init_scale_copies(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     const uint32_t iteration = g->iteration_blocks;
-    ptx_val block = ptx_and(f, g->tid, s->chunk - 1), row = ptx_div(f, g->tid, s->chunk);
-    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_column), g->args.n);
-    ptx_val at = ptx_add(f, block, g->tile.first_block);
-    ptx_val blocks = nf4_blocks(f, &g->args), before = ptx_mul_wide(f, column, blocks);
+    ptx_val block = ptx_and(f, g->l.tid, s->chunk - 1), row = ptx_div(f, g->l.tid, s->chunk);
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_w), g->args.n);
+    ptx_val at = ptx_add(f, block, g->first_block);
+    ptx_val blocks = g->l.row_numbers, before = ptx_mul_wide(f, column, blocks);
     if (g->args.is_nested) {
         s->from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
         s->column_step = blocks;
@@ -257,54 +264,47 @@ static void init_scale_copies(gemm_mma *g)
         s->column_step = ptx_shl(f, blocks, 2);
     }
     s->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, 1), column);
-    for (uint32_t i = 1; !g->is_wide && i < s->copies; i++)
-        s->column[i] = ptx_min(f, s->columns_left, i * columns_apart(g));
     ptx_val k_warp = ptx_and(f, block, g->k_warps - 1);
     ptx_val later = ptx_div(f, ptx_and(f, block, iteration - 1), g->k_warps);
     ptx_val whole = ptx_and(f, block, ~(iteration - 1));
-    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, g->depth, later), whole);
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, g->steps, later), whole);
     ptx_val to = ptx_mad(f, row, s->row_bytes, s->at);
     s->to.at = ptx_var(f, ptx_mad(f, position, 4, to));
-    s->end = blocks_from(g, block);
-    s->next_end = ptx_sub(f, s->end, s->chunk);
+    ptx_val end = ptx_sub(f, ptx_as(f, PTX_S32, g->part_blocks), ptx_as(f, PTX_S32, block));
+    s->next_end = ptx_sub(f, end, s->chunk);
     if (s->is_iteration)
         s->to.sum = ptx_mad(f, s->to.at, 2, 4 * s->chunk);
 }
 
-/* The address of the i-th column's scale; nested, its number in the tensor. Computed at each use: a wide tile has too many
- * columns to keep all. */
+/* The address of the i-th column's scale; nested, its number in the tensor. Computed at each use: a wide tile has too
+ * many columns to keep all. */
 static ptx_val scale_number(gemm_mma *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const scale_ring *s = &g->scales;
     if (i == 0)
         return s->from;
-    ptx_val column = g->is_wide ? ptx_min(f, s->columns_left, i * columns_apart(g)) : s->column[i];
+    ptx_val column = ptx_min(f, s->columns_left, i * columns_apart(g));
     return ptx_mad_wide(f, column, s->column_step, s->from);
 }
 
 static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
 {
-    return shared_at(g->f, PTX_F32, to, i * columns_apart(g) * g->scales.row_bytes);
+    const ptx_type type = g->args.is_nested ? PTX_F32 : PTX_U32; /* a copy's words */
+    return shared_at(g->f, type, to, i * columns_apart(g) * g->scales.row_bytes);
 }
 
-/* Nested scales, and all below sm_80: through registers, a few at a time. */
-static void load_scales(gemm_mma *g, ptx_val to, ptx_val is_there)
+/* Nested scales go through registers, a few at a time. */
+static void copy_nested(gemm_mma *g, ptx_val to)
 {
-    ptx_fn *f = g->f;
     const uint32_t copies = g->scales.copies, count = copies < SCALES_AT_ONCE ? copies : SCALES_AT_ONCE;
     for (uint32_t first = 0; first < copies; first += count) {
         ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
-        for (uint32_t i = 0; i < count; i++) {
-            number[i] = scale_number(g, first + i);
-            if (!g->args.is_nested)
-                tail_load(f, PTX_F32, 1, &scale[i], ptx_pointer(f, PTX_GLOBAL, PTX_F32, number[i]), &is_there,
-                          PTX_NC);
-        }
-        if (g->args.is_nested)
-            nf4_nested_load(&g->args.nested, count, number, NULL, scale);
         for (uint32_t i = 0; i < count; i++)
-            ptx_store(f, scale_to_at(g, to, first + i), scale[i]);
+            number[i] = scale_number(g, first + i);
+        nf4_nested_load(&g->args.nested, count, number, NULL, scale);
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(g->f, scale_to_at(g, to, first + i), scale[i]);
     }
 }
 
@@ -315,37 +315,32 @@ static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
     scale_ring *s = &g->scales;
     if (g->args.is_nested) {
         PTX_IF (f, is_there) {
-            load_scales(g, to, is_there);
+            copy_nested(g, to);
         }
         PTX_ELSE (f) {
             for (uint32_t i = 0; i < s->copies; i++)
                 ptx_store(f, scale_to_at(g, to, i), 0);
         }
-    } else if (ptx_has_sm(f, 80)) {
-        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), 0);
-        for (uint32_t i = 0; i < s->copies; i++) {
-            ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_number(g, i));
-            ptx_cp_async_zfill(f, scale_to_at(g, to, i), from, 4, bytes, PTX_CA);
-        }
-    } else {
-        load_scales(g, to, is_there);
     }
+    for (uint32_t i = 0; i < s->copies && !g->args.is_nested; i++)
+        copy_word(f, scale_to_at(g, to, i), ptx_pointer(f, PTX_GLOBAL, PTX_U32, scale_number(g, i)),
+                  &is_there);
     ptx_set(f, s->from, ptx_add(f, s->from, g->args.is_nested ? s->chunk : 4 * s->chunk));
 }
 
 /* At the start of a chunk copies the next into the ring's other half. */
-static void copy_scales_ahead(gemm_mma *g, ptx_val done)
+static void copy_scales_ahead(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (s->is_iteration) {
-        copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, done));
+        copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, g->done));
         return;
     }
     ptx_val in_chunk = ptx_and(f, s->offset, 4 * s->chunk - 1);
     PTX_IF (f, ptx_eq(f, in_chunk, 0)) {
         ptx_val to = ptx_add(f, s->to.at, ptx_xor(f, s->offset, 4 * s->chunk));
-        copy_chunk(g, to, ptx_gt(f, s->next_end, done));
+        copy_chunk(g, to, ptx_gt(f, s->next_end, g->done));
     }
 }
 
@@ -354,7 +349,7 @@ static void read_scales(gemm_mma *g, uint32_t block)
 {
     ptx_fn *f = g->f;
     const scale_ring *s = &g->scales;
-    const uint32_t count = g->has_most_threads || g->holds_rows ? 1 : g->depth;
+    const uint32_t count = g->has_most_threads || g->holds_rows || g->is_tiles ? 1 : g->steps;
     if (block % count)
         return;
     ptx_val from = s->is_iteration ? s->read.at : ptx_add(f, s->read.at, s->offset);
@@ -371,78 +366,74 @@ static void init_row_copies(gemm_mma *g)
     ptx_fn *f = g->f;
     row_stages *r = &g->rows;
     const uint32_t units = row_units(g);
-    ptx_val unit = ptx_and(f, g->tid, units - 1), row = ptx_div(f, g->tid, units);
-    ptx_val start = ptx_mul(f, g->tile.first_block, NF4_BLOCK_K);
-    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_row);
+    ptx_val unit = ptx_and(f, g->l.tid, units - 1), row = ptx_div(f, g->l.tid, units);
+    ptx_val start = ptx_mul(f, g->first_block, NF4_BLOCK_K);
+    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_x);
+    if (g->is_tiles)
+        first = tail_clamp(f, first, g->args.m);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    r->step = ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
-    for (uint32_t i = 0; i < r->copies; i++) {
+    r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * rows_apart(g))
+                          : ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
+    ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);
+    r->rows_left = ptx_div(f, behind, rows_apart(g));
+    for (uint32_t i = 0; i < r->copies && !g->is_tiles; i++) {
         ptx_val mine = ptx_add(f, first, i * rows_apart(g));
         r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
     }
-    ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = unit;
-    if (r->swaps_halves)
-        place = ptx_xor(f, unit, ptx_and(f, row, 1));
+    ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = ptx_xor(f, unit, ptx_and(f, row, 1));
     r->to.at = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
-    if (!g->is_wide)
+    if (r->is_iteration)
         r->to.sum = ptx_mad(f, r->to.at, 2, r->stage_bytes);
     ptx_val block = ptx_div(f, unit, BLOCK_UNITS);
-    find_ends(g, block, g->depth + r->blocks * (g->stages - 1), r->blocks, r->ends);
+    find_ends(g, block, r->ends);
 }
 
-/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. If a thread's rows are an odd number
- * apart, every other one has its halves swapped. */
+/* Copies A's elements for block `ahead` of each k_warp. If a thread's rows are an odd number apart, every other one has its
+ * halves swapped. */
 static void copy_rows(gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
-    const uint32_t stage = g->is_wide ? ahead % g->stages * r->stage_bytes : 0;
-    const bool alternates = r->swaps_halves && rows_apart(g) % 2 && r->copies > 1;
-    ptx_val raw[MOST_COPIES][4], to[MOST_COPIES];
-    ptx_val from = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES);
+    const uint32_t stage = r->is_iteration ? 0 : ahead % r->stages * r->stage_bytes;
+    const bool alternates = rows_apart(g) % 2 && r->copies > 1;
+    ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
     ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
     for (uint32_t i = 0; i < r->copies; i++) {
-        to[i] = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
+        ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
         if (i > 0)
-            from = ptx_at(f, from, r->step);
-        if (ptx_has_sm(f, 80)) {
-            ptx_cp_async_zfill(f, to[i], ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, r->bytes[i], PTX_CG);
-        } else {
-            ptx_val is_there = ptx_ne(f, r->bytes[i], 0);
-            tail_load(f, PTX_U32, 4, raw[i], from, &is_there, PTX_NC);
-        }
+            from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
+                               : ptx_at(f, from, r->step);
+        if (g->is_tiles)
+            copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
+        else
+            copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
     }
-    for (uint32_t i = 0; !ptx_has_sm(f, 80) && i < r->copies; i++)
-        ptx_store_vec(f, 4, to[i], raw[i], PTX_PLAIN);
 }
 
-static void copy_a(gemm_mma *g, ptx_val done, uint32_t ahead)
+static void copy_a(gemm_mma *g, uint32_t ahead)
 {
-    PTX_IF (g->f, in_bounds(g, g->rows.ends, done, ahead)) {
+    PTX_IF (g->f, in_bounds(g, g->rows.ends, ahead)) {
         copy_rows(g, ahead);
     }
 }
 
-/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs an instruction
- * each time, but smaller wide tiles have no register left: ptxas would spill. */
-static bool keeps_second(const gemm_mma *g)
-{
-    return g->rows.swaps_halves && g->tile_m == 64 && g->tile_n == 128;
-}
-
-/* Reads A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
-static void read_a(gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
+/* Reads a half of A's fragment of eight rows for block `block` of an iteration: four registers of two elements each. */
+static void read_half(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t half, ptx_val out[4])
 {
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
-    const uint32_t stage = g->is_wide ? block % g->stages * r->stage_bytes : block * g->k_warps * BLOCK_BYTES;
+    const uint32_t stage =
+        r->is_iteration ? block * g->k_warps * BLOCK_BYTES : block % r->stages * r->stage_bytes;
     const uint32_t bytes = stage + row_tile * SUMS_ROWS * r->row_bytes;
-    ptx_val second = keeps_second(g)   ? r->second
-                     : r->swaps_halves ? ptx_xor(f, r->read.at, UNIT_BYTES)
-                                       : ptx_add(f, r->read.at, UNIT_BYTES);
-    ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, r->read.at, bytes), PTX_PLAIN);
-    ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
+    ptx_val at = half == 0 ? r->read.at : ptx_xor(f, r->read.at, UNIT_BYTES);
+    ptx_load_vec(f, 4, out, shared_at(f, PTX_B32, at, bytes), PTX_PLAIN);
+}
+
+static void read_a(gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val out[2 * BLOCK_PRODUCTS])
+{
+    for (uint32_t half = 0; half < 2; half++)
+        read_half(g, block, row_tile, half, &out[BLOCK_PRODUCTS * half]);
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
@@ -459,22 +450,19 @@ static void init_reads(gemm_mma *g)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     row_stages *r = &g->rows;
-    ptx_val column = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, s->at);
+    ptx_val column = ptx_mad(f, g->tile.column_warp, g->tile.warp_columns, g->tile.lane.g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->steps, s->at);
     s->read.at = ptx_var(f, ptx_mad(f, column, s->row_bytes, of_k_warp));
     r->at = ptx_add(f, s->at, g->tile_n * s->row_bytes);
     ptx_val block = ptx_mad(f, g->k_warp, BLOCK_BYTES, r->at);
-    ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->lane.g, g->tile_m - 1) : g->lane.g;
+    ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->tile.lane.g, g->tile_m - 1) : g->tile.lane.g;
     ptx_val line = ptx_mad(f, row, r->row_bytes, block);
-    ptx_val start = ptx_mad(f, g->lane.t, 2 * UNIT_BYTES, line);
-    if (r->swaps_halves)
-        start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
-    r->read.at = g->is_wide ? start : ptx_var(f, start);
-    if (keeps_second(g))
-        r->second = ptx_xor(f, start, UNIT_BYTES);
+    ptx_val start = ptx_mad(f, g->tile.lane.t, 2 * UNIT_BYTES, line);
+    start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
+    r->read.at = r->is_iteration ? ptx_var(f, start) : start;
     if (s->is_iteration)
         s->read.sum = ptx_mad(f, s->read.at, 2, 4 * s->chunk);
-    if (!g->is_wide)
+    if (r->is_iteration)
         r->read.sum = ptx_mad(f, r->read.at, 2, r->stage_bytes);
 }
 
@@ -483,29 +471,28 @@ static void copy_first(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
-    copy_chunk(g, s->to.at, ptx_gt(f, s->end, 0));
-    for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
-        copy_a(g, ptx_s32(0), stage * g->rows.blocks);
+    copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, ptx_s32(-(int32_t)s->chunk)));
+    for (uint32_t stage = 0; stage + 1 < g->rows.stages; stage++) {
+        copy_a(g, stage * g->rows.blocks);
         copy_commit(f);
     }
     alternate(f, &s->to);
     alternate(f, &g->rows.to);
 }
 
-/* Waits for the stage of block `block` of the iteration that starts at `done`, so that all threads see it, and refills the
- * stage that is now free. */
-static void next_stage(gemm_mma *g, ptx_val done, uint32_t block)
+/* Waits for the stage of block `block` of the iteration, so that all threads see it, and refills the stage that is now free. */
+static void next_stage(gemm_mma *g, uint32_t block)
 {
-    copy_wait(g->f, g->stages - 2);
+    copy_wait(g->f, g->rows.stages - 2);
     ptx_barrier(g->f);
     if (block == 0)
-        copy_scales_ahead(g, done);
-    copy_a(g, done, block + g->rows.blocks * (g->stages - 1));
+        copy_scales_ahead(g);
+    copy_a(g, block + g->rows.blocks * (g->rows.stages - 1));
     copy_commit(g->f);
 }
 
 /* Advances to the next iteration. */
-static void step_stages(gemm_mma *g)
+static void end_iteration(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
@@ -519,6 +506,8 @@ static void step_stages(gemm_mma *g)
     alternate(f, &r->read);
     alternate(f, &r->to);
     ptx_set(f, r->from, ptx_at_const(f, r->from, g->iteration_blocks * BLOCK_BYTES));
+    for (uint32_t i = 0; i < 2 * g->groups; i++)
+        ptx_set(f, g->codes_at[i], ptx_at_const(f, g->codes_at[i], g->iteration_blocks * NF4_BLOCK_WORDS));
 }
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
@@ -528,7 +517,7 @@ static void decode_group(gemm_mma *g, uint32_t block, uint32_t group, ptx_val ou
 {
     for (uint32_t lower = 0; lower < 2; lower++) {
         for (uint32_t p = 0; p < 2 * BLOCK_PRODUCTS; p++) {
-            ptx_val pair[2], word = g->codes[block][2 * group + lower][p / 4];
+            ptx_val pair[2], word = g->codes[block % g->depth][2 * group + lower][p / 4];
             nf4_pairs_decode(&g->pairs, word, p % 4, pair);
             out[p / 2][fragment_a(lower, p % 2)] = ptx_as(g->f, PTX_B32, pair[0]);
         }
@@ -542,9 +531,8 @@ static void add_products(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_
     ptx_fn *f = g->f;
     ptx_val *sums = sums_of(&g->sums, row_tile, group), partial[4] = {g->zero, g->zero, g->zero, g->zero};
     for (uint32_t p = 0; p < BLOCK_PRODUCTS; p++) {
-        const ptx_val of_a[2] = {ptx_as(f, PTX_B32, a[2 * p]), ptx_as(f, PTX_B32, a[2 * p + 1])};
         ptx_val next[4];
-        tensor_multiply(f, g->args.type, next, weights[p], of_a, partial);
+        tensor_multiply(f, g->args.type, next, weights[p], &a[2 * p], partial);
         for (uint32_t e = 0; e < 4; e++)
             partial[e] = next[e];
     }
@@ -557,10 +545,12 @@ static void add_products(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_
  * large tile's A at once, and run out of registers. */
 static void add_block(gemm_mma *g, uint32_t block)
 {
-    const uint32_t most_ahead = g->has_most_threads ? 2 : 4;
+    const uint32_t most_ahead = g->has_most_threads ? MOST_AHEAD / 2 : MOST_AHEAD;
     ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS][4];
     for (uint32_t group = 0; group < g->groups; group++)
         decode_group(g, block, group, weights[group]);
+    if (g->is_tiles)
+        load_ahead(g, block + g->depth);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val a[2 * BLOCK_PRODUCTS];
         if (row_tile > 0 && row_tile % most_ahead == 0)
@@ -584,82 +574,87 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
     }
 }
 
+/* A scale as two numbers of A's type, each in both halves. */
+static void split_scale(gemm_mma *g, ptx_val scale, ptx_val parts[2])
+{
+    ptx_fn *f = g->f;
+    ptx_val wide[2];
+    parts[0] = ptx_cvt_pair(f, PTX_BF16X2, scale, scale);
+    widen_pair(f, PTX_BF16, ptx_as(f, PTX_U32, parts[0]), wide);
+    ptx_val rest = ptx_sub(f, scale, wide[0]);
+    parts[1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
+}
+
+/* The first operands of half of the block's products. */
+static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t half, ptx_val scale[][2],
+                          ptx_val out[][BLOCK_PRODUCTS / 2][4])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < 2 * g->groups; i++) {
+        for (uint32_t byte = 0; byte < BLOCK_PRODUCTS; byte++) {
+            ptx_val pair[2];
+            nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
+            ptx_val values = ptx_as(f, PTX_BF16X2, pair[0]);
+            ptx_val low = ptx_fma(f, values, scale[i][1], ptx_number(PTX_BF16X2, -0.0));
+            ptx_val weights = ptx_fma(f, values, scale[i][0], low);
+            out[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, weights);
+        }
+    }
+}
+
+/* Registers hold half of the block's weights, scaled: their products are added to the sums directly. */
+static void add_scaled_block(gemm_mma *g, uint32_t block)
+{
+    ptx_val codes[MOST_LANE_COLUMNS][NF4_LANE_WORDS], scale[MOST_LANE_COLUMNS][2];
+    ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS / 2][4], a[BLOCK_PRODUCTS];
+    for (uint32_t i = 0; i < 2 * g->groups; i++) {
+        split_scale(g, g->scale[i][block], scale[i]);
+        for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
+            codes[i][word] = ptx_var(g->f, g->codes[block % g->depth][i][word]);
+    }
+    load_ahead(g, block + g->depth);
+    for (uint32_t half = 0; half < 2; half++) {
+        decode_scaled(g, codes, half, scale, weights);
+        for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
+            read_half(g, block, row_tile, half, a);
+            for (uint32_t p = 0; p < BLOCK_PRODUCTS / 2; p++)
+                for (uint32_t group = 0; group < g->groups; group++) {
+                    ptx_val *sums = sums_of(&g->sums, row_tile, group);
+                    tensor_multiply(g->f, g->args.type, sums, weights[group][p], &a[2 * p], sums);
+                }
+        }
+    }
+}
+
+static void multiply_block(gemm_mma *g, uint32_t block)
+{
+    (g->scales_weights ? add_scaled_block : g->holds_rows ? add_block_to_rows : add_block)(g, block);
+}
+
 static void multiply_blocks(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val end = ptx_as(f, PTX_S32, g->tile.block_count);
+    ptx_val end = ptx_as(f, PTX_S32, g->part_blocks);
     PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
-        for (uint32_t block = 0; block < g->depth; block++) {
+        g->done = done;
+        for (uint32_t block = 0; block < g->steps; block++) {
             if (block % g->rows.blocks == 0)
-                next_stage(g, done, block);
+                next_stage(g, block);
             read_scales(g, block);
-            PTX_IF (f, in_bounds(g, g->ends, done, block)) {
-                (g->holds_rows ? add_block_to_rows : add_block)(g, block);
+            if (block == 0 && g->k_warps == 1) { /* the loop has tested it */
+                multiply_block(g, block);
+            } else {
+                PTX_IF (f, in_bounds(g, g->ends, block)) {
+                    multiply_block(g, block);
+                }
             }
-            load_ahead(g, done, block + g->depth);
+            if (!g->is_tiles)
+                load_ahead(g, block + g->depth);
         }
-        const uint32_t words = g->iteration_blocks * NF4_BLOCK_WORDS;
-        for (uint32_t i = 0; i < 2 * g->groups; i++)
-            ptx_set(f, g->codes_at[i], ptx_at_const(f, g->codes_at[i], words));
-        step_stages(g);
+        end_iteration(g);
     }
     copy_wait(f, 0);
-}
-
-/* ---- sums into C --------------------------------------------------------------------------------------------------- */
-
-/* Overlays the copies and, except in a stretch, the table. */
-static shared_sums shared_of(const gemm_mma *g)
-{
-    return (shared_sums){.rows = SUMS_ROWS * g->row_tiles,
-                         .columns = g->tile_n,
-                         .k_warps = g->k_warps,
-                         .at = g->split_k == 0 ? g->scales.at : g->shared};
-}
-
-/* Threads take neighbouring elements of a row; a small tile has fewer elements than threads. */
-static void store_tile(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
-    uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
-    ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
-    ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
-    const shared_sums tile = shared_of(g);
-    ptx_val from = ptx_mad(f, in_tile, 4, shared_sums_row(f, &tile, row));
-    ptx_val column = ptx_add(f, in_tile, g->tile.first_column), may = ptx_lt(f, column, g->args.n);
-    ptx_barrier(f);
-    ptx_val first = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
-    shared_sums_store(f, &tile, &g->sums, first, g->lane.t, g->k_warp);
-    ptx_barrier(f);
-    for (uint32_t i = 0; i < count; i++)
-        sums[i] = ptx_var(f, ptx_f32(0));
-    if (threads < g->threads) {
-        ptx_val has_sums = ptx_lt(f, g->tid, threads);
-        may = ptx_and(f, may, has_sums);
-        PTX_IF (f, has_sums) {
-            ptx_set(f, sums[0], shared_sums_load(f, &tile, from, 0, 0));
-        }
-    } else {
-        for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, sums[i], shared_sums_load(f, &tile, from, i * pass_rows, 0));
-    }
-    if (g->split_k != 1)
-        may = ptx_and(f, may, nf4_add_parts(f, &g->args, &g->tile, g->tid, threads, sums, count));
-    ptx_val first_row = ptx_add(f, row, g->tile.first_row);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, first_row, g->args.c_stride));
-    ptx_val at = ptx_at(f, line, column), line_step = ptx_mul_wide(f, g->args.c_stride, pass_rows);
-    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, first_row));
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0)
-            at = ptx_at(f, at, line_step);
-        ptx_val is_there = ptx_and(f, ptx_gt(f, left, i * pass_rows), may);
-        ptx_val narrow = ptx_cvt(f, g->args.type, sums[i]);
-        PTX_WHEN (f, is_there) {
-            ptx_store(f, at, narrow);
-        }
-    }
 }
 
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
@@ -668,10 +663,9 @@ static void store_tile(gemm_mma *g)
 static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
 {
     const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
-    const shared_sums tile = shared_of(g);
-    const uint32_t copies =
-                       table + g->tile_n * g->scales.row_bytes + g->stages * g->rows.stage_bytes + nested,
-                   sums = (g->split_k == 0 ? table : 0) + shared_sums_bytes(&tile);
+    const uint32_t copies = table + g->tile_n * g->scales.row_bytes + g->rows.stages * g->rows.stage_bytes +
+                            nested,
+                   sums = (g->split_k == 0 ? table : 0) + linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return copies > sums ? copies : sums;
 }
 
@@ -687,14 +681,14 @@ static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
 }
 
 /* Registers per thread that ptxas 13.0 uses on sm_90, rounded up as far as the same number of thread blocks fit. */
-static uint32_t registers_of_wide(const gemm_mma *g, bool is_compact)
+static uint32_t registers_of_wide(const gemm_mma *g, uint32_t stages, bool is_compact)
 {
     enum { FOUR_WARPS = 128 };
     const bool has_stretch = g->split_k == 0;
     if (g->tile_m == SUMS_ROWS)
-        return g->threads > FOUR_WARPS && is_compact && g->stages == 2 && !has_stretch ? 128 : 160;
+        return g->threads > FOUR_WARPS && is_compact && stages == 2 && !has_stretch ? 128 : 160;
     const bool is_tight = g->tile_m == 32 ? has_stretch || (g->split_k == 1 && g->tile_n == 64)
-                                          : has_stretch && g->stages == 4 && g->tile_n == 32;
+                                          : has_stretch && stages == 4 && g->tile_n == 32;
     return is_tight ? 184 : 168;
 }
 
@@ -702,18 +696,19 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
     const gemm_mma g = geometry(NULL, v);
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide,
-               is_tiles = kiln_is(v, "strategy", "tiles");
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide, is_tiles = g.is_tiles,
+               is_compact = kiln_is(v, "table", "compact");
+    const uint32_t stages = kiln_int(v, "stages");
     const ptx_type type = kiln_type(v, "a");
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
-    s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
+    s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows || is_tiles ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
-        s->registers = registers_of_wide(&g, kiln_is(v, "table", "compact"));
-    s->trip = g.depth * NF4_BLOCK_K;
+        s->registers = registers_of_wide(&g, stages, is_compact);
+    s->trip = g.steps * NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
-    kiln_require(s, is_mma || is_tiles || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
+    kiln_require(s, is_mma || is_tiles || (stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages 4 and split_k above 1 need strategy mma or tiles");
     kiln_require(s, !is_mma || type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
@@ -729,7 +724,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
         "strategy tile_m tile_n k_warps",
         "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(
-        s, !is_mma || g.stages == 2 || (g.is_wide && g.depth == g.stages),
+        s, !is_mma || stages == 2 || (g.is_wide && g.depth == stages),
         "strategy tile_m tile_n k_warps stages",
         "stages 4 needs tile_n of at least 64, or tile_m 16; tile_m of at most 16; and at most 8 warps, by tile_n and k_warps");
     kiln_require(s, g.tile_m < 128 || is_tiles, "strategy tile_m", "tile_m 128 needs strategy tiles");
@@ -739,87 +734,98 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require_shared_bytes(s, is_mma ? s->shared_bytes : 0, SHARED_SM_80,
                               "strategy tile_m tile_n k_warps table stages split_k",
                               "tile_m, tile_n, k_warps and stages of strategy mma");
+    kiln_require(s, !is_tiles || type != PTX_F32, "a strategy", "strategy tiles needs a f16 or bf16");
+    kiln_require(s, !is_tiles || (g.tile_m >= 64 && g.tile_n == 128 && g.k_warps == 1 && is_compact),
+                 "strategy tile_m tile_n k_warps table",
+                 "strategy tiles needs tile_m 64 or 128, tile_n 128, k_warps 1 and table compact");
+    kiln_require(s, !is_tiles || g.split_k == 1 || (g.split_k == 0 && g.tile_m == 64),
+                 "strategy tile_m split_k",
+                 "strategy tiles needs split_k 1, or with tile_m 64 split_k 0: registers");
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
+static linear_tile find_tile(gemm_mma *g)
+{
+    linear_find_threads(&g->l);
+    if (g->has_most_threads)
+        g->l.warp = ptx_shfl_idx(g->f, g->l.warp, 0);
+    return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
+}
+
+/* After the loop, which leaves no registers to keep them. */
+static void find_lanes_again(gemm_mma *g)
+{
+    linear_tile again = find_tile(g);
+    g->tile.lane = again.lane;
+    g->tile.k_warp = again.k_warp;
+    g->tile.column_warp = again.column_warp;
+}
+
 /* This thread block's part of the quantised blocks. */
-static void init_part(gemm_mma *g)
+static void find_part(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = nf4_blocks(f, &g->args);
-    const split_part part = g->split_k == 1 ? (split_part){ptx_u32(0), blocks}
-                                            : split_find_part(f, blocks, ptx_ctaid_z(f), g->split_k);
-    g->tile.first_block = part.first;
-    g->tile.block_count = part.count;
+    const bool has_all = g->split_k == 1;
+    g->k_warp = g->k_warps == 1 ? ptx_u32(0) : g->tile.k_warp;
+    g->first_block = has_all ? ptx_u32(0) : ptx_div(f, g->l.part_element, NF4_BLOCK_K);
+    g->part_blocks = has_all ? g->l.row_numbers : g->l.part_stages;
 }
 
-static void init_warp(gemm_mma *g)
+/* For the only tile, or for the first one of a stretch; a barrier must follow. */
+static void fill_table(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
-    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
-    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
+    if (g->split_k != 0) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+        return;
+    }
+    ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
+    PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+    }
 }
 
-/* The table, then scales, then stages of A, then tables for nested scales. */
-static void layout_shared(gemm_mma *g)
+static void make_tile(void *strategy)
 {
+    gemm_mma *g = strategy;
     ptx_fn *f = g->f;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales.at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
-}
-
-static void make_tile(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
+    find_part(g);
+    find_ends(g, g->k_warp, g->ends);
+    g->done = ptx_s32(0);
     init_reads(g);
     init_codes(g);
     init_scale_copies(g);
     init_row_copies(g);
     for (uint32_t block = 0; block < g->depth; block++)
-        load_ahead(g, ptx_s32(0), block);
+        load_ahead(g, block);
     if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->stages * g->rows.stage_bytes), g->tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->rows.stages * g->rows.stage_bytes),
+                        g->l.tid);
     copy_first(g);
-    nf4_pairs_find(&g->pairs, g->lane_id);
-    nf4_fill_table(&g->pairs, &g->tile, g->tid);
+    nf4_pairs_find(&g->pairs, g->l.lane);
+    fill_table(g);
     g->zero = ptx_var(f, ptx_f32(0));
     g->scales.offset = ptx_var(f, ptx_u32(0));
     g->sums =
         (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
     sums_clear(f, &g->sums);
     multiply_blocks(g);
-    store_tile(g);
+    if (g->scales_weights || !ptx_has_sm(f, 80))
+        find_lanes_again(g);
+    linear_store_sums(&g->l, &g->tile, &g->sums);
 }
 
-static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
-{
-    gemm_mma *g = kernel;
-    g->tile = *tile;
-    find_ends(g, g->k_warp, 2 * g->depth, 1, g->ends);
-    g->tile.is_first = nf4_is_first(g->f, tile);
-    make_tile(g);
-}
-
+/* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
+ * except in a stretch, the table. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    gemm_mma g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
-    if (g.split_k == 0) {
-        init_warp(&g);
-        layout_shared(&g);
-        nf4_make_stretch(f, &g.args, g.tile_m, g.tile_n, make_tile_of_stretch, &g);
-        return;
-    }
-    init_part(&g);
-    init_warp(&g);
-    g.tile.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
-    g.tile.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
-    find_ends(&g, g.k_warp, 2 * g.depth, 1, g.ends);
-    layout_shared(&g);
-    make_tile(&g);
+    gemm_mma of = geometry(f, v), *g = &of;
+    g->args = nf4_gemm_declare_args(f, v);
+    g->l = nf4_linear(f, &g->args);
+    g->tile = find_tile(g);
+    g->scales.at = ptx_add(f, g->tile.shared, nf4_pairs_layout(&g->pairs, g->tile.shared));
+    if (g->split_k == 0)
+        g->tile.shared = g->scales.at;
+    linear_make_tiles(&g->l, &g->tile, make_tile, g);
 }

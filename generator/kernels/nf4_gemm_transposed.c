@@ -239,7 +239,7 @@ static void add_all(product *g)
         store_tile(g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g->args, NULL, g->tid, g->threads, g->total, g->rows * g->row_elements)) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * g->row_elements)) {
         store_tile(g);
     }
 }

@@ -555,7 +555,7 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
         store_tile(&g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g.args, NULL, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
+    PTX_IF (f, nf4_add_parts(f, &g.args, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
         ptx_rarely(f);
         store_tile(&g);
     }

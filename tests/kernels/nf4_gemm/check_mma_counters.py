@@ -14,7 +14,6 @@ MOST_WAVEFRONTS = 1.05
 # With 8 k_warps or tile_n 128, 16 scales are copied at once. The rest of their sector is read later, from the L2 cache.
 MOST_MOVED_16 = 1.03
 MOST_MOVED_8 = 1.06  # tile_m 128: 8 scales fill a sector, but may cross a sector's border
-LEAST_USED_PADDED = 0.74  # 64 x 128 with split_k 0 pads A's rows: every other 16 bytes begin inside a sector
 MOST_MOVED_SPLIT = 1.07  # a part of K may begin and end inside a sector of scales
 
 
@@ -56,15 +55,13 @@ def judge(count):
         count.params["tile_n"] == "128" and count.params["table"] == "compact")
     most_moved = (MOST_MOVED_SPLIT if int(count.params["split_k"]) != 1 else
                   MOST_MOVED_8 if count.params["tile_m"] == "128" else MOST_MOVED_16 if has_16 else counters.MOST_MOVED)
-    is_padded = [count.params[name] for name in ("strategy", "tile_m", "tile_n", "split_k")] == ["mma", "64", "128", "0"]
-    least_used = LEAST_USED_PADDED if is_padded else counters.LEAST_USED
     inputs = sum(count.arguments[name]["bytes"] for name in ("in", "packed", "scale"))
     stated = count.cost["bytes_read"], count.cost["bytes_written"]
     return [
         counters.equal("bytes", used, expected_bytes(count)),
         counters.equal("cost's", stated, (inputs, count.arguments["out"]["bytes"])),
         counters.at_most("weights", count.moved_over(weights, ("packed", "scale")), most_moved),
-        counters.at_least("use", count.sector_use(("in", "packed", "scale", "out")), least_used),
+        counters.at_least("use", count.sector_use(("in", "packed", "scale", "out")), counters.LEAST_USED),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
     ]
 
