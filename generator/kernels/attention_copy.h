@@ -27,8 +27,7 @@ typedef struct attention_panel {
     uint32_t rows, elements;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     layout lines;
-    ptx_val row, column; /* of this thread's first unit; the column in units */
-    ptx_val at, to;      /* its source, its destination */
+    ptx_val row, at, to; /* of this thread's first unit: its row, source and destination */
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
