@@ -170,12 +170,12 @@ static void emit(attention *a)
     ptx_barrier(f);
     ptx_val records = shared_at(f, PTX_F32, d.m.shared, d.q_bytes);
     /* Each warp stores the sums of its keys over the rings. */
-    const attention_slices slices = attention_warp_slices(&d.m);
+    ptx_val column = attention_first_column(&d.m);
     const uint32_t numbers = attention_shared_record(a);
     ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
-    for (uint32_t i = 0; i < slices.rows; i++)
-        attention_store_slice(a, &slices, i, ptx_at_const(f, record, OCTET * i * numbers));
+    for (uint32_t i = 0; i < d.m.rows.o.rows; i++)
+        attention_store_record(a, &d.m.rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));
     ptx_barrier(f);
     attention_find_before(a);
     attention_leave_warps(a, records, WARPS, tid);

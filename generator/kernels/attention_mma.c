@@ -60,7 +60,7 @@ static void store_logs(const warp *m)
     ptx_val row = attention_first_row(m);
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val at = attention_log_at(a, row);
-        for (uint32_t i = 0; i < 2 * m->rows.sums.blocks; i++) {
+        for (uint32_t i = 0; i < m->rows.o.rows; i++) {
             const softmax_row *of = &m->rows.row[i];
             ptx_val number = attention_plus(f, row, OCTET * i), in_bounds = ptx_lt(f, number, a->rows);
             ptx_val log = softmax_log(f, a->wide, of->sum, of->shift);
@@ -75,7 +75,7 @@ static void store_logs(const warp *m)
 static void store_results(void *of)
 {
     warp *m = of;
-    const uint32_t rows = m->scores.blocks * BLOCK_ROWS;
+    const uint32_t rows = m->scores.rows * OCTET;
     ptx_val numbers[2 * MOST_BLOCKS];
     attention_stage_rows(m, attention_first_row(m), NULL, numbers);
     ptx_warp_barrier(m->a->f);
@@ -87,8 +87,8 @@ static void store_results(void *of)
 static void store_parts(void *of)
 {
     warp *m = of;
-    const attention_slices slices = attention_warp_slices(m);
-    attention_leave_part(m->a, &slices, m->copier.tid);
+    ptx_val row = attention_first_row(m), column = attention_first_column(m);
+    attention_leave_part(m->a, &m->rows, row, column, m->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */

@@ -93,7 +93,7 @@ static void weigh_rows(wide *w)
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
         ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
-        for (uint32_t o = 0; o < w->m.scores.octets; o++) {
+        for (uint32_t o = 0; o < w->m.scores.count; o++) {
             ptx_val word = attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o);
             ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
@@ -123,7 +123,7 @@ static void add_values(void *of)
     wide *w = of;
     ptx_fn *f = w->m.a->f;
     for (uint32_t o = 0; o < w->m.keys / OCTET; o += 2) {
-        for (uint32_t b = 0; b < w->m.rows.sums.blocks; b++) {
+        for (uint32_t b = 0; b < attention_blocks(&w->m.rows.o); b++) {
             const uint32_t byte =
                 layout_rows(&w->weight_lines, b * BLOCK_ROWS) + layout_unit(&w->weight_lines, o);
             ptx_ldmatrix(f, 4, &w->m.weight[b][2 * o], shared_at(f, w->m.a->type, w->weight_at, byte));
@@ -153,7 +153,7 @@ static void add_tiles(wide *w)
     share_numbers(w, sum);
     ptx_barrier(f);
     join_numbers(w, PTX_OP_ADD, joined);
-    for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
+    for (uint32_t i = 0; i < rows->o.rows; i++)
         ptx_set(f, rows->row[i].sum, joined[i]);
 }
 
@@ -180,7 +180,7 @@ static void store_results(void *of)
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
     ptx_val is_mine = ptx_eq(f, ptx_and(f, tid, THREADS - WARP_LANES + FRAGMENT_LANES - 1), 0);
     PTX_IF (f, ptx_and(f, is_mine, wanted)) {
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+        for (uint32_t i = 0; i < rows->o.rows; i++) {
             ptx_val to = attention_log_at(a, numbers[i]);
             ptx_val log = softmax_log(f, a->wide, rows->row[i].sum, rows->row[i].shift);
             PTX_WHEN (f, ptx_lt(f, numbers[i], a->rows)) {
@@ -194,10 +194,9 @@ static void store_parts(void *of)
 {
     wide *w = of;
     ptx_fn *f = w->m.a->f;
-    ptx_val of_warp = ptx_mul(f, w->warp, w->m.rows.sums.octets * OCTET);
+    ptx_val of_warp = ptx_mul(f, w->warp, w->m.rows.o.count * OCTET);
     ptx_val column = ptx_mad(f, attention_lane_t(&w->m), 2, of_warp);
-    const attention_slices slices = attention_slice_rows(w->m.a, &w->m.rows, first_row(w), column);
-    attention_leave_part(w->m.a, &slices, w->m.copier.tid);
+    attention_leave_part(w->m.a, &w->m.rows, first_row(w), column, w->m.copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -218,9 +217,9 @@ static wide geometry(attention *a)
     wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
     w.m.groups = groups;
     w.m.holds_q = false;
-    w.m.scores.blocks = w.own.sums.blocks = 1;
-    w.m.scores.octets /= groups;
-    w.m.rows.sums.octets /= WARPS;
+    w.m.scores.rows = w.own.o.rows = 2;
+    w.m.scores.count /= groups;
+    w.m.rows.o.count /= WARPS;
     w.m.v.steps /= WARPS;
     w.m.shared_bytes = lay_out(&w, false);
     if (a->tile_q == 32 && w.m.shared_bytes > SHARED_SM_86)
@@ -233,12 +232,12 @@ static void init_lane(wide *w)
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
     const attention_matrix_lane of = attention_find_matrix(m);
-    ptx_val g = attention_lane_g(m), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
+    ptx_val g = attention_lane_g(m), first_octet = ptx_mul(f, w->m.group, m->scores.count);
     attention_init_operands(m, &of, m->shared, &first_octet, &w->warp);
     w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, of.in_16, of.upper), m->shared);
     ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
     ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
-    for (uint32_t o = 0; o < m->scores.octets; o++) {
+    for (uint32_t o = 0; o < m->scores.count; o++) {
         ptx_val octet = ptx_add(f, first_octet, o);
         w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
     }
@@ -266,14 +265,11 @@ static void emit(attention *a)
     w.m.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     w.m.lane = ptx_laneid(f);
     w.warp = ptx_warpid_x(f);
-    w.m.row_warp = ptx_rem(f, w.warp, rows->sums.blocks);
-    w.m.group = ptx_div(f, w.warp, rows->sums.blocks);
+    w.m.row_warp = ptx_rem(f, w.warp, attention_blocks(&rows->o));
+    w.m.group = ptx_div(f, w.warp, attention_blocks(&rows->o));
     w.m.zero = ptx_var(f, ptx_f32(0));
-    attention_init_rows(a, &w.own, 0);
-    for (uint32_t b = 0; b < rows->sums.blocks; b++)
-        attention_init_rows(a, rows, b);
-    for (uint32_t b = 0; b < rows->sums.blocks; b++)
-        attention_clear_sums(a, rows, b);
+    attention_init_rows(a, &w.own);
+    attention_init_rows(a, rows);
     attention_init_panels(&w.m, &w.m.copier, w.m.shared);
     init_lane(&w);
     attention_start_copies(&w.m);
