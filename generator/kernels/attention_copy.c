@@ -1,7 +1,6 @@
 /* A team of threads takes neighbouring units of 16 bytes of a row, and each thread those of its row that are a team apart: these
  * offsets are constants. From row to row of a thread the address grows by a step, unless pages or packed heads intervene. */
 #include "attention_copy.h"
-#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -252,14 +251,7 @@ static void copy_scales(const attention_copier *by, uint32_t first, uint32_t row
         to = attention_plus(f, to, i * rows * SCALE_BYTES);
         ptx_val mine = attention_plus(f, by->tid, first), number = ptx_add(f, row, mine);
         ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, m->end);
-        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, SCALE_BYTES, to), 0), scale;
-        if (ptx_has_sm(f, 80)) {
-            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), 0);
-            ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
-        } else {
-            tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-            ptx_store(f, at, scale);
-        }
+        copy_word(f, shared_at(f, PTX_U32, ptx_mad(f, mine, SCALE_BYTES, to), 0), from, &in_bounds);
     }
 }
 

@@ -290,26 +290,28 @@ void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, 
 
 /* ---- ends of rows ---------------------------------------------------------------------------------------------------- */
 
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
-                         uint32_t count)
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count)
 {
     ptx_fn *f = a->f;
     const bool has_scales = attention_has_head_scales(a);
     for (uint32_t i = 0; i < count; i++)
-        shrink[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
+        shares[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
                                : i == 0    ? attention_head_scale(a, a->v_scale)
-                                           : shrink[0]);
+                                           : shares[0]);
     PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), 0)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
-            ptx_val share = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
+            ptx_val shrink = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
             if (has_scales)
-                ptx_mul_to(f, shrink[i], share);
+                ptx_mul_to(f, shares[i], shrink);
             else
-                ptx_set(f, shrink[i], share);
+                ptx_set(f, shares[i], shrink);
         }
     }
+    for (uint32_t i = 0; i < count; i++)
+        shares[i] = ptx_mul(f, softmax_share(f, a->wide, rows[i].sum), shares[i]);
 }
 
 void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row)

@@ -25,10 +25,10 @@ typedef struct attention_origin {
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of);
 
-/* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is the factor for their sums of V in addition to their
- * share, including V's scale of the head. */
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
-                         uint32_t count);
+/* Adds the sinks' scores to the sums of rows, and finds the factors that turn their sums of V into O: they include V's scale of
+ * the head. */
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count);
 
 /* If `is_here` holds, stores the log-sum-exp of a row, if requested. */
 void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);

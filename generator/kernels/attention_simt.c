@@ -16,7 +16,6 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
-#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
@@ -42,7 +41,6 @@ typedef struct simt {
     uint32_t panel_keys;  /* of V */
     uint32_t group_bytes; /* of weights of a group's rows */
     uint32_t row_bytes;   /* of panels of Q and K */
-    layout q_lines, k_lines, v_lines;
     attention_copier copier;
     attention_panel q, k, v;
     attention_pages pages;
@@ -83,15 +81,13 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-static attention_panel init_q(const simt *s, uint32_t elements)
+/* `elements` columns of Q or K; a unit of 16 bytes is wider in shared memory. */
+static attention_panel init_panel(const simt *s, const attention_matrix *m, uint32_t rows, uint32_t elements)
 {
-    return attention_init_panel(&s->copier, s->a->q, s->a->tile_q, elements, s->stage, s->q_lines);
-}
-
-static attention_panel init_k(const simt *s, uint32_t elements)
-{
-    ptx_val to = ptx_add(s->a->f, s->stage, s->a->tile_q * s->row_bytes);
-    return attention_init_panel(&s->copier, s->a->k, s->a->tile_k, elements, to, s->k_lines);
+    const layout lines = {.row_bytes = s->row_bytes,
+                          .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
+    ptx_val to = attention_plus(s->a->f, s->stage, m == &s->a->k ? s->a->tile_q * s->row_bytes : 0);
+    return attention_init_panel(&s->copier, *m, rows, elements, to, lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -118,7 +114,8 @@ static void multiply_scores(simt *s, ptx_val key)
         }
     }
     if (full < s->a->head_dim) {
-        attention_panel q = init_q(s, s->a->head_dim - full), k = init_k(s, s->a->head_dim - full);
+        attention_panel q = init_panel(s, &s->a->q, s->a->tile_q, s->a->head_dim - full);
+        attention_panel k = init_panel(s, &s->a->k, s->a->tile_k, s->a->head_dim - full);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
@@ -201,14 +198,14 @@ static void add_values(simt *s, ptx_val weights)
     PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
         ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
         ptx_val from = ptx_mad(f, key, s->bytes, weights);
-        columns = last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_from);
+        columns = last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_from);
         if (s->is_ragged)
-            last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_last);
+            last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_last);
         for (uint32_t r = 0; r < s->rows.o.rows; r++)
             load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
-            load_columns(s, columns, last, e * s->v_lines.row_bytes, v);
+            load_columns(s, columns, last, e * s->v.lines.row_bytes, v);
             for (uint32_t r = 0; r < s->rows.o.rows; r++)
                 for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
                     ptx_fma_to(f, s->rows.o.x[r][i], weight[r][e], v[i]);
@@ -237,9 +234,8 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->a->f;
     const attention *a = s->a;
-    ptx_val in_bounds = ptx_lt(f, row, a->rows), shrink;
-    attention_add_sinks(a, &row, &s->rows.row[r], &shrink, 1);
-    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, s->rows.row[r].sum), shrink);
+    ptx_val in_bounds = ptx_lt(f, row, a->rows), share;
+    attention_find_shares(a, &row, &s->rows.row[r], &share, 1);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->rows.o.count; i++) {
@@ -267,20 +263,7 @@ static void store_rows(void *of)
         store_row(s, r, attention_plus(s->a->f, s->first_row, r));
 }
 
-static void store_parts(void *of)
-{
-    simt *s = of;
-    ptx_val column = ptx_mul(s->a->f, s->lane, s->rows.o.width);
-    attention_leave_part(s->a, &s->rows, s->first_row, column, s->copier.tid);
-}
-
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-/* A unit of 16 bytes is wider in shared memory. */
-static layout widened_rows(const simt *s, const attention_matrix *m, uint32_t row_bytes)
-{
-    return (layout){.row_bytes = row_bytes, .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
-}
 
 static simt geometry(attention *a)
 {
@@ -298,11 +281,8 @@ static simt geometry(attention *a)
     s.is_ragged = a->head_dim % s.rows.o.step != 0;
     s.group_bytes = s.rows.o.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
-    s.q_lines = widened_rows(&s, &a->q, s.row_bytes);
-    s.k_lines = widened_rows(&s, &a->k, s.row_bytes);
-    s.v_lines = widened_rows(&s, &a->v, a->head_dim * s.bytes);
     s.panel_keys = PANEL;
-    while (layout_rows(&s.v_lines, s.panel_keys) > (a->tile_q + a->tile_k) * s.row_bytes)
+    while (s.panel_keys * a->head_dim * s.bytes > (a->tile_q + a->tile_k) * s.row_bytes)
         s.panel_keys /= 2;
     return s;
 }
@@ -318,10 +298,12 @@ static void init_thread(simt *s)
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){a, THREADS, true, tid};
     if (a->head_dim >= PANEL) {
-        s->q = init_q(s, PANEL);
-        s->k = init_k(s, PANEL);
+        s->q = init_panel(s, &a->q, a->tile_q, PANEL);
+        s->k = init_panel(s, &a->k, a->tile_k, PANEL);
     }
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, s->v_lines);
+    const layout v_lines = {.row_bytes = a->head_dim * s->bytes,
+                            .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(&a->v)};
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, v_lines);
     s->q_from = ptx_mad(f, s->group, s->rows.o.rows * s->row_bytes, s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
     s->k_from = ptx_add(f, k_row, k_start);
@@ -384,7 +366,8 @@ static void emit(attention *a)
     s.first_row = ptx_mad(f, s.group, s.rows.o.rows, a->first);
     for (uint32_t r = 0; r < s.rows.o.rows; r++)
         s.rows.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.rows.row[r].sum));
-    attention_finish(a, store_parts, store_rows, &s);
+    ptx_val column = ptx_mul(f, s.lane, s.rows.o.width);
+    attention_finish(a, &s.rows, s.first_row, column, s.copier.tid, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

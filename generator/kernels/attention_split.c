@@ -159,9 +159,9 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     ptx_fn *f = a->f;
     if (is_start) {
         /* Finds a row's place in O and its share, and stores its logarithm, including its sink. */
-        ptx_val shrink;
-        attention_add_sinks(a, &j->number, &j->row, &shrink, 1);
-        ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, j->row.sum), shrink));
+        ptx_val share;
+        attention_find_shares(a, &j->number, &j->row, &share, 1);
+        ptx_set(f, j->share, share);
         attention_store_log(a, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), j->number, &j->row);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -242,21 +242,6 @@ static ptx_val is_split(const attention *a)
     return ptx_gt(a->f, a->parts, 1);
 }
 
-void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
-                      void *of)
-{
-    if (a->split_k != 0) {
-        (a->split_k == 1 ? store_results : store_parts)(of);
-        return;
-    }
-    PTX_IF (a->f, is_split(a)) {
-        store_parts(of);
-    }
-    PTX_ELSE (a->f) {
-        store_results(of);
-    }
-}
-
 /* A constant number of parts: they are one group. */
 static void join_parts(const attention *a, records part, ptx_val tid)
 {
@@ -316,8 +301,8 @@ static void join_all(const attention *a, records part, ptx_val tid)
     (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
-void attention_leave_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
-                          ptx_val tid)
+static void store_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
+                       ptx_val tid)
 {
     ptx_fn *f = a->f;
     ptx_val number[ATTENTION_MOST_ROWS];
@@ -330,6 +315,23 @@ void attention_leave_part(const attention *a, const attention_rows *r, ptx_val f
         }
     }
     join_all(a, part, tid);
+}
+
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of), void *of)
+{
+    if (a->split_k == 1) {
+        store_results(of);
+    } else if (a->split_k > 1) {
+        store_part(a, r, first, column, tid);
+    } else {
+        PTX_IF (a->f, is_split(a)) {
+            store_part(a, r, first, column, tid);
+        }
+        PTX_ELSE (a->f) {
+            store_results(of);
+        }
+    }
 }
 
 void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)

@@ -14,18 +14,13 @@ uint32_t attention_shared_record(const attention *a);
 void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
                             ptx_val record);
 
-/* Ends a kernel whose warps have their own rows: if several thread blocks share the tile, store_parts stores this part;
- * otherwise store_results stores O. */
-void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
-                      void *of);
+/* Ends a kernel whose warps have their own rows. If several thread blocks share the tile, stores the lane's rows of this part,
+ * from row number `first` and `column` on, which may be out of bounds; the last part to arrive stores O and its logarithms.
+ * Otherwise store_results stores O. All threads of the thread block must call it: it has barriers. */
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of), void *of);
 
-/* Stores the lane's rows of this part, from row number `first` and `column` on; rows may be out of bounds. The last part to
- * arrive stores O and its logarithms. All threads of the thread block must call it: it has barriers. */
-void attention_leave_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
-                          ptx_val tid);
-
-/* As attention_leave_part, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each.
- * If the tile has one part, only stores O. */
+/* As attention_finish, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

@@ -349,17 +349,6 @@ void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, pt
 
 /* ---- a lane -------------------------------------------------------------------------------------------------------- */
 
-attention_matrix_lane attention_find_matrix(const warp *m)
-{
-    ptx_fn *f = m->a->f;
-    attention_matrix_lane of;
-    of.in_octet = ptx_and(f, m->lane, OCTET - 1);
-    of.upper = ptx_shr(f, m->lane, 4);
-    of.odd = ptx_bfe(f, m->lane, 3, 1);
-    of.in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
-    return of;
-}
-
 /* The lane's four neighbouring elements of a row's first 16: half of one of its first two 16-byte units. */
 static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
 {
@@ -375,26 +364,32 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
 
 /* ldmatrix's four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units
  * of keys 0-7, then of keys 8-15; those of keys' tails one unit of 32. */
-void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
-                             const ptx_val *column_warp)
+void attention_init_operands(warp *m, ptx_val keys)
 {
     ptx_fn *f = m->a->f;
-    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, of->in_16);
-    ptx_val k_row = octet ? ptx_mad(f, *octet, OCTET, of->in_octet) : of->in_octet;
+    m->in_octet = ptx_and(f, m->lane, OCTET - 1);
+    m->upper = ptx_shr(f, m->lane, 4);
+    m->odd = ptx_bfe(f, m->lane, 3, 1);
+    m->in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
+    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->in_16);
+    ptx_val k_row = m->in_octet, v_unit = m->upper;
+    if (m->groups > 1) {
+        m->first_octet = ptx_mul(f, m->group, m->scores.count);
+        k_row = ptx_mad(f, m->first_octet, OCTET, k_row);
+        v_unit = ptx_mad(f, m->warp, attention_octets(&m->rows.o), v_unit);
+    }
     if (m->scores.count > 1)
-        k_row = ptx_mad(f, of->upper, OCTET, k_row);
-    ptx_val v_unit =
-        column_warp ? ptx_mad(f, *column_warp, attention_octets(&m->rows.o), of->upper) : of->upper;
+        k_row = ptx_mad(f, m->upper, OCTET, k_row);
     if (!m->has_codes) {
-        m->q.at = operand_at(m, &m->q, q_row, of->upper, m->shared);
+        m->q.at = operand_at(m, &m->q, q_row, m->upper, m->shared);
     } else {
         ptx_val t = attention_lane_t(m), g = attention_lane_g(m);
         ptx_val row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, g);
         m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
     }
-    m->k.at = operand_at(m, &m->k, k_row, of->odd, keys);
-    m->v.at = operand_at(m, &m->v, of->in_16, v_unit, keys);
+    m->k.at = operand_at(m, &m->k, k_row, m->odd, keys);
+    m->v.at = operand_at(m, &m->v, m->in_16, v_unit, keys);
     if (m->k.has_tail) {
         m->k.tail = operand_at(m, &m->k, m->lane, ptx_u32(2 * m->k.steps), keys);
         m->q.tail = operand_at(m, &m->q, q_row, ptx_u32(2 * m->q.steps), m->shared);
@@ -420,10 +415,15 @@ void attention_init_rows(const attention *a, attention_rows *r)
     }
 }
 
-void attention_warp_init(warp *m)
+void attention_warp_init(warp *m, uint32_t threads)
 {
-    m->zero = ptx_var(m->a->f, ptx_f32(0));
+    ptx_fn *f = m->a->f;
+    m->zero = ptx_var(f, ptx_f32(0));
     attention_init_rows(m->a, &m->rows);
+    m->copier = (attention_copier){m->a, threads, false, ptx_tid_x(f)};
+    m->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    m->lane = ptx_laneid(f);
+    m->warp = ptx_warpid_x(f);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -434,17 +434,17 @@ ptx_val attention_first_column(const warp *m)
 }
 
 /* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
-static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2])
+static void stage_rows(const warp *m, const ptx_val shares[], const ptx_val at[2])
 {
     ptx_fn *f = m->a->f;
     const attention_rows *r = &m->rows;
     for (uint32_t i = 0; i < r->o.rows; i++) {
-        ptx_val words[2], share = ptx_mul(f, softmax_share(f, m->a->wide, r->row[i].sum), shrink[i]);
+        ptx_val words[2];
         for (uint32_t n = 0; n < attention_octets(&r->o); n++) {
             const uint32_t odd = n % 2;
             const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
-            ptx_val low = ptx_mul(f, r->o.x[i][2 * n], share);
-            ptx_val high = ptx_mul(f, r->o.x[i][2 * n + 1], share);
+            ptx_val low = ptx_mul(f, r->o.x[i][2 * n], shares[i]);
+            ptx_val high = ptx_mul(f, r->o.x[i][2 * n + 1], shares[i]);
             words[odd] = narrow_pair(f, m->a->type, low, high);
             if (!m->has_codes)
                 ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
@@ -454,31 +454,51 @@ static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2
     }
 }
 
-void attention_stage_rows(warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[])
+void attention_stage_rows(warp *m, ptx_val numbers[])
 {
     const attention *a = m->a;
     ptx_fn *f = a->f;
-    ptx_val shrink[2 * MOST_BLOCKS], at[2];
-    attention_number_rows(a, &m->rows.o, first, numbers);
-    attention_add_sinks(a, numbers, m->rows.row, shrink, m->rows.o.rows);
+    ptx_val shares[ATTENTION_MOST_ROWS], at[2];
+    attention_number_rows(a, &m->rows.o, m->first_row, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
     const fragment_lane of = fragment_find_lane(f, m->lane);
-    ptx_val row = of.g, unit;
-    if (column_warp)
-        unit = ptx_mul(f, *column_warp, attention_octets(&m->rows.o));
-    else
+    const bool has_all_columns = m->groups == 1;
+    ptx_val row = of.g, unit = {0};
+    if (has_all_columns)
         row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, of.g);
+    else
+        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
     ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val mine = column_warp ? ptx_add(f, unit, odd) : ptx_u32(odd);
+        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
         at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
     }
     if (m->has_codes)
         at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
-    if (!column_warp && a->head_dim_v == a->head_dim)
+    if (has_all_columns && a->head_dim_v == a->head_dim)
         ptx_warp_barrier(f);
-    else if (!column_warp)
+    else if (has_all_columns)
         ptx_barrier(f); /* O replaces other warps' rows of Q */
-    stage_rows(m, shrink, at);
+    stage_rows(m, shares, at);
+}
+
+void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
+{
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
+    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
+        ptx_val at = attention_log_at(a, numbers[0]);
+        for (uint32_t i = 0; i < m->rows.o.rows; i++) {
+            ptx_val in_bounds = ptx_lt(f, numbers[i], a->rows);
+            ptx_val log = softmax_log(f, a->wide, m->rows.row[i].sum, m->rows.row[i].shift);
+            ptx_val to =
+                a->pack_gqa && i > 0 ? attention_log_at(a, numbers[i]) : ptx_at_const(f, at, OCTET * i);
+            PTX_WHEN (f, in_bounds) {
+                ptx_store(f, to, log);
+            }
+        }
+    }
 }
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */

@@ -22,7 +22,6 @@
 #define KERNELS_ATTENTION_WARP_H
 
 #include "attention_copy.h"
-#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "device/fragment.h"
@@ -47,7 +46,7 @@ typedef struct attention_operand {
 typedef struct attention_warp {
     attention *a;
     uint32_t keys;   /* of a tile in shared memory */
-    uint32_t groups; /* of warps that share them */
+    uint32_t groups; /* that divide them; if several, warps also divide O's columns */
     bool has_codes;  /* K and V are codes */
     bool holds_q;    /* in registers, all of it */
     bool v_in_k;     /* V takes K's place */
@@ -57,14 +56,18 @@ typedef struct attention_warp {
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
     attention_pages pages;
-    ptx_val lane, shared;
+    ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: its scores' rows, a block or two, and keys */
-    ptx_val key;             /* the tile's first, whose rows of K are in flight */
-    ptx_val scales_at;       /* of codes: this lane's first scale of K */
+    ptx_val first_octet;     /* of its group's keys, if there are several */
+    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
+    ptx_val in_octet, upper, odd, in_16;
+    ptx_val key;       /* the tile's first, whose rows of K are in flight */
+    ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
     attention_slice scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
+    ptx_val first_row; /* number of the first, after the loop over the keys */
 } attention_warp;
 
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
@@ -108,8 +111,8 @@ void attention_init_rows(const attention *a, attention_rows *r);
 /* Thread blocks per multiprocessor that leave a thread enough registers. */
 uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
 
-/* Initialises all rows to no keys. */
-void attention_warp_init(attention_warp *m);
+/* Finds the thread of a thread block, which copies K and V, and initialises its rows to no keys. */
+void attention_warp_init(attention_warp *m, uint32_t threads);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
@@ -138,16 +141,8 @@ static inline ptx_val attention_lane_t(const attention_warp *m)
     return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
 }
 
-/* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads. */
-typedef struct attention_matrix_lane {
-    ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
-} attention_matrix_lane;
-attention_matrix_lane attention_find_matrix(const attention_warp *m);
-
-/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that divide a tile's keys and columns pass their
- * first octet of keys, and their number along the columns; others pass null. */
-void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
-                             const ptx_val *octet, const ptx_val *column_warp);
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. */
+void attention_init_operands(attention_warp *m, ptx_val keys);
 
 /* Loads Q into registers, if holds_q. */
 void attention_hold_q(attention_warp *m);
@@ -158,8 +153,11 @@ ptx_val attention_first_row(const attention_warp *m);
 /* The lane's first column of O, if its warp has all columns. */
 ptx_val attention_first_column(const attention_warp *m);
 
-/* Adds sinks to the lane's rows, from number `first` on, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
-void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[]);
+/* Adds sinks to the lane's rows, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
+void attention_stage_rows(attention_warp *m, ptx_val numbers[]);
+
+/* If `is_mine` holds, stores the log-sum-exps of the lane's rows, if requested. */
+void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_val numbers[]);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
