@@ -1,5 +1,6 @@
-/* A team of threads takes neighbouring units of 16 bytes of a row, and each thread those of its row that are a team apart: these
- * offsets are constants. From row to row of a thread the address grows by a step, unless pages or packed heads intervene. */
+/* A row has units of 16 bytes. A team of threads takes neighbouring units of a row, and a thread its row's units that are a team
+ * apart: their offsets are constants. From one of its rows to the next the address grows by a constant step, except in pages and
+ * with packed heads. */
 #include "attention_copy.h"
 #include "device/copy.h"
 #include "device/narrow.h"
@@ -8,8 +9,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* Threads of a team: the largest power of two up to 8 that divides the units, or one for each unit if their number is odd. At
- * least eight rows of even units are taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
+/* Threads of a team: 8, 4 or 2, or one for each unit if their number is odd. At least eight rows of even units are copied at
+ * once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
@@ -53,9 +54,8 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 /* ---- units ------------------------------------------------------------------------------------------------------------ */
 
-/* parts * rows * team threads copy at once; the parts share the rounds that a team needs for a row. If a team has an odd number
- * of threads, the rows at once are even, so that rounds do not share sectors if the matrix has no gaps, and the rounds are
- * alike; some threads are idle. */
+/* parts * rows * team threads copy at once, and the others are idle. The parts share the rounds that a team needs for a row. With
+ * an odd team the rows of a round are even, so that rounds of a matrix without gaps share no sectors. */
 typedef struct teams {
     uint32_t team, rows, parts;
 } teams;
@@ -74,6 +74,12 @@ static teams teams_of(const attention_panel *p)
     }
     rows = rows < p->rows ? rows : p->rows;
     return (teams){team, rows, p->by.threads / team / rows};
+}
+
+/* Whether a thread's rows in pages are whole octets apart. */
+static bool has_whole_octets(const attention_panel *p)
+{
+    return p->from.is_paged && teams_of(p).rows % OCTET == 0;
 }
 
 static uint32_t busy_threads(const attention_panel *p)
@@ -143,12 +149,12 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
     }
 }
 
-static void copy_part(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
+/* `has_end`: rows past the matrix's end are zeros; otherwise there are none. */
+static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;
     const teams t = teams_of(p);
-    const bool has_octets =
-        p->from.is_paged && t.rows % OCTET == 0; /* a thread's rows are whole octets apart */
+    const bool has_octets = has_whole_octets(p);
     const uint32_t rounds = p->row_units / t.team;
     ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
     if (has_octets)
@@ -196,40 +202,39 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
         column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, column);
     }
     p.at = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
-    if (from.is_paged && t.rows % OCTET == 0)
+    if (has_whole_octets(&p))
         p.at = in_octet(f, &from, p.at, p.row);
     p.to = ptx_add(f, layout_at(f, &lines, p.row, column), to);
     return p;
 }
 
-/* Copies by busy threads. */
-static void copy_busy(const attention_panel *p, ptx_val row, ptx_val element)
+static void copy_bounded(const attention_panel *p, ptx_val row, ptx_val element)
 {
     enum { FEW = 4 };
     ptx_fn *f = p->by.a->f;
     /* In asynchronous copies a bounds check takes an instruction or two. For a few copies ptxas would predicate both paths,
      * one without checks, and all warps would run both. */
     if (!p->by.widens && p->rows * p->row_units <= FEW * p->by.threads && ptx_has_sm(f, 80)) {
-        copy_part(p, row, true, element);
+        copy_rounds(p, row, true, element);
         return;
     }
     ptx_val last = ptx_add(f, row, p->rows);
     PTX_IF (f, ptx_le(f, last, p->from.end)) {
-        copy_part(p, row, false, element);
+        copy_rounds(p, row, false, element);
     }
     PTX_ELSE (f) {
-        copy_part(p, row, true, element);
+        copy_rounds(p, row, true, element);
     }
 }
 
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
 {
     if (busy_threads(p) == p->by.threads) {
-        copy_busy(p, row, element);
+        copy_bounded(p, row, element);
         return;
     }
     PTX_IF (p->by.a->f, ptx_lt(p->by.a->f, p->by.tid, busy_threads(p))) {
-        copy_busy(p, row, element);
+        copy_bounded(p, row, element);
     }
 }
 

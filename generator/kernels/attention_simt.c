@@ -81,13 +81,15 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-/* `elements` columns of Q or K; a unit of 16 bytes is wider in shared memory. */
-static attention_panel init_panel(const simt *s, const attention_matrix *m, uint32_t rows, uint32_t elements)
+/* Rows of Q, or of K after them, with `elements` columns; a unit of 16 bytes is wider in shared memory. */
+static attention_panel init_panel(const simt *s, bool is_k, uint32_t elements)
 {
+    const attention *a = s->a;
+    const attention_matrix *m = is_k ? &a->k : &a->q;
     const layout lines = {.row_bytes = s->row_bytes,
                           .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
-    ptx_val to = attention_plus(s->a->f, s->stage, m == &s->a->k ? s->a->tile_q * s->row_bytes : 0);
-    return attention_init_panel(&s->copier, *m, rows, elements, to, lines);
+    ptx_val to = is_k ? ptx_add(a->f, s->stage, a->tile_q * s->row_bytes) : s->stage;
+    return attention_init_panel(&s->copier, *m, is_k ? a->tile_k : a->tile_q, elements, to, lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -114,8 +116,8 @@ static void multiply_scores(simt *s, ptx_val key)
         }
     }
     if (full < s->a->head_dim) {
-        attention_panel q = init_panel(s, &s->a->q, s->a->tile_q, s->a->head_dim - full);
-        attention_panel k = init_panel(s, &s->a->k, s->a->tile_k, s->a->head_dim - full);
+        const uint32_t rest = s->a->head_dim - full;
+        attention_panel q = init_panel(s, false, rest), k = init_panel(s, true, rest);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
@@ -298,8 +300,8 @@ static void init_thread(simt *s)
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){a, THREADS, true, tid};
     if (a->head_dim >= PANEL) {
-        s->q = init_panel(s, &a->q, a->tile_q, PANEL);
-        s->k = init_panel(s, &a->k, a->tile_k, PANEL);
+        s->q = init_panel(s, false, PANEL);
+        s->k = init_panel(s, true, PANEL);
     }
     const layout v_lines = {.row_bytes = a->head_dim * s->bytes,
                             .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(&a->v)};
