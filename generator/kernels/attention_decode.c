@@ -168,7 +168,7 @@ static void emit(attention *a)
     /* Each warp stores the sums of its keys over the rings. */
     ptx_val column = attention_first_column(&d.m);
     const uint32_t numbers = attention_shared_record(a);
-    ptx_val in_warp = d.m.of.g, row = ptx_mad(f, d.m.warp, a->tile_q, in_warp);
+    ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.m.warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
     for (uint32_t i = 0; i < d.m.rows.o.rows; i++)
         attention_store_record(a, &d.m.rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));

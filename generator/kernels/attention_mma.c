@@ -60,7 +60,7 @@ static void store_results(void *of)
     ptx_warp_barrier(m->a->f);
     ptx_val first = ptx_mul(m->a->f, m->row_warp, rows);
     attention_store_rows(m->a, m->out_lines, m->shared, first, rows, m->lane, WARP_LANES);
-    attention_store_logs(m, ptx_eq(m->a->f, m->of.t, 0), numbers);
+    attention_store_logs(m, ptx_eq(m->a->f, attention_lane_t(m), 0), numbers);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */

@@ -163,7 +163,7 @@ ptx_val attention_first_row(const warp *m)
 {
     ptx_fn *f = m->a->f;
     ptx_val of_warp = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->a->first);
-    return ptx_add(f, of_warp, m->of.g);
+    return ptx_add(f, of_warp, attention_lane_g(m));
 }
 
 static attention_origin find_origin(const void *of, ptx_val key)
@@ -172,7 +172,7 @@ static attention_origin find_origin(const void *of, ptx_val key)
     attention_origin at = {.row = attention_first_row(m)};
     if (m->groups > 1)
         key = ptx_mad(m->a->f, m->group, m->scores.count * OCTET, key);
-    at.key = ptx_mad(m->a->f, m->of.t, 2, key);
+    at.key = ptx_mad(m->a->f, attention_lane_t(m), 2, key);
     return at;
 }
 
@@ -383,7 +383,7 @@ void attention_init_operands(warp *m, ptx_val keys)
     if (!m->has_codes) {
         m->q.at = operand_at(m, &m->q, q_row, m->upper, m->shared);
     } else {
-        ptx_val t = m->of.t, g = m->of.g;
+        ptx_val t = attention_lane_t(m), g = attention_lane_g(m);
         ptx_val row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, g);
         m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
@@ -423,7 +423,6 @@ void attention_warp_init(warp *m, uint32_t threads)
     m->copier = (attention_copier){m->a, threads, false, ptx_tid_x(f)};
     m->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     m->lane = ptx_laneid(f);
-    m->of = fragment_find_lane(f, m->lane);
     m->warp = ptx_warpid_x(f);
 }
 
@@ -431,7 +430,7 @@ void attention_warp_init(warp *m, uint32_t threads)
 
 ptx_val attention_first_column(const warp *m)
 {
-    return ptx_mul(m->a->f, m->of.t, m->rows.o.width);
+    return ptx_mul(m->a->f, attention_lane_t(m), m->rows.o.width);
 }
 
 /* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
@@ -462,7 +461,7 @@ void attention_stage_rows(warp *m, ptx_val numbers[])
     ptx_val shares[ATTENTION_MOST_ROWS], at[2];
     attention_number_rows(a, &m->rows.o, m->first_row, numbers);
     attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
-    const fragment_lane of = m->of;
+    const fragment_lane of = fragment_find_lane(f, m->lane);
     const bool has_all_columns = m->groups == 1;
     ptx_val row = of.g, unit = {0};
     if (has_all_columns)

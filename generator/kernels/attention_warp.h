@@ -57,7 +57,6 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, warp, shared;
-    fragment_lane of;
     ptx_val row_warp, group; /* U32: its scores' rows, a block or two, and keys */
     ptx_val first_octet;     /* of its group's keys, if there are several */
     /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
@@ -130,6 +129,17 @@ void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *
                         void (*add_values)(void *of), void *of);
 
 /* ---- a lane ---------------------------------------------------------------------------------------------------------- */
+
+/* The lane's place in fragments, see device/fragment.h: found at each use, since it would take registers. */
+static inline ptx_val attention_lane_g(const attention_warp *m)
+{
+    return ptx_shr(m->a->f, m->lane, 2);
+}
+
+static inline ptx_val attention_lane_t(const attention_warp *m)
+{
+    return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
+}
 
 /* Finds the lane's rows of Q, and those of K and V from `keys` on. */
 void attention_init_operands(attention_warp *m, ptx_val keys);

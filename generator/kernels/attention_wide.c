@@ -48,7 +48,7 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;
-    PTX_IF (f, ptx_eq(f, w->m.of.t, 0)) {
+    PTX_IF (f, ptx_eq(f, attention_lane_t(&w->m), 0)) {
         for (uint32_t i = 0; i < 2; i++)
             ptx_store(f, shared_at(f, PTX_F32, w->number_to, number_byte(w, i, 0)), number[i]);
     }
@@ -204,11 +204,11 @@ static void init_lane(wide *w)
 {
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
-    ptx_val g = m->of.g;
+    ptx_val g = attention_lane_g(m);
     attention_init_operands(m, m->shared);
     w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, m->in_16, m->upper), m->shared);
     ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
-    ptx_val pair = ptx_mad(f, m->of.t, 4, m->shared);
+    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
     for (uint32_t o = 0; o < m->scores.count; o++) {
         ptx_val octet = ptx_add(f, m->first_octet, o);
         w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
@@ -242,8 +242,8 @@ static void emit(attention *a)
     add_tiles(&w);
     attention_find_before(a);
     ptx_val of_warp = ptx_mul(f, w.m.warp, w.m.rows.o.count * OCTET);
-    ptx_val column = ptx_mad(f, w.m.of.t, 2, of_warp);
-    w.m.first_row = ptx_add(f, w.m.of.g, a->first);
+    ptx_val column = ptx_mad(f, attention_lane_t(&w.m), 2, of_warp);
+    w.m.first_row = ptx_add(f, attention_lane_g(&w.m), a->first);
     attention_finish(a, &w.m.rows, w.m.first_row, column, w.m.copier.tid, store_results, &w);
 }
 
