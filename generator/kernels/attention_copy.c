@@ -54,38 +54,29 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 /* ---- units ------------------------------------------------------------------------------------------------------------ */
 
-/* parts * rows * team threads copy at once, and the others are idle. The parts share the rounds that a team needs for a row. With
- * an odd team the rows of a round are even, so that rounds of a matrix without gaps share no sectors. */
+/* The units of a round: some of `rows` rows. Teams are parts * rows; the parts share the rounds that a team needs for a row. An
+ * odd team has a thread for each unit, and whole octets of rows, so that rounds share no sectors if the matrix has no gaps. If
+ * these are more units than threads, a thread has several slots: units that are as many apart as there are threads. */
 typedef struct teams {
-    uint32_t team, rows, parts;
+    uint32_t team, rows, parts, slots;
 } teams;
-
-static uint32_t ceil_div(uint32_t a, uint32_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = team_of(p->row_units, p->by.threads), rows = p->by.threads / team;
-    if (team % 2 != 0 && rows > 1) {
-        const uint32_t rounds = ceil_div(p->rows, rows - rows % 2);
-        rows = ceil_div(ceil_div(p->rows, rounds), 2) * 2;
-    }
+    const uint32_t team = team_of(p->row_units, p->by.threads), threads = p->by.threads;
+    const bool is_odd = team % 2 != 0;
+    uint32_t rows = is_odd ? OCTET : threads / team;
+    while (is_odd && 2 * rows * team <= threads)
+        rows *= 2;
     rows = rows < p->rows ? rows : p->rows;
-    return (teams){team, rows, p->by.threads / team / rows};
+    return (teams){team, rows, is_odd ? 1 : threads / team / rows, (rows * team + threads - 1) / threads};
 }
 
-/* Whether a thread's rows in pages are whole octets apart. */
-static bool has_whole_octets(const attention_panel *p)
-{
-    return p->from.is_paged && teams_of(p).rows % OCTET == 0;
-}
-
+/* Threads that have a unit. */
 static uint32_t busy_threads(const attention_panel *p)
 {
     const teams t = teams_of(p);
-    return t.parts * t.rows * t.team;
+    return t.slots > 1 ? p->by.threads : t.parts * t.rows * t.team;
 }
 
 /* Stores a unit of decoded codes. Without padding, neighbouring lanes store 64 bytes apart: then every other pair of lanes
@@ -154,33 +145,34 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
 {
     ptx_fn *f = p->by.a->f;
     const teams t = teams_of(p);
-    const bool has_octets = has_whole_octets(p);
     const uint32_t rounds = p->row_units / t.team;
-    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
-    if (has_octets)
-        octet = attention_octet_at(p->by.a, mine);
-    else
-        at = attention_line_at(p->by.a, &p->from, from, mine);
+    ptx_val mine[MOST_SLOTS], from[MOST_SLOTS], at[MOST_SLOTS], step, octet, in_bounds;
+    for (uint32_t s = 0; s < t.slots; s++) {
+        mine[s] = ptx_add(f, p->row[s], row);
+        from[s] = ptx_at(f, p->at[s], element);
+        if (!p->from.is_paged)
+            at[s] = attention_row_at(p->by.a, &p->from, from[s], mine[s]);
+    }
+    if (p->from.is_paged) /* a round's slots are in one octet */
+        octet = attention_octet_at(p->by.a, mine[0]);
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, t.rows * attention_bytes(&p->from));
-    for (uint32_t first = 0; first < p->rows; first += t.rows) {
-        const uint32_t left = p->rows - first, rows = left < t.rows ? left : t.rows;
-        const bool finds_row = p->from.pack_gqa || (p->from.is_paged && !has_octets);
-        if (first > 0 && (has_end || finds_row))
-            mine = ptx_add(f, mine, t.rows);
-        if (has_octets)
-            at = at_bytes(f, &p->from, from, attention_load_octet(p->by.a, &p->from, octet, first));
+    for (uint32_t i = 0; i < p->rows / t.rows * t.slots; i++) {
+        const uint32_t s = i % t.slots, first = i / t.slots * t.rows, before = s * p->by.threads;
+        if (first > 0 && (has_end || p->from.pack_gqa))
+            mine[s] = ptx_add(f, mine[s], t.rows);
+        if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
+            at[s] = at_bytes(f, &p->from, from[s], attention_load_octet(p->by.a, &p->from, octet, first));
         else if (first > 0)
-            at = finds_row ? attention_line_at(p->by.a, &p->from, from, mine)
-                           : at_bytes(f, &p->from, at, step);
+            at[s] = p->from.pack_gqa ? attention_row_at(p->by.a, &p->from, from[s], mine[s])
+                                     : at_bytes(f, &p->from, at[s], step);
         if (has_end)
-            in_bounds = ptx_lt(f, mine, p->from.end);
-        for (uint32_t round = 0; round < rounds; round += t.parts) {
-            const uint32_t units = round * t.team;
-            copy_units(p, (rounds - round) * t.team * rows, ptx_at_const(f, at, units * p->unit_elements),
-                       p->to, first * p->lines.row_bytes + layout_unit(&p->lines, units),
+            in_bounds = ptx_lt(f, mine[s], p->from.end);
+        for (uint32_t round = 0; round < rounds; round += t.parts)
+            copy_units(p, (rounds - round) * t.team * t.rows - before,
+                       ptx_at_const(f, at[s], round * t.team * p->unit_elements), p->to[s],
+                       first * p->lines.row_bytes + layout_unit(&p->lines, round * t.team),
                        has_end ? &in_bounds : NULL);
-        }
     }
 }
 
@@ -194,17 +186,19 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
     const teams t = teams_of(&p);
-    ptx_val team = ptx_div(f, by->tid, t.team), column;
-    p.row = team;
-    column = t.team % 2 == 0 ? ptx_and(f, by->tid, t.team - 1) : ptx_rem(f, by->tid, t.team);
-    if (t.parts > 1) {
-        p.row = ptx_and(f, team, t.rows - 1);
-        column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, column);
+    for (uint32_t s = 0; s < t.slots; s++) {
+        ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, t.team);
+        ptx_val column = t.team % 2 == 0 ? ptx_and(f, unit, t.team - 1) : ptx_rem(f, unit, t.team);
+        p.row[s] = team;
+        if (t.parts > 1) {
+            p.row[s] = ptx_and(f, team, t.rows - 1);
+            column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, column);
+        }
+        p.at[s] = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
+        if (from.is_paged)
+            p.at[s] = in_octet(f, &from, p.at[s], p.row[s]);
+        p.to[s] = ptx_add(f, layout_at(f, &lines, p.row[s], column), to);
     }
-    p.at = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
-    if (has_whole_octets(&p))
-        p.at = in_octet(f, &from, p.at, p.row);
-    p.to = ptx_add(f, layout_at(f, &lines, p.row, column), to);
     return p;
 }
 

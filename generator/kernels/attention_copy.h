@@ -20,6 +20,8 @@ layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t 
 /* Moves `at` to a row, which may be in a page of the tile being copied. */
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
+enum { MOST_SLOTS = 4 };
+
 /* A panel: some columns of some rows of a matrix, and its destination. */
 typedef struct attention_panel {
     attention_copier by;
@@ -27,7 +29,8 @@ typedef struct attention_panel {
     uint32_t rows, elements;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     layout lines;
-    ptx_val row, at, to; /* of this thread's first unit: its row, source and destination */
+    ptx_val row[MOST_SLOTS], at[MOST_SLOTS],
+        to[MOST_SLOTS]; /* of this thread's first units: row, source, destination */
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,

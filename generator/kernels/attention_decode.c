@@ -61,7 +61,7 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     ptx_fn *f = m->a->f;
     const bool is_v = count % 2;
     attention_panel rows = is_v ? m->v.panel : m->k.panel;
-    rows.to = ptx_add(f, rows.to, to);
+    rows.to[0] = ptx_add(f, rows.to[0], to);
     ptx_val later = attention_plus(f, counted, count / 2 * m->a->tile_k), tile = later;
     if (m->a->layout == ATTENTION_PAGED)
         tile = ptx_sub(f, later, d->ahead);
