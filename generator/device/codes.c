@@ -86,6 +86,15 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
     return codes_join(f, words);
 }
 
+/* The bits of a NaN are above those of all numbers. */
+ptx_val codes_absmax(ptx_fn *f, const ptx_val x[], uint32_t count, uint32_t lanes)
+{
+    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));
+    for (uint32_t i = 0; i < count; i++)
+        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, x[i])));
+    return ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)lanes, most));
+}
+
 /* ---- values of codes ------------------------------------------------------------------------------------------------- */
 
 static ptx_val to_pair(ptx_fn *f, ptx_type type, ptx_val bits)

@@ -3,6 +3,7 @@
 #define KERNELS_ATTENTION_H
 
 #include "device/codes.h"
+#include "device/softmax.h"
 #include <kiln/author/family.h>
 
 /* Rows, keys or columns: a matrix of ldmatrix has eight rows of 16 bytes; a page has a multiple of eight rows. */
@@ -128,6 +129,30 @@ static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 {
     return n == 0 ? x : ptx_add(f, x, n);
 }
+
+/* ---- a lane's rows --------------------------------------------------------------------------------------------------- */
+
+/* A lane's elements of a matrix: in each of its rows, which are row_step apart, `count` vectors of `width` neighbouring columns,
+ * `step` columns apart. */
+enum { ATTENTION_MOST_ROWS = 8, ATTENTION_MOST_COLUMNS = 64 };
+typedef struct attention_slice {
+    uint32_t rows, row_step, count, width, step;
+    ptx_val x[ATTENTION_MOST_ROWS][ATTENTION_MOST_COLUMNS]; /* variables */
+} attention_slice;
+
+static inline uint32_t attention_columns(const attention_slice *s)
+{
+    return s->count * s->width;
+}
+
+/* The numbers of the rows, the first of which is `first`. */
+void attention_number_rows(const attention *a, const attention_slice *s, ptx_val first, ptx_val numbers[]);
+
+/* A lane's rows of O, not yet divided by the sums of their weights. */
+typedef struct attention_rows {
+    attention_slice o;
+    softmax_row row[ATTENTION_MOST_ROWS];
+} attention_rows;
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,7 @@
-/* A row has U units of 16 bytes. If U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
- * neighbouring units, and each thread the units of its row that are a team apart: these offsets are constants. If U is odd,
- * threads take units one by one, row after row. A thread's step from one unit to its next is always the same, except at the
- * end of a row. */
+/* A row has units of 16 bytes. A team of threads takes neighbouring units of a row, and a thread its row's units that are a team
+ * apart: their offsets are constants. From one of its rows to the next the address grows by a constant step, except in pages and
+ * with packed heads. */
 #include "attention_copy.h"
-#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -11,8 +9,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* The number of threads that take neighbouring units of a row: 8, 4 or 2, or one for each unit if their number is odd. At
- * least eight rows are taken at once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
+/* Threads of a team: 8, 4 or 2, or one for each unit if their number is odd. At least eight rows of even units are copied at
+ * once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
@@ -54,18 +52,31 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
     return at_bytes(a->f, m, in_octet(a->f, m, at, row), octet);
 }
 
-/* ---- even rows ------------------------------------------------------------------------------------------------------- */
+/* ---- units ------------------------------------------------------------------------------------------------------------ */
 
-/* There are parts * rows * team threads. The parts share the rounds that a team needs for a row. */
+/* The units of a round: some of `rows` rows. Teams are parts * rows; the parts share the rounds that a team needs for a row. An
+ * odd team has a thread for each unit, and whole octets of rows, so that rounds share no sectors if the matrix has no gaps. If
+ * these are more units than threads, a thread has several slots: units that are as many apart as there are threads. */
 typedef struct teams {
-    uint32_t team, rows, parts;
+    uint32_t team, rows, parts, slots;
 } teams;
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = team_of(p->row_units, p->by.threads), rows = p->by.threads;
-    rows = rows / team < p->rows ? rows / team : p->rows;
-    return (teams){team, rows, p->by.threads / team / rows};
+    const uint32_t team = team_of(p->row_units, p->by.threads), threads = p->by.threads;
+    const bool is_odd = team % 2 != 0;
+    uint32_t rows = is_odd ? OCTET : threads / team;
+    while (is_odd && 2 * rows * team <= threads)
+        rows *= 2;
+    rows = rows < p->rows ? rows : p->rows;
+    return (teams){team, rows, is_odd ? 1 : threads / team / rows, (rows * team + threads - 1) / threads};
+}
+
+/* Threads that have a unit. */
+static uint32_t busy_threads(const attention_panel *p)
+{
+    const teams t = teams_of(p);
+    return t.slots > 1 ? p->by.threads : t.parts * t.rows * t.team;
 }
 
 /* Stores a unit of decoded codes. Without padding, neighbouring lanes store 64 bytes apart: then every other pair of lanes
@@ -114,13 +125,13 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
-/* Copies one unit per thread, for all threads or the first ones. */
+/* Copies one unit per thread, for all busy threads or the first ones. */
 static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
                        uint32_t bytes, const ptx_val *in_bounds)
 {
     ptx_fn *f = p->by.a->f;
     ptx_val to = shared_at(f, PTX_U32, address, bytes);
-    if (threads >= p->by.threads) {
+    if (threads >= busy_threads(p)) {
         copy_elements(p, from, to, in_bounds);
         return;
     }
@@ -129,109 +140,39 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
     }
 }
 
-static void copy_even(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
+/* `has_end`: rows past the matrix's end are zeros; otherwise there are none. */
+static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;
-    teams t = teams_of(p);
-    uint32_t rounds = p->row_units / t.team, bytes = attention_bytes(&p->from);
-    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
-    if (p->from.is_paged)
-        octet = attention_octet_at(p->by.a, mine);
-    else
-        at = attention_row_at(p->by.a, &p->from, from, mine);
+    const teams t = teams_of(p);
+    const uint32_t rounds = p->row_units / t.team;
+    ptx_val mine[MOST_SLOTS], from[MOST_SLOTS], at[MOST_SLOTS], step, octet, in_bounds;
+    for (uint32_t s = 0; s < t.slots; s++) {
+        mine[s] = ptx_add(f, p->row[s], row);
+        from[s] = ptx_at(f, p->at[s], element);
+        if (!p->from.is_paged)
+            at[s] = attention_row_at(p->by.a, &p->from, from[s], mine[s]);
+    }
+    if (p->from.is_paged) /* a round's slots are in one octet */
+        octet = attention_octet_at(p->by.a, mine[0]);
     if (t.rows < p->rows)
-        step = ptx_mul_wide(f, p->from.row_stride, t.rows * bytes);
-    for (uint32_t first = 0; first < p->rows; first += t.rows) {
+        step = ptx_mul_wide(f, p->from.row_stride, t.rows * attention_bytes(&p->from));
+    for (uint32_t i = 0; i < p->rows / t.rows * t.slots; i++) {
+        const uint32_t s = i % t.slots, first = i / t.slots * t.rows, before = s * p->by.threads;
         if (first > 0 && (has_end || p->from.pack_gqa))
-            mine = ptx_add(f, mine, t.rows);
+            mine[s] = ptx_add(f, mine[s], t.rows);
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
-            at = at_bytes(f, &p->from, from, attention_load_octet(p->by.a, &p->from, octet, first));
+            at[s] = at_bytes(f, &p->from, from[s], attention_load_octet(p->by.a, &p->from, octet, first));
         else if (first > 0)
-            at = p->from.pack_gqa ? attention_row_at(p->by.a, &p->from, from, mine)
-                                  : at_bytes(f, &p->from, at, step);
+            at[s] = p->from.pack_gqa ? attention_row_at(p->by.a, &p->from, from[s], mine[s])
+                                     : at_bytes(f, &p->from, at[s], step);
         if (has_end)
-            in_bounds = ptx_lt(f, mine, p->from.end);
-        for (uint32_t round = 0; round < rounds; round += t.parts) {
-            uint32_t units = round * t.team;
-            copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * p->unit_elements),
-                       p->to, first * p->lines.row_bytes + layout_unit(&p->lines, units),
+            in_bounds = ptx_lt(f, mine[s], p->from.end);
+        for (uint32_t round = 0; round < rounds; round += t.parts)
+            copy_units(p, (rounds - round) * t.team * t.rows - before,
+                       ptx_at_const(f, at[s], round * t.team * p->unit_elements), p->to[s],
+                       first * p->lines.row_bytes + layout_unit(&p->lines, round * t.team),
                        has_end ? &in_bounds : NULL);
-        }
-    }
-}
-
-/* ---- odd rows -------------------------------------------------------------------------------------------------------- */
-
-/* A thread's unit, and the step to its next one. */
-typedef struct walk {
-    ptx_val from; /* the panel's first column */
-    ptx_val row, column, at;
-    ptx_val to;           /* without the units before it: only the padding before its row */
-    bool has_hops;        /* else the next unit is computed from its row and column */
-    ptx_val within, over; /* hops, bytes of global memory: within a row and into the next */
-} walk;
-
-static void find_unit(const attention_panel *p, walk *w)
-{
-    ptx_fn *f = p->by.a->f;
-    ptx_val line = attention_line_at(p->by.a, &p->from, w->from, w->row);
-    w->at = ptx_at(f, line, ptx_mul(f, w->column, p->unit_elements));
-}
-
-static void init_hops(const attention_panel *p, walk *w)
-{
-    ptx_fn *f = p->by.a->f;
-    uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
-    ptx_val row = ptx_mul_wide(f, p->from.row_stride, attention_bytes(&p->from));
-    ptx_val within = ptx_mul(f, row, rows);
-    w->within = ptx_add(f, within, columns * UNIT_BYTES);
-    w->over = ptx_sub(f, ptx_add(f, w->within, row), units * UNIT_BYTES);
-}
-
-/* Advances by the number of threads. If hops are enough, only a bounds check needs the row. */
-static void step(const attention_panel *p, bool has_row, walk *w)
-{
-    ptx_fn *f = p->by.a->f;
-    uint32_t units = p->row_units, rows = p->by.threads / units, columns = p->by.threads % units;
-    uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
-    w->column = ptx_var(f, ptx_add(f, w->column, columns));
-    if (has_row)
-        w->row = ptx_var(f, ptx_add(f, w->row, rows));
-    if (gap > 0)
-        w->to = ptx_var(f, ptx_add(f, w->to, rows * gap));
-    ptx_val is_over = ptx_ge(f, w->column, units);
-    if (w->has_hops) {
-        ptx_val hop = ptx_select(f, is_over, w->over, w->within);
-        w->at = ptx_at(f, ptx_cast_ptr(f, w->at, PTX_U8), hop);
-    }
-    PTX_WHEN (f, is_over) {
-        ptx_sub_to(f, w->column, units);
-        if (has_row)
-            ptx_add_to(f, w->row, 1);
-        if (gap > 0)
-            ptx_add_to(f, w->to, gap);
-    }
-    if (!w->has_hops)
-        find_unit(p, w);
-}
-
-static void copy_odd(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
-{
-    ptx_fn *f = p->by.a->f;
-    uint32_t units = p->rows * p->row_units, threads = p->by.threads;
-    walk w = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
-    w.from = ptx_at(f, p->at, element);
-    w.has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
-    find_unit(p, &w);
-    if (w.has_hops)
-        init_hops(p, &w);
-    for (uint32_t first = 0; first < units; first += threads) {
-        ptx_val in_bounds;
-        if (first > 0)
-            step(p, has_end || !w.has_hops, &w);
-        if (has_end)
-            in_bounds = ptx_lt(f, w.row, p->from.end);
-        copy_units(p, units - first, w.at, w.to, layout_unit(&p->lines, first), has_end ? &in_bounds : NULL);
     }
 }
 
@@ -244,42 +185,50 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     attention_panel p = {.by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines};
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
-    p.at = from.first;
-    const bool is_even = p.row_units % 2 == 0;
     const teams t = teams_of(&p);
-    ptx_val team = ptx_div(f, by->tid, t.team);
-    p.row = team;
-    p.column = is_even ? ptx_and(f, by->tid, t.team - 1) : ptx_rem(f, by->tid, t.team);
-    if (is_even && t.parts > 1) {
-        p.row = ptx_and(f, team, t.rows - 1);
-        p.column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, p.column);
+    for (uint32_t s = 0; s < t.slots; s++) {
+        ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, t.team);
+        ptx_val column = t.team % 2 == 0 ? ptx_and(f, unit, t.team - 1) : ptx_rem(f, unit, t.team);
+        p.row[s] = team;
+        if (t.parts > 1) {
+            p.row[s] = ptx_and(f, team, t.rows - 1);
+            column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, column);
+        }
+        p.at[s] = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
+        if (from.is_paged)
+            p.at[s] = in_octet(f, &from, p.at[s], p.row[s]);
+        p.to[s] = ptx_add(f, layout_at(f, &lines, p.row[s], column), to);
     }
-    if (is_even)
-        p.at = ptx_at(f, from.first, ptx_mul(f, p.column, p.unit_elements));
-    if (is_even && from.is_paged)
-        p.at = in_octet(f, &from, p.at, p.row);
-    p.to = ptx_add(f, layout_at(f, &lines, p.row, p.column), to);
     return p;
 }
 
-void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
+static void copy_bounded(const attention_panel *p, ptx_val row, ptx_val element)
 {
     enum { FEW = 4 };
     ptx_fn *f = p->by.a->f;
-    void (*const copy)(const attention_panel *, ptx_val, bool, ptx_val) =
-        p->row_units % 2 == 0 ? copy_even : copy_odd;
     /* In asynchronous copies a bounds check takes an instruction or two. For a few copies ptxas would predicate both paths,
      * one without checks, and all warps would run both. */
     if (!p->by.widens && p->rows * p->row_units <= FEW * p->by.threads && ptx_has_sm(f, 80)) {
-        copy(p, row, true, element);
+        copy_rounds(p, row, true, element);
         return;
     }
     ptx_val last = ptx_add(f, row, p->rows);
     PTX_IF (f, ptx_le(f, last, p->from.end)) {
-        copy(p, row, false, element);
+        copy_rounds(p, row, false, element);
     }
     PTX_ELSE (f) {
-        copy(p, row, true, element);
+        copy_rounds(p, row, true, element);
+    }
+}
+
+void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
+{
+    if (busy_threads(p) == p->by.threads) {
+        copy_bounded(p, row, element);
+        return;
+    }
+    PTX_IF (p->by.a->f, ptx_lt(p->by.a->f, p->by.tid, busy_threads(p))) {
+        copy_bounded(p, row, element);
     }
 }
 
@@ -301,14 +250,7 @@ static void copy_scales(const attention_copier *by, uint32_t first, uint32_t row
         to = attention_plus(f, to, i * rows * SCALE_BYTES);
         ptx_val mine = attention_plus(f, by->tid, first), number = ptx_add(f, row, mine);
         ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, m->end);
-        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, SCALE_BYTES, to), 0), scale;
-        if (ptx_has_sm(f, 80)) {
-            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), 0);
-            ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
-        } else {
-            tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-            ptx_store(f, at, scale);
-        }
+        copy_word(f, shared_at(f, PTX_U32, ptx_mad(f, mine, SCALE_BYTES, to), 0), from, &in_bounds);
     }
 }
 

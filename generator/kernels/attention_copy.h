@@ -20,6 +20,8 @@ layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t 
 /* Moves `at` to a row, which may be in a page of the tile being copied. */
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
+enum { MOST_SLOTS = 4 };
+
 /* A panel: some columns of some rows of a matrix, and its destination. */
 typedef struct attention_panel {
     attention_copier by;
@@ -27,8 +29,8 @@ typedef struct attention_panel {
     uint32_t rows, elements;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     layout lines;
-    ptx_val row, column; /* of this thread's first unit; the column in units */
-    ptx_val at, to;      /* its source, its destination */
+    ptx_val row[MOST_SLOTS], at[MOST_SLOTS],
+        to[MOST_SLOTS]; /* of this thread's first units: row, source, destination */
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
@@ -46,5 +48,35 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
  * number `thread`. */
 void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first, uint32_t rows,
                           ptx_val thread, uint32_t threads);
+
+/* ---- pages ----------------------------------------------------------------------------------------------------------- */
+
+/* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. For each octet of a tile shared memory has
+ * the offsets of its rows of K and V. There is room for two tiles: one is built while the other is copied, and the pages of the
+ * tile after that are in flight from the table. Without pages all this emits nothing. */
+typedef struct attention_pages {
+    attention *a;
+    ptx_val octets; /* in shared memory; U32 */
+    uint32_t warp_octets;
+    ptx_val page; /* variable: of this thread's octet of the next tile */
+} attention_pages;
+
+/* Bytes of static shared memory. */
+uint32_t attention_pages_bytes(const attention *a);
+
+/* Builds the first tile's entries and selects them: copies may follow. The first `warp_octets` lanes of each warp build an
+ * octet's entry each, of the warp's own keys; 0: the first threads of the thread block do. */
+attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
+
+/* Selects the tile that begins at a counted key, for the copies that follow. */
+void attention_select_pages(attention_pages *p, ptx_val counted);
+
+/* Builds the entries of the tile after the one that begins at a counted key. It needs a barrier after the copies of the tile
+ * before that one, and another before the copies of its own tile. */
+void attention_build_pages(attention_pages *p, ptx_val counted);
+
+/* The address of a row's entry; and the offset of the octet `rows` rows after that one, a multiple of eight. */
+ptx_val attention_octet_at(const attention *a, ptx_val row);
+ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 
 #endif

@@ -25,7 +25,7 @@ enum {
 typedef struct decode {
     attention_warp m;
     uint32_t stages, q_bytes;  /* a stage: 16 rows of K, or of V, and with K scales of keys */
-    ptx_val warp, ahead;       /* the warp's number, and its first key in a tile */
+    ptx_val ahead;             /* the warp's first key in a tile */
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
     ptx_val scales, scales_at; /* with a scale for each key: of the first stage; the lane's */
     ptx_val stage, free_stage; /* offsets of the next stage to read, and of the previous one */
@@ -61,7 +61,7 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     ptx_fn *f = m->a->f;
     const bool is_v = count % 2;
     attention_panel rows = is_v ? m->v.panel : m->k.panel;
-    rows.to = ptx_add(f, rows.to, to);
+    rows.to[0] = ptx_add(f, rows.to[0], to);
     ptx_val later = attention_plus(f, counted, count / 2 * m->a->tile_k), tile = later;
     if (m->a->layout == ATTENTION_PAGED)
         tile = ptx_sub(f, later, d->ahead);
@@ -111,22 +111,19 @@ static void add_tile(void *of, ptx_val counted)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------------ */
 
-static void init_copies(decode *d, ptx_val tid)
+static void init_copies(decode *d)
 {
     attention_warp *m = &d->m;
     attention *a = m->a;
     ptx_fn *f = a->f;
-    const attention_copier by_all = {a, THREADS, false, tid};
-    m->lane = ptx_laneid(f);
+    const attention_copier by_all = m->copier;
     m->row_warp = ptx_u32(0); /* all warps have all rows */
-    d->warp = ptx_warpid_x(f);
-    d->ahead = ptx_mul(f, d->warp, WARP_KEYS);
+    d->ahead = ptx_mul(f, m->warp, WARP_KEYS);
     ptx_val rings = ptx_add(f, m->shared, d->q_bytes);
-    ptx_val ring = ptx_mad(f, d->warp, d->stages * m->shared_bytes, rings);
+    ptx_val ring = ptx_mad(f, m->warp, d->stages * m->shared_bytes, rings);
     m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
     attention_init_panels(m, &by_all, ring);
-    const attention_matrix_lane of = attention_find_matrix(m);
-    attention_init_operands(m, &of, ring, NULL, NULL);
+    attention_init_operands(m, ring);
     d->k_at = m->k.at;
     d->v_at = m->v.at;
     d->scales_at = m->scales_at;
@@ -162,20 +159,19 @@ static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     decode d = geometry(a);
-    attention_warp_init(&d.m);
-    ptx_val tid = ptx_tid_x(f);
-    d.m.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    init_copies(&d, tid);
+    attention_warp_init(&d.m, THREADS);
+    ptx_val tid = d.m.copier.tid;
+    init_copies(&d);
     attention_add_tiles(&d.m, &d.ahead, add_tile, &d);
     ptx_barrier(f);
     ptx_val records = shared_at(f, PTX_F32, d.m.shared, d.q_bytes);
     /* Each warp stores the sums of its keys over the rings. */
-    const attention_slices slices = attention_warp_slices(&d.m);
+    ptx_val column = attention_first_column(&d.m);
     const uint32_t numbers = attention_shared_record(a);
-    ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.warp, a->tile_q, in_warp);
+    ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.m.warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
-    for (uint32_t i = 0; i < slices.rows; i++)
-        attention_store_slice(a, &slices, i, ptx_at_const(f, record, OCTET * i * numbers));
+    for (uint32_t i = 0; i < d.m.rows.o.rows; i++)
+        attention_store_record(a, &d.m.rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));
     ptx_barrier(f);
     attention_find_before(a);
     attention_leave_warps(a, records, WARPS, tid);

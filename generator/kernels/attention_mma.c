@@ -51,44 +51,16 @@ static warp geometry(attention *a)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_logs(const warp *m)
-{
-    ptx_fn *f = m->a->f;
-    const attention *a = m->a;
-    ptx_val t = attention_lane_t(m), is_first = ptx_eq(f, t, 0);
-    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
-    ptx_val row = attention_first_row(m);
-    PTX_IF (f, ptx_and(f, is_first, wanted)) {
-        ptx_val at = attention_log_at(a, row);
-        for (uint32_t i = 0; i < 2 * m->rows.sums.blocks; i++) {
-            const softmax_row *of = &m->rows.row[i];
-            ptx_val number = attention_plus(f, row, OCTET * i), in_bounds = ptx_lt(f, number, a->rows);
-            ptx_val log = softmax_log(f, a->wide, of->sum, of->shift);
-            ptx_val to = a->pack_gqa && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, OCTET * i);
-            PTX_WHEN (f, in_bounds) {
-                ptx_store(f, to, log);
-            }
-        }
-    }
-}
-
 static void store_results(void *of)
 {
     warp *m = of;
-    const uint32_t rows = m->scores.blocks * BLOCK_ROWS;
+    const uint32_t rows = m->scores.rows * OCTET;
     ptx_val numbers[2 * MOST_BLOCKS];
-    attention_stage_rows(m, attention_first_row(m), NULL, numbers);
+    attention_stage_rows(m, numbers);
     ptx_warp_barrier(m->a->f);
     ptx_val first = ptx_mul(m->a->f, m->row_warp, rows);
     attention_store_rows(m->a, m->out_lines, m->shared, first, rows, m->lane, WARP_LANES);
-    store_logs(m);
-}
-
-static void store_parts(void *of)
-{
-    warp *m = of;
-    const attention_slices slices = attention_warp_slices(m);
-    attention_leave_part(m->a, &slices, m->copier.tid);
+    attention_store_logs(m, ptx_eq(m->a->f, attention_lane_t(m), 0), numbers);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -109,22 +81,18 @@ static void shape(kiln_shape *s, attention *a)
 
 static void emit(attention *a)
 {
-    ptx_fn *f = a->f;
     warp m = geometry(a);
-    attention_warp_init(&m);
-    m.copier = (attention_copier){a, threads_of(a), false, ptx_tid_x(f)};
-    m.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    m.lane = ptx_laneid(f);
-    m.row_warp = ptx_warpid_x(f);
+    attention_warp_init(&m, threads_of(a));
+    m.row_warp = m.warp;
     attention_init_panels(&m, &m.copier, m.shared);
-    const attention_matrix_lane of = attention_find_matrix(&m);
-    attention_init_operands(&m, &of, m.shared, NULL, NULL);
+    attention_init_operands(&m, m.shared);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);
     attention_hold_q(&m);
     attention_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(a);
-    attention_finish(a, store_parts, store_results, &m);
+    m.first_row = attention_first_row(&m);
+    attention_finish(a, &m.rows, m.first_row, attention_first_column(&m), m.copier.tid, store_results, &m);
 }
 
 const attention_strategy attention_strategy_mma = {shape, emit};

@@ -13,8 +13,25 @@
  */
 #include "attention_score.h"
 #include "device/narrow.h"
-#include "device/softmax.h"
 #include <float.h>
+
+/* A lane's scores, with the numbers of its rows and its first key. */
+typedef struct scores {
+    const attention_slice *slice;
+    ptx_val row[ATTENTION_MOST_ROWS], key;
+} scores;
+
+/* The key of a row's score i, from the lane's first. */
+static uint32_t ahead_of(const scores *s, uint32_t i)
+{
+    return i / s->slice->width * s->slice->step + i % s->slice->width;
+}
+
+static void find_scores(const attention *a, attention_origin at, scores *s)
+{
+    s->key = at.key;
+    attention_number_rows(a, s->slice, at.row, s->row);
+}
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
@@ -127,25 +144,25 @@ static void hide_unless(const attention *a, ptx_val is_seen, ptx_val score)
 }
 
 /* Sets scores to -inf if their row does not see the key. */
-static void mask_scores(const attention *a, ptx_val key, const attention_scores *s)
+static void mask_scores(const attention *a, ptx_val key, const scores *s)
 {
     ptx_fn *f = a->f;
-    for (uint32_t r = 0; r < s->rows; r++) {
+    for (uint32_t r = 0; r < s->slice->rows; r++) {
         ptx_val end = end_of(a, s->row[r]);
-        ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, s->first), end);
-        for (uint32_t i = 0; i < s->count; i++)
-            hide_unless(a, ptx_lt(f, beyond, -(int32_t)s->offset[i]), s->score[r][i]);
+        ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, s->key), end);
+        for (uint32_t i = 0; i < attention_columns(s->slice); i++)
+            hide_unless(a, ptx_lt(f, beyond, -(int32_t)ahead_of(s, i)), s->slice->x[r][i]);
     }
     PTX_IF (f, ptx_lt(f, key, a->full_first)) {
         ptx_rarely(f);
-        for (uint32_t r = 0; r < s->rows; r++) {
+        for (uint32_t r = 0; r < s->slice->rows; r++) {
             ptx_val begin = begin_of(a, s->row[r]);
-            ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, s->first), begin);
-            ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, s->first, a->first_keys));
-            for (uint32_t i = 0; i < s->count; i++) {
-                ptx_val is_within = ptx_ge(f, within, -(int32_t)s->offset[i]);
-                ptx_val is_kept = ptx_lt(f, beyond, -(int32_t)s->offset[i]);
-                hide_unless(a, ptx_or(f, is_within, is_kept), s->score[r][i]);
+            ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, s->key), begin);
+            ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, s->key, a->first_keys));
+            for (uint32_t i = 0; i < attention_columns(s->slice); i++) {
+                ptx_val is_within = ptx_ge(f, within, -(int32_t)ahead_of(s, i));
+                ptx_val is_kept = ptx_lt(f, beyond, -(int32_t)ahead_of(s, i));
+                hide_unless(a, ptx_or(f, is_within, is_kept), s->slice->x[r][i]);
             }
         }
     }
@@ -206,33 +223,33 @@ static void cap_score(const attention *a, ptx_val score)
     ptx_set(f, score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
 }
 
-static void add_distances(const attention *a, const attention_scores *s, uint32_t r)
+static void add_distances(const attention *a, const scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;
     ptx_val own = own_key(a, s->row[r]), head = attention_head_of(a, s->row[r]);
     ptx_val slope = ptx_load(f, ptx_at(f, a->alibi_slopes, head));
     ptx_val down = times(a, slope, -log2_e);
-    ptx_val first = ptx_cvt(f, a->wide, ptx_sub(f, ptx_as(f, PTX_S32, s->first), own));
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val ahead = ptx_add(f, first, ptx_number(a->wide, s->offset[i]));
-        ptx_val score = ptx_mul(f, s->score[r][i], a->inner);
-        ptx_set(f, s->score[r][i], ptx_fma(f, ptx_abs(f, ahead), down, score));
+    ptx_val first = ptx_cvt(f, a->wide, ptx_sub(f, ptx_as(f, PTX_S32, s->key), own));
+    for (uint32_t i = 0; i < attention_columns(s->slice); i++) {
+        ptx_val ahead = ptx_add(f, first, ptx_number(a->wide, ahead_of(s, i)));
+        ptx_val score = ptx_mul(f, s->slice->x[r][i], a->inner);
+        ptx_set(f, s->slice->x[r][i], ptx_fma(f, ptx_abs(f, ahead), down, score));
     }
 }
 
 /* Does not read elements for keys that no query of the tile sees. A mask's -infinity replaces the score, since added to a NaN
  * or +infinity it would give a NaN. */
-static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
+static void add_mask(const attention *a, const scores *s, uint32_t r)
 {
     ptx_fn *f = a->f;
     ptx_val in_rows = ptx_lt(f, s->row[r], a->rows);
-    ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row[r]), at = ptx_at(f, row, s->first);
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val key = ptx_add(f, s->first, s->offset[i]), score = s->score[r][i];
+    ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row[r]), at = ptx_at(f, row, s->key);
+    for (uint32_t i = 0; i < attention_columns(s->slice); i++) {
+        ptx_val key = ptx_add(f, s->key, ahead_of(s, i)), score = s->slice->x[r][i];
         ptx_val is_key = ptx_lt(f, key, a->k.end);
         ptx_mul_to(f, score, a->inner);
         PTX_IF (f, ptx_and(f, is_key, in_rows)) {
-            ptx_val from = ptx_at_const(f, at, s->offset[i]);
+            ptx_val from = ptx_at_const(f, at, ahead_of(s, i));
             ptx_val element = a->type == PTX_F64 ? ptx_load(f, from) : widen_load(f, a->type, from);
             ptx_fma_to(f, score, element, ptx_number(a->wide, log2_e));
             ptx_val is_hidden = ptx_eq(f, element, softmax_none(a->wide));
@@ -243,11 +260,11 @@ static void add_mask(const attention *a, const attention_scores *s, uint32_t r)
     }
 }
 
-static void shape_scores(const attention *a, const attention_scores *s)
+static void shape_scores(const attention *a, const scores *s)
 {
-    for (uint32_t r = 0; r < s->rows; r++) {
-        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < s->count; i++)
-            cap_score(a, s->score[r][i]);
+    for (uint32_t r = 0; r < s->slice->rows; r++) {
+        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < attention_columns(s->slice); i++)
+            cap_score(a, s->slice->x[r][i]);
         if (a->shaping == ATTENTION_ALIBI)
             add_distances(a, s, r);
         if (a->shaping == ATTENTION_MASK)
@@ -255,44 +272,46 @@ static void shape_scores(const attention *a, const attention_scores *s)
     }
 }
 
-void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
-                              void (*find)(void *of, ptx_val key, attention_scores *s), void *of)
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *slice,
+                              attention_origin (*find)(const void *of, ptx_val key), const void *of)
 {
-    attention_scores s;
+    scores s = {.slice = slice};
     if (finds_once || a->shaping != ATTENTION_PLAIN) {
-        find(of, key, &s);
+        find_scores(a, find(of, key), &s);
         shape_scores(a, &s);
     }
     PTX_IF (a->f, ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count)) {
         ptx_rarely(a->f);
         if (!finds_once)
-            find(of, key, &s);
+            find_scores(a, find(of, key), &s);
         mask_scores(a, key, &s);
     }
 }
 
 /* ---- ends of rows ---------------------------------------------------------------------------------------------------- */
 
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
-                         uint32_t count)
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count)
 {
     ptx_fn *f = a->f;
     const bool has_scales = attention_has_head_scales(a);
     for (uint32_t i = 0; i < count; i++)
-        shrink[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
+        shares[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
                                : i == 0    ? attention_head_scale(a, a->v_scale)
-                                           : shrink[0]);
+                                           : shares[0]);
     PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), 0)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
-            ptx_val share = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
+            ptx_val shrink = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
             if (has_scales)
-                ptx_mul_to(f, shrink[i], share);
+                ptx_mul_to(f, shares[i], shrink);
             else
-                ptx_set(f, shrink[i], share);
+                ptx_set(f, shares[i], shrink);
         }
     }
+    for (uint32_t i = 0; i < count; i++)
+        shares[i] = ptx_mul(f, softmax_share(f, a->wide, rows[i].sum), shares[i]);
 }
 
 void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row)

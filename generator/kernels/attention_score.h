@@ -4,7 +4,6 @@
 #define KERNELS_ATTENTION_SCORE_H
 
 #include "attention.h"
-#include "device/softmax.h"
 
 /* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
 void attention_find_keys(attention *a);
@@ -12,30 +11,24 @@ void attention_find_keys(attention *a);
 /* The number of the counted key `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 
-/* A lane's scores of some rows: score[r][i] is for row[r] and key first + offset[i]. Rows are numbers in the tile's head,
- * keys U32. */
-enum { ATTENTION_MOST_ROWS = 8, ATTENTION_MOST_SCORES = 32 };
-typedef struct attention_scores {
-    uint32_t rows, count;
-    ptx_val row[ATTENTION_MOST_ROWS];
-    ptx_val first;
-    uint32_t offset[ATTENTION_MOST_SCORES];
-    ptx_val score[ATTENTION_MOST_ROWS][ATTENTION_MOST_SCORES]; /* variables */
-} attention_scores;
-
 /* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q is zeros and the
  * scale that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* Shapes the scores of the tile_k keys from `key` on, as exponents before `factor`, and sets those to -inf whose row does not
- * see the key. `find` finds them at each use, since rows and keys would take registers, or once. */
-void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once,
-                              void (*find)(void *of, ptx_val key, attention_scores *s), void *of);
+/* The first row and the first key of a lane's scores: numbers in the tile's head, and in the sequence; U32. */
+typedef struct attention_origin {
+    ptx_val row, key;
+} attention_origin;
 
-/* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is the factor for their sums of V in addition to their
- * share, including V's scale of the head. */
-void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shrink[],
-                         uint32_t count);
+/* Shapes scores of the tile_k keys from `key` on, as exponents before `factor`, and sets those to -inf whose row does not see
+ * the key. `find` finds the lane's first score at each use, since rows and keys would take registers, or once. */
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
+                              attention_origin (*find)(const void *of, ptx_val key), const void *of);
+
+/* Adds the sinks' scores to the sums of rows, and finds the factors that turn their sums of V into O: they include V's scale of
+ * the head. */
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count);
 
 /* If `is_here` holds, stores the log-sum-exp of a row, if requested. */
 void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);

@@ -16,7 +16,6 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
-#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
@@ -37,13 +36,11 @@ enum {
 
 typedef struct simt {
     attention *a;
-    uint32_t keys;        /* a lane's, of a tile */
     uint32_t bytes, unit; /* of a wide element; wide elements in 16 bytes */
     bool is_ragged;       /* the last vector of some lanes is out of bounds */
     uint32_t panel_keys;  /* of V */
     uint32_t group_bytes; /* of weights of a group's rows */
     uint32_t row_bytes;   /* of panels of Q and K */
-    layout q_lines, k_lines, v_lines;
     attention_copier copier;
     attention_panel q, k, v;
     attention_pages pages;
@@ -53,14 +50,9 @@ typedef struct simt {
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
     ptx_val value_scale[MOST_KEYS]; /* with a scale for each key */
-    ptx_val score[MOST_ROWS][MOST_KEYS];
-    attention_slices o; /* this lane's */
+    attention_slice scores;
+    attention_rows rows;
 } simt;
-
-static uint32_t columns_of(const simt *s)
-{
-    return s->o.width * s->o.count;
-}
 
 /* Loads 16 bytes of elements. */
 static void load_unit(const simt *s, ptx_val address, uint32_t byte, ptx_val out[4])
@@ -77,27 +69,27 @@ static void multiply_panel(simt *s, uint32_t elements)
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
         for (uint32_t u = 0; u < STEP / s->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
-            for (uint32_t c = 0; c < s->keys; c++)
+            for (uint32_t c = 0; c < s->scores.count; c++)
                 load_unit(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES, k[c]);
-            for (uint32_t r = 0; r < s->o.rows; r++) {
+            for (uint32_t r = 0; r < s->rows.o.rows; r++) {
                 load_unit(s, q_at, r * s->row_bytes + u * UNIT_BYTES, q);
-                for (uint32_t c = 0; c < s->keys; c++)
+                for (uint32_t c = 0; c < s->scores.count; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
-                        ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
+                        ptx_fma_to(f, s->scores.x[r][c], q[e], k[c][e]);
             }
         }
     }
 }
 
-static attention_panel init_q(const simt *s, uint32_t elements)
+/* Rows of Q, or of K after them, with `elements` columns; a unit of 16 bytes is wider in shared memory. */
+static attention_panel init_panel(const simt *s, bool is_k, uint32_t elements)
 {
-    return attention_init_panel(&s->copier, s->a->q, s->a->tile_q, elements, s->stage, s->q_lines);
-}
-
-static attention_panel init_k(const simt *s, uint32_t elements)
-{
-    ptx_val to = ptx_add(s->a->f, s->stage, s->a->tile_q * s->row_bytes);
-    return attention_init_panel(&s->copier, s->a->k, s->a->tile_k, elements, to, s->k_lines);
+    const attention *a = s->a;
+    const attention_matrix *m = is_k ? &a->k : &a->q;
+    const layout lines = {.row_bytes = s->row_bytes,
+                          .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
+    ptx_val to = is_k ? ptx_add(a->f, s->stage, a->tile_q * s->row_bytes) : s->stage;
+    return attention_init_panel(&s->copier, *m, is_k ? a->tile_k : a->tile_q, elements, to, lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -115,37 +107,29 @@ static void multiply_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->a->f;
     uint32_t full = s->a->head_dim / PANEL * PANEL;
-    for (uint32_t r = 0; r < s->o.rows; r++)
-        for (uint32_t c = 0; c < s->keys; c++)
-            s->score[r][c] = ptx_var(f, ptx_number(s->a->wide, 0));
+    for (uint32_t r = 0; r < s->rows.o.rows; r++)
+        for (uint32_t c = 0; c < s->scores.count; c++)
+            s->scores.x[r][c] = ptx_var(f, ptx_number(s->a->wide, 0));
     if (full > 0) {
         PTX_FOR (f, element, ptx_u32(0), full, PANEL) {
             add_panel(s, &s->q, &s->k, key, element);
         }
     }
     if (full < s->a->head_dim) {
-        attention_panel q = init_q(s, s->a->head_dim - full), k = init_k(s, s->a->head_dim - full);
+        const uint32_t rest = s->a->head_dim - full;
+        attention_panel q = init_panel(s, false, rest), k = init_panel(s, true, rest);
         add_panel(s, &q, &k, key, ptx_u32(full));
     }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-static void find_scores(void *of, ptx_val key, attention_scores *scores)
+static attention_origin find_origin(const void *of, ptx_val key)
 {
-    simt *s = of;
-    ptx_fn *f = s->a->f;
-    ptx_val first = ptx_mad(f, s->group, s->o.rows, s->a->first);
-    scores->first = ptx_add(f, key, s->lane);
-    scores->rows = s->o.rows;
-    scores->count = s->keys;
-    for (uint32_t c = 0; c < s->keys; c++)
-        scores->offset[c] = c * GROUP_LANES;
-    for (uint32_t r = 0; r < s->o.rows; r++) {
-        scores->row[r] = attention_plus(f, first, r);
-        for (uint32_t c = 0; c < s->keys; c++)
-            scores->score[r][c] = s->score[r][c];
-    }
+    const simt *s = of;
+    attention_origin at = {.row = ptx_mad(s->a->f, s->group, s->scores.rows, s->a->first)};
+    at.key = ptx_add(s->a->f, key, s->lane);
+    return at;
 }
 
 static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val key)
@@ -161,12 +145,12 @@ static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val
 static void scale_scores(simt *s, ptx_val key)
 {
     ptx_val mine = ptx_add(s->a->f, key, s->lane);
-    for (uint32_t c = 0; c < s->keys; c++) {
+    for (uint32_t c = 0; c < s->scores.count; c++) {
         ptx_val number = attention_plus(s->a->f, mine, c * GROUP_LANES);
         ptx_val scale = load_scale(s, &s->a->k_scales, number);
         s->value_scale[c] = load_scale(s, &s->a->v_scales, number);
-        for (uint32_t r = 0; r < s->o.rows; r++)
-            ptx_mul_to(s->a->f, s->score[r][c], scale);
+        for (uint32_t r = 0; r < s->rows.o.rows; r++)
+            ptx_mul_to(s->a->f, s->scores.x[r][c], scale);
     }
 }
 
@@ -174,25 +158,25 @@ static void weigh_row(simt *s, uint32_t r)
 {
     ptx_fn *f = s->a->f;
     const attention *a = s->a;
-    ptx_val most = s->score[r][0];
-    for (uint32_t c = 1; c < s->keys; c++)
-        most = ptx_max(f, most, s->score[r][c]);
+    ptx_val most = s->scores.x[r][0];
+    for (uint32_t c = 1; c < s->scores.count; c++)
+        most = ptx_max(f, most, s->scores.x[r][c]);
     most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
     ptx_val shift = ptx_mul(f, most, a->factor);
-    ptx_val shrink = softmax_raise(f, a->wide, &s->o.row[r], shift);
-    ptx_val minus = softmax_minus(f, a->wide, &s->o.row[r]);
-    ptx_mul_to(f, s->o.row[r].sum, shrink);
-    for (uint32_t c = 0; c < s->keys; c++) {
-        ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
+    ptx_val shrink = softmax_raise(f, a->wide, &s->rows.row[r], shift);
+    ptx_val minus = softmax_minus(f, a->wide, &s->rows.row[r]);
+    ptx_mul_to(f, s->rows.row[r].sum, shrink);
+    for (uint32_t c = 0; c < s->scores.count; c++) {
+        ptx_val x = ptx_fma(f, s->scores.x[r][c], a->factor, minus);
         ptx_val weight = softmax_exp2(f, a->wide, x);
-        ptx_add_to(f, s->o.row[r].sum, weight);
+        ptx_add_to(f, s->rows.row[r].sum, weight);
         if (a->kv == ATTENTION_INT8_TOKEN)
             weight = ptx_mul(f, weight, s->value_scale[c]);
         const uint32_t byte = (r * a->tile_k + c * GROUP_LANES) * s->bytes;
         ptx_store(f, shared_at(f, a->wide, s->weights, byte), weight);
     }
-    for (uint32_t i = 0; i < columns_of(s); i++)
-        ptx_mul_to(f, s->o.sums[r][i], shrink);
+    for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
+        ptx_mul_to(f, s->rows.o.x[r][i], shrink);
 }
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
@@ -201,11 +185,11 @@ static void weigh_row(simt *s, uint32_t r)
 static void load_columns(simt *s, ptx_val first, ptx_val last, uint32_t byte, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->a->f;
-    for (uint32_t i = 0; i < s->o.count; i++) {
-        const bool is_last = i + 1 == s->o.count && s->is_ragged;
-        const uint32_t ahead = is_last ? 0 : i * s->o.step * s->bytes;
+    for (uint32_t i = 0; i < s->rows.o.count; i++) {
+        const bool is_last = i + 1 == s->rows.o.count && s->is_ragged;
+        const uint32_t ahead = is_last ? 0 : i * s->rows.o.step * s->bytes;
         ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte + ahead);
-        ptx_load_vec(f, (int)s->o.width, &v[i * s->o.width], at, PTX_PLAIN);
+        ptx_load_vec(f, (int)s->rows.o.width, &v[i * s->rows.o.width], at, PTX_PLAIN);
     }
 }
 
@@ -216,17 +200,17 @@ static void add_values(simt *s, ptx_val weights)
     PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
         ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
         ptx_val from = ptx_mad(f, key, s->bytes, weights);
-        columns = last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_from);
+        columns = last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_from);
         if (s->is_ragged)
-            last = ptx_mad(f, key, s->v_lines.row_bytes, s->v_last);
-        for (uint32_t r = 0; r < s->o.rows; r++)
+            last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_last);
+        for (uint32_t r = 0; r < s->rows.o.rows; r++)
             load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
-            load_columns(s, columns, last, e * s->v_lines.row_bytes, v);
-            for (uint32_t r = 0; r < s->o.rows; r++)
-                for (uint32_t i = 0; i < columns_of(s); i++)
-                    ptx_fma_to(f, s->o.sums[r][i], weight[r][e], v[i]);
+            load_columns(s, columns, last, e * s->v.lines.row_bytes, v);
+            for (uint32_t r = 0; r < s->rows.o.rows; r++)
+                for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
+                    ptx_fma_to(f, s->rows.o.x[r][i], weight[r][e], v[i]);
         }
     }
 }
@@ -252,73 +236,55 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->a->f;
     const attention *a = s->a;
-    ptx_val in_bounds = ptx_lt(f, row, a->rows), shrink;
-    attention_add_sinks(a, &row, &s->o.row[r], &shrink, 1);
-    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, s->o.row[r].sum), shrink);
+    ptx_val in_bounds = ptx_lt(f, row, a->rows), share;
+    attention_find_shares(a, &row, &s->rows.row[r], &share, 1);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
-        for (uint32_t i = 0; i < s->o.count; i++) {
+        for (uint32_t i = 0; i < s->rows.o.count; i++) {
             ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
-            ptx_val column = ptx_mul(f, number, s->o.width);
-            for (uint32_t e = 0; e < s->o.width; e++)
-                x[e] = ptx_mul(f, s->o.sums[r][i * s->o.width + e], share);
+            ptx_val column = ptx_mul(f, number, s->rows.o.width);
+            for (uint32_t e = 0; e < s->rows.o.width; e++)
+                x[e] = ptx_mul(f, s->rows.o.x[r][i * s->rows.o.width + e], share);
             ptx_val at = ptx_at(f, line, column);
-            if (i + 1 < s->o.count || !s->is_ragged) {
-                narrow_store(f, a->type, s->o.width, at, x, PTX_PLAIN);
+            if (i + 1 < s->rows.o.count || !s->is_ragged) {
+                narrow_store(f, a->type, s->rows.o.width, at, x, PTX_PLAIN);
             } else {
                 PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                    narrow_store(f, a->type, s->o.width, at, x, PTX_PLAIN);
+                    narrow_store(f, a->type, s->rows.o.width, at, x, PTX_PLAIN);
                 }
             }
         }
-        attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->o.row[r]);
+        attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->rows.row[r]);
     }
 }
 
 static void store_rows(void *of)
 {
     simt *s = of;
-    for (uint32_t r = 0; r < s->o.rows; r++)
+    for (uint32_t r = 0; r < s->rows.o.rows; r++)
         store_row(s, r, attention_plus(s->a->f, s->first_row, r));
 }
 
-static void store_parts(void *of)
-{
-    simt *s = of;
-    s->o.column = ptx_mul(s->a->f, s->lane, s->o.width);
-    for (uint32_t r = 0; r < s->o.rows; r++)
-        s->o.number[r] = attention_plus(s->a->f, s->first_row, r);
-    attention_leave_part(s->a, &s->o, s->copier.tid);
-}
-
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-/* A unit of 16 bytes is wider in shared memory. */
-static layout widened_rows(const simt *s, const attention_matrix *m, uint32_t row_bytes)
-{
-    return (layout){.row_bytes = row_bytes, .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
-}
 
 static simt geometry(attention *a)
 {
     simt s = {.a = a};
     s.bytes = a->wide == PTX_F64 ? 8 : 4;
     s.unit = UNIT_BYTES / s.bytes;
-    s.o.rows = a->tile_q / GROUPS;
-    s.keys = a->tile_k / GROUP_LANES;
-    s.o.width = s.unit;
-    while (a->head_dim % (GROUP_LANES * s.o.width) != 0 && s.o.width > 1)
-        s.o.width /= 2;
-    s.o.step = GROUP_LANES * s.o.width;
-    s.o.count = (a->head_dim + s.o.step - 1) / s.o.step;
-    s.is_ragged = a->head_dim % s.o.step != 0;
-    s.group_bytes = s.o.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
+    s.rows.o.rows = a->tile_q / GROUPS;
+    s.rows.o.row_step = 1;
+    s.scores = (attention_slice){s.rows.o.rows, 1, a->tile_k / GROUP_LANES, 1, GROUP_LANES, {{{0}}}};
+    s.rows.o.width = s.unit;
+    while (a->head_dim % (GROUP_LANES * s.rows.o.width) != 0 && s.rows.o.width > 1)
+        s.rows.o.width /= 2;
+    s.rows.o.step = GROUP_LANES * s.rows.o.width;
+    s.rows.o.count = (a->head_dim + s.rows.o.step - 1) / s.rows.o.step;
+    s.is_ragged = a->head_dim % s.rows.o.step != 0;
+    s.group_bytes = s.rows.o.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
-    s.q_lines = widened_rows(&s, &a->q, s.row_bytes);
-    s.k_lines = widened_rows(&s, &a->k, s.row_bytes);
-    s.v_lines = widened_rows(&s, &a->v, a->head_dim * s.bytes);
     s.panel_keys = PANEL;
-    while (layout_rows(&s.v_lines, s.panel_keys) > (a->tile_q + a->tile_k) * s.row_bytes)
+    while (s.panel_keys * a->head_dim * s.bytes > (a->tile_q + a->tile_k) * s.row_bytes)
         s.panel_keys /= 2;
     return s;
 }
@@ -334,26 +300,28 @@ static void init_thread(simt *s)
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){a, THREADS, true, tid};
     if (a->head_dim >= PANEL) {
-        s->q = init_q(s, PANEL);
-        s->k = init_k(s, PANEL);
+        s->q = init_panel(s, false, PANEL);
+        s->k = init_panel(s, true, PANEL);
     }
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, s->v_lines);
-    s->q_from = ptx_mad(f, s->group, s->o.rows * s->row_bytes, s->stage);
+    const layout v_lines = {.row_bytes = a->head_dim * s->bytes,
+                            .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(&a->v)};
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, v_lines);
+    s->q_from = ptx_mad(f, s->group, s->rows.o.rows * s->row_bytes, s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
     s->k_from = ptx_add(f, k_row, k_start);
     ptx_val of_group = ptx_mad(f, s->group, s->group_bytes, s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, s->bytes, of_group);
     s->weights = ptx_add(f, of_lane, weights_start);
-    s->v_from = ptx_mad(f, s->lane, s->o.width * s->bytes, s->stage);
+    s->v_from = ptx_mad(f, s->lane, s->rows.o.width * s->bytes, s->stage);
     if (s->is_ragged) { /* past the last column it is repeated, and not stored */
-        ptx_val number = ptx_add(f, s->lane, (s->o.count - 1) * GROUP_LANES);
-        ptx_val vector = ptx_min(f, number, a->head_dim / s->o.width - 1);
-        s->v_last = ptx_mad(f, vector, s->o.width * s->bytes, s->stage);
+        ptx_val number = ptx_add(f, s->lane, (s->rows.o.count - 1) * GROUP_LANES);
+        ptx_val vector = ptx_min(f, number, a->head_dim / s->rows.o.width - 1);
+        s->v_last = ptx_mad(f, vector, s->rows.o.width * s->bytes, s->stage);
     }
-    for (uint32_t r = 0; r < s->o.rows; r++) {
-        softmax_init_row(f, a->wide, &s->o.row[r]);
-        for (uint32_t i = 0; i < columns_of(s); i++)
-            s->o.sums[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    for (uint32_t r = 0; r < s->rows.o.rows; r++) {
+        softmax_init_row(f, a->wide, &s->rows.row[r]);
+        for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
+            s->rows.o.x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }
 }
 
@@ -363,7 +331,7 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     const attention *a = s->a;
     const bool has_more =
         s->bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
-    const uint32_t words = s->o.rows * (columns_of(s) + s->keys) * s->bytes / 4;
+    const uint32_t words = s->rows.o.rows * (attention_columns(&s->rows.o) + s->scores.count) * s->bytes / 4;
     return words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -391,16 +359,17 @@ static void emit(attention *a)
         multiply_scores(&s, key);
         if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
-        attention_shape_and_mask(a, key, false, find_scores, &s);
-        for (uint32_t r = 0; r < s.o.rows; r++)
+        attention_shape_and_mask(a, key, false, &s.scores, find_origin, &s);
+        for (uint32_t r = 0; r < s.rows.o.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
     }
     attention_find_before(a);
-    s.first_row = ptx_mad(f, s.group, s.o.rows, a->first);
-    for (uint32_t r = 0; r < s.o.rows; r++)
-        s.o.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.o.row[r].sum));
-    attention_finish(a, store_parts, store_rows, &s);
+    s.first_row = ptx_mad(f, s.group, s.rows.o.rows, a->first);
+    for (uint32_t r = 0; r < s.rows.o.rows; r++)
+        s.rows.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.rows.row[r].sum));
+    ptx_val column = ptx_mul(f, s.lane, s.rows.o.width);
+    attention_finish(a, &s.rows, s.first_row, column, s.copier.tid, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

@@ -80,19 +80,21 @@ static records of_part(const attention *a)
                      .hints = PTX_CG};
 }
 
-void attention_store_slice(const attention *a, const attention_slices *s, uint32_t i, ptx_val record)
+void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
+                            ptx_val record)
 {
     ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, record, s->column);
+    const attention_slice *s = &r->o;
+    ptx_val at = ptx_at(f, record, column);
     for (uint32_t n = 0; n < s->count; n++) {
-        ptx_val in_bounds = ptx_le(f, s->column, a->head_dim_v - s->width - n * s->step);
+        ptx_val in_bounds = ptx_le(f, column, a->head_dim_v - s->width - n * s->step);
         PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->sums[i][n * s->width],
+            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->x[i][n * s->width],
                           PTX_PLAIN);
         }
     }
-    ptx_val numbers[2] = {s->row[i].shift, s->row[i].sum};
-    PTX_WHEN (f, ptx_eq(f, s->column, 0)) {
+    ptx_val numbers[2] = {r->row[i].shift, r->row[i].sum};
+    PTX_WHEN (f, ptx_eq(f, column, 0)) {
         ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
 }
@@ -157,9 +159,9 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     ptx_fn *f = a->f;
     if (is_start) {
         /* Finds a row's place in O and its share, and stores its logarithm, including its sink. */
-        ptx_val shrink;
-        attention_add_sinks(a, &j->number, &j->row, &shrink, 1);
-        ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, j->row.sum), shrink));
+        ptx_val share;
+        attention_find_shares(a, &j->number, &j->row, &share, 1);
+        ptx_set(f, j->share, share);
         attention_store_log(a, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), j->number, &j->row);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -240,21 +242,6 @@ static ptx_val is_split(const attention *a)
     return ptx_gt(a->f, a->parts, 1);
 }
 
-void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
-                      void *of)
-{
-    if (a->split_k != 0) {
-        (a->split_k == 1 ? store_results : store_parts)(of);
-        return;
-    }
-    PTX_IF (a->f, is_split(a)) {
-        store_parts(of);
-    }
-    PTX_ELSE (a->f) {
-        store_results(of);
-    }
-}
-
 /* A constant number of parts: they are one group. */
 static void join_parts(const attention *a, records part, ptx_val tid)
 {
@@ -314,17 +301,37 @@ static void join_all(const attention *a, records part, ptx_val tid)
     (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
-void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid)
+static void store_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
+                       ptx_val tid)
 {
     ptx_fn *f = a->f;
+    ptx_val number[ATTENTION_MOST_ROWS];
+    attention_number_rows(a, &r->o, first, number);
     records part = of_part(a);
-    for (uint32_t i = 0; i < s->rows; i++) {
-        PTX_IF (f, ptx_lt(f, s->number[i], a->rows)) {
-            ptx_val row = ptx_sub(f, s->number[i], a->first);
-            attention_store_slice(a, s, i, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
+    for (uint32_t i = 0; i < r->o.rows; i++) {
+        PTX_IF (f, ptx_lt(f, number[i], a->rows)) {
+            ptx_val row = ptx_sub(f, number[i], a->first);
+            attention_store_record(a, r, i, column, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }
     join_all(a, part, tid);
+}
+
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of), void *of)
+{
+    if (a->split_k == 1) {
+        store_results(of);
+    } else if (a->split_k > 1) {
+        store_part(a, r, first, column, tid);
+    } else {
+        PTX_IF (a->f, is_split(a)) {
+            store_part(a, r, first, column, tid);
+        }
+        PTX_ELSE (a->f) {
+            store_results(of);
+        }
+    }
 }
 
 void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)

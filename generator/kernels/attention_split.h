@@ -6,36 +6,21 @@
 #define KERNELS_ATTENTION_SPLIT_H
 
 #include "attention.h"
-#include "device/softmax.h"
-
-/* A lane's slices of some rows of O, not yet divided by the rows' sums: `count` vectors per row, of `width` columns, `step`
- * columns apart. */
-enum { ATTENTION_MOST_SHARED_ROWS = 8, ATTENTION_MOST_COLUMNS = 64 };
-typedef struct attention_slices {
-    uint32_t rows, width, step, count;
-    ptx_val column;                             /* the first */
-    ptx_val number[ATTENTION_MOST_SHARED_ROWS]; /* may be out of bounds */
-    softmax_row row[ATTENTION_MOST_SHARED_ROWS];
-    ptx_val sums[ATTENTION_MOST_SHARED_ROWS][ATTENTION_MOST_COLUMNS]; /* width * count */
-} attention_slices;
 
 /* Numbers of a record in shared memory: four neighbouring columns of eight rows, a lane's columns with codes, cover all banks. */
 uint32_t attention_shared_record(const attention *a);
 
-/* Stores the slice of row i into its record, a pointer. */
-void attention_store_slice(const attention *a, const attention_slices *s, uint32_t i, ptx_val record);
+/* Stores the lane's columns of row i, from `column` on, into the row's record, a pointer. */
+void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
+                            ptx_val record);
 
-/* Ends a kernel whose warps have their own rows: if several thread blocks share the tile, store_parts stores this part;
- * otherwise store_results stores O. */
-void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
-                      void *of);
+/* Ends a kernel whose warps have their own rows. If several thread blocks share the tile, stores the lane's rows of this part,
+ * from row number `first` and `column` on, which may be out of bounds; the last part to arrive stores O and its logarithms.
+ * Otherwise store_results stores O. All threads of the thread block must call it: it has barriers. */
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of), void *of);
 
-/* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
- * call it: it has barriers. */
-void attention_leave_part(const attention *a, const attention_slices *s, ptx_val tid);
-
-/* As attention_leave_part, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each.
- * If the tile has one part, only stores O. */
+/* As attention_finish, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

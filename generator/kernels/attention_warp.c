@@ -14,19 +14,24 @@ static ptx_type pairs_of(const warp *m)
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
-/* sums += A * B, k 16; sums = A * B if `starts`. */
-static void multiply(warp *m, const ptx_val a[4], const ptx_val b[2], ptx_val sums[4], bool starts)
+/* Adds A * B, k 16, to the sums of a product. */
+static void multiply(warp *m, attention_slice *s, uint32_t block, uint32_t octet, const ptx_val a[4],
+                     const ptx_val b[2])
+{
+    ptx_val sums[4];
+    attention_product(s, block, octet, sums);
+    tensor_multiply(m->a->f, m->a->type, sums, a, b, sums);
+}
+
+/* The first step of scores. */
+static void start(warp *m, uint32_t block, uint32_t octet, const ptx_val a[4], const ptx_val b[2])
 {
     ptx_fn *f = m->a->f;
     const ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero};
-    if (!starts) {
-        tensor_multiply(f, m->a->type, sums, a, b, sums);
-        return;
-    }
-    ptx_val first[4];
-    ptx_mma(f, tensor_shape(m->a->type, ptx_has_sm(f, 80)), first, a, b, zeros);
-    for (int i = 0; i < 4; i++)
-        sums[i] = ptx_var(f, first[i]);
+    ptx_val sums[4];
+    ptx_mma(f, tensor_shape(m->a->type, ptx_has_sm(f, 80)), sums, a, b, zeros);
+    for (uint32_t i = 0; i < 4; i++)
+        *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
     if (!ptx_has_sm(f, 80))
         ptx_mma_to(f, tensor_shape(m->a->type, false), sums, a + 2, b + 1);
 }
@@ -67,35 +72,39 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
 /* Adds a step, or the tail, to the scores of an octet of keys. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
-    ptx_val *scores = attention_product(&m->scores, block, octet);
     const ptx_val *q = q_of(m, block, step);
-    if (step < m->k.steps)
-        multiply(m, q, k, scores, step == 0);
-    else
-        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), scores, q, k);
+    ptx_val sums[4];
+    if (step == 0) {
+        start(m, block, octet, q, k);
+    } else if (step < m->k.steps) {
+        multiply(m, &m->scores, block, octet, q, k);
+    } else {
+        attention_product(&m->scores, block, octet, sums);
+        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), sums, q, k);
+    }
 }
 
-/* Adds a step to all scores, or two steps of codes, or the tail. ldmatrix loads four registers: a step of an octet of keys is two of
- * them, a tail one. A register of codes becomes both registers of a step, once for all blocks. */
+/* Adds a step to all scores, or two steps of codes, or the tail. ldmatrix loads four registers: a step of an octet of keys is two
+ * of them, a tail one. A register of codes becomes both registers of a step, once for all blocks. */
 static void multiply_step(warp *m, uint32_t step)
 {
     ptx_fn *f = m->a->f;
     const codes_values codes = attention_codes_of(m->a, m->a->type, false);
     const bool is_tail = step == m->k.steps;
-    const uint32_t registers = is_tail ? 1 : 2, steps = m->has_codes ? 2 : 1, all = m->scores.octets;
+    const uint32_t registers = is_tail ? 1 : 2, steps = m->has_codes ? 2 : 1, all = m->scores.count;
     const uint32_t octets = all < 4 / registers ? all : 4 / registers; /* that are loaded at once */
     ptx_val words[4], k[2];
-    for (uint32_t i = 0; i < steps * m->scores.blocks && (!m->holds_q || is_tail); i++)
+    for (uint32_t i = 0; i < steps * attention_blocks(&m->scores) && (!m->holds_q || is_tail); i++)
         load_q(m, i / steps, step + i % steps);
     for (uint32_t first = 0; first < all; first += octets) {
         ptx_ldmatrix(f, (int)(octets * registers), words, matrices_at(m, &m->k, first, step));
         for (uint32_t i = 0; i < 2 * octets && m->has_codes; i++) {
             const uint32_t odd = i / octets, octet = i % octets;
             codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * octet + odd]), false, k);
-            for (uint32_t b = 0; b < m->scores.blocks; b++)
+            for (uint32_t b = 0; b < attention_blocks(&m->scores); b++)
                 multiply_octet(m, b, first + octet, step + odd, k);
         }
-        for (uint32_t b = 0; b < m->scores.blocks && !m->has_codes; b++)
+        for (uint32_t b = 0; b < attention_blocks(&m->scores) && !m->has_codes; b++)
             for (uint32_t octet = 0; octet < octets; octet++)
                 multiply_octet(m, b, first + octet, step, &words[registers * octet]);
     }
@@ -113,21 +122,21 @@ static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operan
     }
 }
 
-/* Adds weights times V. A step is two octets of columns, and 16 keys; a tail one, and 32 keys. v keeps the codes of two steps, which
- * are loaded together. */
+/* Adds weights times V. A step is two octets of columns, and 16 keys; a tail one, and 32 keys. v keeps the codes of two steps,
+ * which are loaded together. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
-    attention_sums *sums = &m->rows.sums;
+    attention_slice *o = &m->rows.o;
     const bool is_tail = step == m->v.steps;
     ptx_val decoded[2][2];
     if (!m->has_codes || step % 2 == 0)
         ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, octet, step));
     if (m->has_codes)
         decode_columns(m, &v[step % 2 * 2], decoded);
-    for (uint32_t i = 0; i < 2 * sums->blocks; i++) {
+    for (uint32_t i = 0; i < 2 * attention_blocks(o); i++) {
         const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
-        multiply(m, &m->weight[b][2 * keys], m->has_codes ? decoded[odd] : &v[2 * odd],
-                 attention_product(sums, b, 2 * step + (is_tail ? 0 : odd)), false);
+        multiply(m, o, b, 2 * step + (is_tail ? 0 : odd), &m->weight[b][2 * keys],
+                 m->has_codes ? decoded[odd] : &v[2 * odd]);
     }
 }
 
@@ -142,9 +151,9 @@ void attention_add_values(void *of)
 {
     warp *m = of;
     ptx_val v[4];
-    for (uint32_t o = 0; o < m->scores.octets; o += 2)
+    for (uint32_t o = 0; o < m->scores.count; o += 2)
         attention_add_keys(m, o);
-    for (uint32_t o = 0; o < m->scores.octets && m->v.has_tail; o += 4)
+    for (uint32_t o = 0; o < m->scores.count && m->v.has_tail; o += 4)
         add_columns(m, o, m->v.steps, v);
 }
 
@@ -153,35 +162,26 @@ void attention_add_values(void *of)
 ptx_val attention_first_row(const warp *m)
 {
     ptx_fn *f = m->a->f;
-    ptx_val of_warp = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, m->a->first);
+    ptx_val of_warp = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->a->first);
     return ptx_add(f, of_warp, attention_lane_g(m));
 }
 
-static void find_scores(void *of, ptx_val key, attention_scores *s)
+static attention_origin find_origin(const void *of, ptx_val key)
 {
     const warp *m = of;
-    ptx_fn *f = m->a->f;
-    ptx_val row = attention_first_row(m);
+    attention_origin at = {.row = attention_first_row(m)};
     if (m->groups > 1)
-        key = ptx_mad(f, m->group, m->scores.octets * OCTET, key);
-    s->first = ptx_mad(f, attention_lane_t(m), 2, key);
-    s->rows = 2 * m->scores.blocks;
-    s->count = 2 * m->scores.octets;
-    for (uint32_t n = 0; n < s->count; n++)
-        s->offset[n] = n / 2 * OCTET + n % 2;
-    for (uint32_t i = 0; i < s->rows; i++) {
-        s->row[i] = attention_plus(f, row, OCTET * i);
-        for (uint32_t n = 0; n < s->count; n++)
-            s->score[i][n] = attention_sum(&m->scores, i, n);
-    }
+        key = ptx_mad(m->a->f, m->group, m->scores.count * OCTET, key);
+    at.key = ptx_mad(m->a->f, attention_lane_t(m), 2, key);
+    return at;
 }
 
 ptx_val attention_find_shift(const warp *m, uint32_t i)
 {
     ptx_fn *f = m->a->f;
-    ptx_val most = attention_sum(&m->scores, i, 0);
-    for (uint32_t n = 1; n < 2 * m->scores.octets; n++)
-        most = ptx_max(f, most, attention_sum(&m->scores, i, n));
+    ptx_val most = m->scores.x[i][0];
+    for (uint32_t n = 1; n < attention_columns(&m->scores); n++)
+        most = ptx_max(f, most, m->scores.x[i][n]);
     return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
 }
 
@@ -193,19 +193,19 @@ void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(
     ptx_fn *f = m->a->f;
     attention_rows *rows = &m->rows;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
-    for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+    for (uint32_t i = 0; i < rows->o.rows; i++) {
         shift[i] = joined ? joined[i] : attention_find_shift(m, i);
         ptx_val is_over = ptx_gt(f, shift[i], ptx_add(f, rows->row[i].shift, LOG2_FOURFOLD));
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
+        for (uint32_t i = 0; i < rows->o.rows; i++) {
             ptx_val shrink = softmax_raise(f, m->a->wide, &rows->row[i], shift[i]);
             if (!joined)
                 ptx_mul_to(f, rows->row[i].sum, shrink);
-            for (uint32_t n = 0; n < 2 * rows->sums.octets; n++)
-                ptx_mul_to(f, attention_sum(&rows->sums, i, n), shrink);
+            for (uint32_t n = 0; n < attention_columns(&rows->o); n++)
+                ptx_mul_to(f, *attention_sum(&rows->o, i, n), shrink);
         }
         if (joined)
             raise_scores(of);
@@ -221,12 +221,11 @@ static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales
 
 static void scale_scores(warp *m)
 {
-    for (uint32_t o = 0; o < m->scores.octets; o++) {
+    for (uint32_t o = 0; o < m->scores.count; o++) {
         ptx_val scales[2];
         load_scales(m, false, o, scales);
-        for (uint32_t b = 0; b < m->scores.blocks; b++)
-            for (uint32_t i = 0; i < 4; i++)
-                ptx_mul_to(m->a->f, attention_product(&m->scores, b, o)[i], scales[i % 2]);
+        for (uint32_t i = 0; i < 2 * m->scores.rows; i++)
+            ptx_mul_to(m->a->f, m->scores.x[i / 2][2 * o + i % 2], scales[i % 2]);
     }
 }
 
@@ -236,7 +235,7 @@ void attention_make_scores(warp *m, ptx_val key)
         multiply_step(m, step);
     if (m->a->kv == ATTENTION_INT8_TOKEN)
         scale_scores(m);
-    attention_shape_and_mask(m->a, key, m->groups > 1, find_scores, m);
+    attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
 }
 
 static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
@@ -256,7 +255,7 @@ ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minu
     ptx_fn *f = m->a->f;
     ptx_val weights[2];
     for (uint32_t n = 0; n < 2; n++) {
-        ptx_val x = ptx_fma(f, attention_sum(&m->scores, i, 2 * octet + n), m->a->factor, minus);
+        ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], m->a->factor, minus);
         weights[n] = softmax_exp2(f, m->a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
@@ -270,10 +269,10 @@ void attention_weigh(void *of, ptx_val key)
     warp *m = of;
     attention_make_scores(m, key);
     attention_raise_rows(m, NULL, NULL, NULL);
-    for (uint32_t i = 0; i < 2 * m->scores.blocks; i++) {
+    for (uint32_t i = 0; i < m->scores.rows; i++) {
         const softmax_row *row = &m->rows.row[i];
         ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
-        for (uint32_t o = 0; o < m->scores.octets; o++) {
+        for (uint32_t o = 0; o < m->scores.count; o++) {
             ptx_val word = attention_weigh_pair(m, row, minus, i, o);
             m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, pairs_of(m), word);
         }
@@ -344,22 +343,11 @@ void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, pt
     attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
     if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
-    for (uint32_t i = 0; i < 2 * m->rows.sums.blocks; i++)
+    for (uint32_t i = 0; i < m->rows.o.rows; i++)
         m->rows.row[i].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, m->rows.row[i].sum));
 }
 
 /* ---- a lane -------------------------------------------------------------------------------------------------------- */
-
-attention_matrix_lane attention_find_matrix(const warp *m)
-{
-    ptx_fn *f = m->a->f;
-    attention_matrix_lane of;
-    of.in_octet = ptx_and(f, m->lane, OCTET - 1);
-    of.upper = ptx_shr(f, m->lane, 4);
-    of.odd = ptx_bfe(f, m->lane, 3, 1);
-    of.in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
-    return of;
-}
 
 /* The lane's four neighbouring elements of a row's first 16: half of one of its first two 16-byte units. */
 static ptx_val fours_at(const warp *m, const layout *lines, ptx_val row, ptx_val t)
@@ -376,25 +364,32 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
 
 /* ldmatrix's four matrices of Q and V are rows 0-7 and 8-15 of the first unit, then of the second; those of K the two units
  * of keys 0-7, then of keys 8-15; those of keys' tails one unit of 32. */
-void attention_init_operands(warp *m, const attention_matrix_lane *of, ptx_val keys, const ptx_val *octet,
-                             const ptx_val *column_warp)
+void attention_init_operands(warp *m, ptx_val keys)
 {
     ptx_fn *f = m->a->f;
-    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of->in_16);
-    ptx_val k_row = octet ? ptx_mad(f, *octet, OCTET, of->in_octet) : of->in_octet;
-    if (m->scores.octets > 1)
-        k_row = ptx_mad(f, of->upper, OCTET, k_row);
-    ptx_val v_unit = column_warp ? ptx_mad(f, *column_warp, m->rows.sums.octets, of->upper) : of->upper;
+    m->in_octet = ptx_and(f, m->lane, OCTET - 1);
+    m->upper = ptx_shr(f, m->lane, 4);
+    m->odd = ptx_bfe(f, m->lane, 3, 1);
+    m->in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
+    ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->in_16);
+    ptx_val k_row = m->in_octet, v_unit = m->upper;
+    if (m->groups > 1) {
+        m->first_octet = ptx_mul(f, m->group, m->scores.count);
+        k_row = ptx_mad(f, m->first_octet, OCTET, k_row);
+        v_unit = ptx_mad(f, m->warp, attention_octets(&m->rows.o), v_unit);
+    }
+    if (m->scores.count > 1)
+        k_row = ptx_mad(f, m->upper, OCTET, k_row);
     if (!m->has_codes) {
-        m->q.at = operand_at(m, &m->q, q_row, of->upper, m->shared);
+        m->q.at = operand_at(m, &m->q, q_row, m->upper, m->shared);
     } else {
         ptx_val t = attention_lane_t(m), g = attention_lane_g(m);
-        ptx_val row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, g);
+        ptx_val row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, g);
         m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
     }
-    m->k.at = operand_at(m, &m->k, k_row, of->odd, keys);
-    m->v.at = operand_at(m, &m->v, of->in_16, v_unit, keys);
+    m->k.at = operand_at(m, &m->k, k_row, m->odd, keys);
+    m->v.at = operand_at(m, &m->v, m->in_16, v_unit, keys);
     if (m->k.has_tail) {
         m->k.tail = operand_at(m, &m->k, m->lane, ptx_u32(2 * m->k.steps), keys);
         m->q.tail = operand_at(m, &m->q, q_row, ptx_u32(2 * m->q.steps), m->shared);
@@ -409,36 +404,47 @@ void attention_hold_q(warp *m)
         load_q(m, 0, step);
 }
 
-void attention_warp_init(warp *m)
+void attention_init_rows(const attention *a, attention_rows *r)
 {
-    m->zero = ptx_var(m->a->f, ptx_f32(0));
-    for (uint32_t b = 0; b < m->rows.sums.blocks; b++) {
-        attention_init_rows(m->a, &m->rows, b);
-        attention_clear_sums(m->a, &m->rows, b);
+    const uint32_t of_block = 2 * attention_columns(&r->o);
+    for (uint32_t b = 0; b < attention_blocks(&r->o); b++) {
+        for (uint32_t i = 0; i < 2; i++)
+            softmax_init_row(a->f, a->wide, &r->row[2 * b + i]);
+        for (uint32_t i = 0; i < of_block; i++) /* product after product */
+            *attention_sum(&r->o, 2 * b + i % 4 / 2, i / 4 * 2 + i % 2) = ptx_var(a->f, ptx_f32(0));
     }
+}
+
+void attention_warp_init(warp *m, uint32_t threads)
+{
+    ptx_fn *f = m->a->f;
+    m->zero = ptx_var(f, ptx_f32(0));
+    attention_init_rows(m->a, &m->rows);
+    m->copier = (attention_copier){m->a, threads, false, ptx_tid_x(f)};
+    m->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    m->lane = ptx_laneid(f);
+    m->warp = ptx_warpid_x(f);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-attention_slices attention_warp_slices(const warp *m)
+ptx_val attention_first_column(const warp *m)
 {
-    ptx_fn *f = m->a->f;
-    ptx_val row = attention_first_row(m), t = attention_lane_t(m);
-    return attention_slice_rows(m->a, &m->rows, row, ptx_mul(f, t, m->rows.width));
+    return ptx_mul(m->a->f, attention_lane_t(m), m->rows.o.width);
 }
 
 /* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
-static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2])
+static void stage_rows(const warp *m, const ptx_val shares[], const ptx_val at[2])
 {
     ptx_fn *f = m->a->f;
     const attention_rows *r = &m->rows;
-    for (uint32_t i = 0; i < 2 * r->sums.blocks; i++) {
-        ptx_val words[2], share = ptx_mul(f, softmax_share(f, m->a->wide, r->row[i].sum), shrink[i]);
-        for (uint32_t n = 0; n < r->sums.octets; n++) {
+    for (uint32_t i = 0; i < r->o.rows; i++) {
+        ptx_val words[2];
+        for (uint32_t n = 0; n < attention_octets(&r->o); n++) {
             const uint32_t odd = n % 2;
             const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
-            ptx_val low = ptx_mul(f, attention_column(r, i, 2 * n), share);
-            ptx_val high = ptx_mul(f, attention_column(r, i, 2 * n + 1), share);
+            ptx_val low = ptx_mul(f, r->o.x[i][2 * n], shares[i]);
+            ptx_val high = ptx_mul(f, r->o.x[i][2 * n + 1], shares[i]);
             words[odd] = narrow_pair(f, m->a->type, low, high);
             if (!m->has_codes)
                 ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
@@ -448,31 +454,51 @@ static void stage_rows(const warp *m, const ptx_val shrink[], const ptx_val at[2
     }
 }
 
-void attention_stage_rows(warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[])
+void attention_stage_rows(warp *m, ptx_val numbers[])
 {
     const attention *a = m->a;
     ptx_fn *f = a->f;
-    ptx_val shrink[2 * MOST_BLOCKS], at[2];
-    attention_number_rows(a, &m->rows, first, numbers);
-    attention_add_sinks(a, numbers, m->rows.row, shrink, 2 * m->rows.sums.blocks);
+    ptx_val shares[ATTENTION_MOST_ROWS], at[2];
+    attention_number_rows(a, &m->rows.o, m->first_row, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
     const fragment_lane of = fragment_find_lane(f, m->lane);
-    ptx_val row = of.g, unit;
-    if (column_warp)
-        unit = ptx_mul(f, *column_warp, m->rows.sums.octets);
+    const bool has_all_columns = m->groups == 1;
+    ptx_val row = of.g, unit = {0};
+    if (has_all_columns)
+        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, of.g);
     else
-        row = ptx_mad(f, m->row_warp, m->scores.blocks * BLOCK_ROWS, of.g);
+        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
     ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val mine = column_warp ? ptx_add(f, unit, odd) : ptx_u32(odd);
+        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
         at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
     }
     if (m->has_codes)
         at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
-    if (!column_warp && a->head_dim_v == a->head_dim)
+    if (has_all_columns && a->head_dim_v == a->head_dim)
         ptx_warp_barrier(f);
-    else if (!column_warp)
+    else if (has_all_columns)
         ptx_barrier(f); /* O replaces other warps' rows of Q */
-    stage_rows(m, shrink, at);
+    stage_rows(m, shares, at);
+}
+
+void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
+{
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
+    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
+        ptx_val at = attention_log_at(a, numbers[0]);
+        for (uint32_t i = 0; i < m->rows.o.rows; i++) {
+            ptx_val in_bounds = ptx_lt(f, numbers[i], a->rows);
+            ptx_val log = softmax_log(f, a->wide, m->rows.row[i].sum, m->rows.row[i].shift);
+            ptx_val to =
+                a->pack_gqa && i > 0 ? attention_log_at(a, numbers[i]) : ptx_at_const(f, at, OCTET * i);
+            PTX_WHEN (f, in_bounds) {
+                ptx_store(f, to, log);
+            }
+        }
+    }
 }
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
@@ -484,10 +510,14 @@ warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
     m.v.steps = a->head_dim_v / 16;
     m.v.has_tail = a->head_dim_v % 16 != 0;
-    m.scores.blocks = m.rows.sums.blocks = blocks;
-    m.scores.octets = keys / OCTET;
-    m.rows.sums.octets = a->head_dim_v / OCTET;
-    m.rows.width = m.has_codes ? 4 : 2;
+    const uint32_t width = m.has_codes ? 4 : 2;
+    m.scores = (attention_slice){
+        .rows = 2 * blocks, .row_step = OCTET, .count = keys / OCTET, .width = 2, .step = OCTET};
+    m.rows.o = (attention_slice){.rows = 2 * blocks,
+                                 .row_step = OCTET,
+                                 .count = a->head_dim_v / (4 * width),
+                                 .width = width,
+                                 .step = 4 * width};
     m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
     return m;
 }
@@ -532,8 +562,8 @@ uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
                       (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
     uint32_t columns = is_old ? larger(a->head_dim, a->head_dim_v) : a->head_dim_v;
-    uint32_t numbers = m->scores.blocks * (columns + m->keys) / 2 + (m->holds_q ? a->head_dim / 4 : 0) +
-                       (m->k.has_tail || m->v.has_tail ? 12 : 0);
+    uint32_t numbers = attention_blocks(&m->scores) * (columns + m->keys) / 2 +
+                       (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads;

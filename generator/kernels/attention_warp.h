@@ -22,12 +22,13 @@
 #define KERNELS_ATTENTION_WARP_H
 
 #include "attention_copy.h"
-#include "attention_pages.h"
-#include "attention_rows.h"
 #include "attention_score.h"
+#include "attention_split.h"
 #include "device/fragment.h"
 
 enum {
+    BLOCK_ROWS = 16,
+    MOST_BLOCKS = 4,
     MOST_SMALL = 128, /* largest head_dim for which registers hold Q, or two blocks */
     MOST_HELD = MOST_SMALL / 16 + 1,
     MOST_OCTETS = 128 / OCTET /* of keys in a tile */
@@ -45,7 +46,7 @@ typedef struct attention_operand {
 typedef struct attention_warp {
     attention *a;
     uint32_t keys;   /* of a tile in shared memory */
-    uint32_t groups; /* of warps that share them */
+    uint32_t groups; /* that divide them; if several, warps also divide O's columns */
     bool has_codes;  /* K and V are codes */
     bool holds_q;    /* in registers, all of it */
     bool v_in_k;     /* V takes K's place */
@@ -55,14 +56,18 @@ typedef struct attention_warp {
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
     attention_pages pages;
-    ptx_val lane, shared;
+    ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: its scores' rows, a block or two, and keys */
-    ptx_val key;             /* the tile's first, whose rows of K are in flight */
-    ptx_val scales_at;       /* of codes: this lane's first scale of K */
+    ptx_val first_octet;     /* of its group's keys, if there are several */
+    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
+    ptx_val in_octet, upper, odd, in_16;
+    ptx_val key;       /* the tile's first, whose rows of K are in flight */
+    ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
-    attention_sums scores;
+    attention_slice scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
+    ptx_val first_row; /* number of the first, after the loop over the keys */
 } attention_warp;
 
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
@@ -72,11 +77,42 @@ attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t k
 uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
 void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
 
+/* ---- products -------------------------------------------------------------------------------------------------------- */
+
+/* A slice of products on tensor cores: `blocks` of 16 rows by `octets` of eight columns. Lane (g, t), see device/fragment.h, has
+ * rows g and g + 8 of each block, and columns 2t and 2t + 1 of each octet. With codes of V it has four neighbouring columns of O:
+ * the even ones are in one octet, the odd ones in the next. */
+static inline uint32_t attention_blocks(const attention_slice *s)
+{
+    return s->rows / 2;
+}
+
+static inline uint32_t attention_octets(const attention_slice *s)
+{
+    return attention_columns(s) / 2;
+}
+
+/* Element n of the lane's row i, in the order of products; a variable. */
+static inline ptx_val *attention_sum(attention_slice *s, uint32_t i, uint32_t n)
+{
+    return &s->x[i][s->width == 4 ? n / 4 * 4 + n % 2 * 2 + n % 4 / 2 : n];
+}
+
+/* The lane's four sums of a product. */
+static inline void attention_product(attention_slice *s, uint32_t block, uint32_t octet, ptx_val sums[4])
+{
+    for (uint32_t i = 0; i < 4; i++)
+        sums[i] = *attention_sum(s, 2 * block + i / 2, 2 * octet + i % 2);
+}
+
+/* Initialises rows of O to no keys. */
+void attention_init_rows(const attention *a, attention_rows *r);
+
 /* Thread blocks per multiprocessor that leave a thread enough registers. */
 uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
 
-/* Initialises all rows to no keys. */
-void attention_warp_init(attention_warp *m);
+/* Finds the thread of a thread block, which copies K and V, and initialises its rows to no keys. */
+void attention_warp_init(attention_warp *m, uint32_t threads);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
@@ -94,7 +130,7 @@ void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *
 
 /* ---- a lane ---------------------------------------------------------------------------------------------------------- */
 
-/* The lane's place in fragments: see device/fragment.h. */
+/* The lane's place in fragments, see device/fragment.h: found at each use, since it would take registers. */
 static inline ptx_val attention_lane_g(const attention_warp *m)
 {
     return ptx_shr(m->a->f, m->lane, 2);
@@ -105,16 +141,8 @@ static inline ptx_val attention_lane_t(const attention_warp *m)
     return ptx_and(m->a->f, m->lane, FRAGMENT_LANES - 1);
 }
 
-/* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads. */
-typedef struct attention_matrix_lane {
-    ptx_val in_octet, upper, odd, in_16; /* j, i / 2, i % 2, j + 8 * (i % 2) */
-} attention_matrix_lane;
-attention_matrix_lane attention_find_matrix(const attention_warp *m);
-
-/* Finds the lane's rows of Q, and those of K and V from `keys` on. Warps that divide a tile's keys and columns pass their
- * first octet of keys, and their number along the columns; others pass null. */
-void attention_init_operands(attention_warp *m, const attention_matrix_lane *of, ptx_val keys,
-                             const ptx_val *octet, const ptx_val *column_warp);
+/* Finds the lane's rows of Q, and those of K and V from `keys` on. */
+void attention_init_operands(attention_warp *m, ptx_val keys);
 
 /* Loads Q into registers, if holds_q. */
 void attention_hold_q(attention_warp *m);
@@ -122,11 +150,14 @@ void attention_hold_q(attention_warp *m);
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
-/* The slices of a lane whose warp has all columns. */
-attention_slices attention_warp_slices(const attention_warp *m);
+/* The lane's first column of O, if its warp has all columns. */
+ptx_val attention_first_column(const attention_warp *m);
 
-/* Adds sinks to the lane's rows, from number `first` on, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
-void attention_stage_rows(attention_warp *m, ptx_val first, const ptx_val *column_warp, ptx_val numbers[]);
+/* Adds sinks to the lane's rows, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
+void attention_stage_rows(attention_warp *m, ptx_val numbers[]);
+
+/* If `is_mine` holds, stores the log-sum-exps of the lane's rows, if requested. */
+void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_val numbers[]);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
@@ -145,6 +176,16 @@ void attention_add_keys(attention_warp *m, uint32_t octet);
 /* Raises the shifts of rows of O where the scores need larger ones. If warps divide the keys, pass the shifts joined over all
  * warps, and a function that also raises the rows of scores; otherwise pass null. */
 void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
+                          void *of);
+
+/* ---- many keys ------------------------------------------------------------------------------------------------------- */
+
+/* Loops over this part's keys in tiles of tile_k: `add` takes a tile, by its first counted key, or, if warps have their own
+ * keys, by the warp's first, `ahead` more, a U32. A chunk of the thread block has chunk_keys keys; at the end the sums of all
+ * rows cover all chunks: see attention_chunks.c. */
+enum { MOST_TOTALS = 2, ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
+void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
+                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                           void *of);
 
 /* attention_add_chunks over tiles of m->keys. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */

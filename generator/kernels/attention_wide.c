@@ -30,7 +30,6 @@ typedef struct wide {
     attention_warp m; /* its block of scores, its columns of the rows of O */
     layout weight_lines;
     uint32_t numbers_start;
-    ptx_val warp;
     ptx_val weight_at;                   /* this lane's row of weights for ldmatrix */
     ptx_val weight_to[MOST_WARP_OCTETS]; /* address of this lane's two weights of each octet, first row */
     ptx_val numbers_at;                  /* address of the numbers of this lane's rows, all blocks */
@@ -93,7 +92,7 @@ static void weigh_rows(wide *w)
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
         ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
-        for (uint32_t o = 0; o < w->m.scores.octets; o++) {
+        for (uint32_t o = 0; o < w->m.scores.count; o++) {
             ptx_val word = attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o);
             ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
@@ -123,7 +122,7 @@ static void add_values(void *of)
     wide *w = of;
     ptx_fn *f = w->m.a->f;
     for (uint32_t o = 0; o < w->m.keys / OCTET; o += 2) {
-        for (uint32_t b = 0; b < w->m.rows.sums.blocks; b++) {
+        for (uint32_t b = 0; b < attention_blocks(&w->m.rows.o); b++) {
             const uint32_t byte =
                 layout_rows(&w->weight_lines, b * BLOCK_ROWS) + layout_unit(&w->weight_lines, o);
             ptx_ldmatrix(f, 4, &w->m.weight[b][2 * o], shared_at(f, w->m.a->type, w->weight_at, byte));
@@ -153,51 +152,24 @@ static void add_tiles(wide *w)
     share_numbers(w, sum);
     ptx_barrier(f);
     join_numbers(w, PTX_OP_ADD, joined);
-    for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++)
+    for (uint32_t i = 0; i < rows->o.rows; i++)
         ptx_set(f, rows->row[i].sum, joined[i]);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
-
-/* The number of the lane's first row of O. */
-static ptx_val first_row(const wide *w)
-{
-    ptx_fn *f = w->m.a->f;
-    return ptx_add(f, attention_lane_g(&w->m), w->m.a->first);
-}
 
 static void store_results(void *of)
 {
     wide *w = of;
     const attention *a = w->m.a;
     ptx_fn *f = a->f;
-    attention_rows *rows = &w->m.rows;
     ptx_val numbers[2 * MOST_BLOCKS], tid = w->m.copier.tid;
-    attention_stage_rows(&w->m, first_row(w), &w->warp, numbers);
+    attention_stage_rows(&w->m, numbers);
     ptx_barrier(f);
     attention_store_rows(a, w->m.out_lines, w->m.shared, ptx_u32(0), a->tile_q, tid, THREADS);
     /* One lane of four, of the first warp. */
-    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
     ptx_val is_mine = ptx_eq(f, ptx_and(f, tid, THREADS - WARP_LANES + FRAGMENT_LANES - 1), 0);
-    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
-        for (uint32_t i = 0; i < 2 * rows->sums.blocks; i++) {
-            ptx_val to = attention_log_at(a, numbers[i]);
-            ptx_val log = softmax_log(f, a->wide, rows->row[i].sum, rows->row[i].shift);
-            PTX_WHEN (f, ptx_lt(f, numbers[i], a->rows)) {
-                ptx_store(f, to, log);
-            }
-        }
-    }
-}
-
-static void store_parts(void *of)
-{
-    wide *w = of;
-    ptx_fn *f = w->m.a->f;
-    ptx_val of_warp = ptx_mul(f, w->warp, w->m.rows.sums.octets * OCTET);
-    ptx_val column = ptx_mad(f, attention_lane_t(&w->m), 2, of_warp);
-    const attention_slices slices = attention_slice_rows(w->m.a, &w->m.rows, first_row(w), column);
-    attention_leave_part(w->m.a, &slices, w->m.copier.tid);
+    attention_store_logs(&w->m, is_mine, numbers);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -218,9 +190,9 @@ static wide geometry(attention *a)
     wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
     w.m.groups = groups;
     w.m.holds_q = false;
-    w.m.scores.blocks = w.own.sums.blocks = 1;
-    w.m.scores.octets /= groups;
-    w.m.rows.sums.octets /= WARPS;
+    w.m.scores.rows = w.own.o.rows = 2;
+    w.m.scores.count /= groups;
+    w.m.rows.o.count /= WARPS;
     w.m.v.steps /= WARPS;
     w.m.shared_bytes = lay_out(&w, false);
     if (a->tile_q == 32 && w.m.shared_bytes > SHARED_SM_86)
@@ -232,14 +204,13 @@ static void init_lane(wide *w)
 {
     attention_warp *m = &w->m;
     ptx_fn *f = m->a->f;
-    const attention_matrix_lane of = attention_find_matrix(m);
-    ptx_val g = attention_lane_g(m), first_octet = ptx_mul(f, w->m.group, m->scores.octets);
-    attention_init_operands(m, &of, m->shared, &first_octet, &w->warp);
-    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, of.in_16, of.upper), m->shared);
+    ptx_val g = attention_lane_g(m);
+    attention_init_operands(m, m->shared);
+    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, m->in_16, m->upper), m->shared);
     ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
     ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
-    for (uint32_t o = 0; o < m->scores.octets; o++) {
-        ptx_val octet = ptx_add(f, first_octet, o);
+    for (uint32_t o = 0; o < m->scores.count; o++) {
+        ptx_val octet = ptx_add(f, m->first_octet, o);
         w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
     }
     ptx_val numbers = ptx_add(f, m->shared, w->numbers_start);
@@ -261,25 +232,19 @@ static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     wide w = geometry(a);
-    attention_rows *rows = &w.m.rows;
-    w.m.copier = (attention_copier){a, THREADS, false, ptx_tid_x(f)};
-    w.m.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    w.m.lane = ptx_laneid(f);
-    w.warp = ptx_warpid_x(f);
-    w.m.row_warp = ptx_rem(f, w.warp, rows->sums.blocks);
-    w.m.group = ptx_div(f, w.warp, rows->sums.blocks);
-    w.m.zero = ptx_var(f, ptx_f32(0));
-    attention_init_rows(a, &w.own, 0);
-    for (uint32_t b = 0; b < rows->sums.blocks; b++)
-        attention_init_rows(a, rows, b);
-    for (uint32_t b = 0; b < rows->sums.blocks; b++)
-        attention_clear_sums(a, rows, b);
+    attention_warp_init(&w.m, THREADS);
+    attention_init_rows(a, &w.own);
+    w.m.row_warp = ptx_rem(f, w.m.warp, attention_blocks(&w.m.rows.o));
+    w.m.group = ptx_div(f, w.m.warp, attention_blocks(&w.m.rows.o));
     attention_init_panels(&w.m, &w.m.copier, w.m.shared);
     init_lane(&w);
     attention_start_copies(&w.m);
     add_tiles(&w);
     attention_find_before(a);
-    attention_finish(a, store_parts, store_results, &w);
+    ptx_val of_warp = ptx_mul(f, w.m.warp, w.m.rows.o.count * OCTET);
+    ptx_val column = ptx_mad(f, attention_lane_t(&w.m), 2, of_warp);
+    w.m.first_row = ptx_add(f, attention_lane_g(&w.m), a->first);
+    attention_finish(a, &w.m.rows, w.m.first_row, column, w.m.copier.tid, store_results, &w);
 }
 
 const attention_strategy attention_strategy_wide = {shape, emit};

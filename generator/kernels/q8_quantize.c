@@ -73,16 +73,6 @@ static void normalise(quantizer *q, ptx_val element, ptx_val in_bounds, ptx_val 
     }
 }
 
-/* The absmax of a block, F32; a NaN's bits are above all numbers'. */
-static ptx_val find_absmax(quantizer *q, const ptx_val h[MOST_RUN])
-{
-    ptx_fn *f = q->f;
-    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));
-    for (uint32_t i = 0; i < q->run; i++)
-        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
-    return ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)q->lanes, most));
-}
-
 static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN], ptx_val raise)
 {
     ptx_fn *f = q->f;
@@ -123,7 +113,7 @@ static void quantize_chunk(quantizer *q, const chunk c, ptx_val element, ptx_val
     widen_words(f, q->type, 4, c, h);
     if (q->has_norm)
         normalise(q, element, in_bounds, h);
-    ptx_val most = find_absmax(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
+    ptx_val most = codes_absmax(f, h, q->run, q->lanes), raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     ptx_val lane = ptx_and(f, q->lane, q->lanes - 1);
     PTX_IF (f, in_bounds) {
         store_codes(q, element, h, raise);

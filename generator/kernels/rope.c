@@ -342,15 +342,11 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
     }
 }
 
-/* Stores the scale of a token's head, and returns the factor for its elements. Magnitudes are compared by their bits, so that
- * a NaN is the largest. */
+/* Stores the scale of a token's head, and returns the factor for its elements. */
 static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
-    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));
-    for (uint32_t i = 0; i < PARTS * r->elements; i++)
-        most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, r->x[i])), most);
-    most = ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)r->lanes, most));
+    ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
     ptx_val scale = ptx_mul(f, most, 1.0f / 127);
     ptx_val is_first = ptx_eq(f, r->lane, 0);
     PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {

@@ -213,6 +213,12 @@ ptx_val attention_log_at(const attention *a, ptx_val row)
     return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->log_rows)), query);
 }
 
+void attention_number_rows(const attention *a, const attention_slice *s, ptx_val first, ptx_val numbers[])
+{
+    for (uint32_t i = 0; i < s->rows; i++)
+        numbers[i] = attention_plus(a->f, first, s->row_step * i);
+}
+
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
 bool attention_has_head_scales(const attention *a)

@@ -1,0 +1,155 @@
+/* MANY KEYS. Tensor cores truncate at every step: after k keys a sum falls short by a relative error that grows with k; and a
+ * sum of weights takes one addition per key of a lane. So every ATTENTION_CHUNK keys the sums are added to a total, with
+ * rounding, and restart at 0. Each thread has its total in local memory, since no registers are left, and touches it once per
+ * chunk if there is more than one.
+ *
+ * A total has for each block its octets of columns, then the shifts of its two rows, then the sums of their weights.
+ */
+#include "attention_warp.h"
+
+enum {
+    NUMBERS = 4, /* values of one octet in two rows, or the shifts and sums of two rows */
+    AT_ONCE = 4  /* octets */
+};
+
+typedef struct total {
+    const attention *a;
+    attention_rows *rows;
+    ptx_val at;
+} total;
+
+static total init_total(const attention *a, attention_rows *rows)
+{
+    const uint32_t numbers = attention_blocks(&rows->o) * (attention_octets(&rows->o) + 1) * NUMBERS;
+    return (total){a, rows, ptx_local(a->f, PTX_F32, numbers, NUMBERS * 4)};
+}
+
+/* The offset of an octet of a block; past the last octet, of the shifts and sums of the block's rows. */
+static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
+{
+    return (block * (attention_octets(&t->rows->o) + 1) + octet) * NUMBERS;
+}
+
+/* The variables of the same numbers. */
+static void find_numbers(const total *t, uint32_t block, uint32_t octet, ptx_val x[NUMBERS])
+{
+    if (octet < attention_octets(&t->rows->o)) {
+        attention_product(&t->rows->o, block, octet, x);
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        x[i] = t->rows->row[2 * block + i].shift;
+        x[2 + i] = t->rows->row[2 * block + i].sum;
+    }
+}
+
+/* Sets the total to that of no keys. */
+static void clear(const total *t)
+{
+    const uint32_t octets = attention_octets(&t->rows->o);
+    ptx_val zero = ptx_f32(0), none = softmax_none(t->a->wide);
+    const ptx_val zeros[NUMBERS] = {zero, zero, zero, zero}, rows[NUMBERS] = {none, none, zero, zero};
+    for (uint32_t b = 0; b < attention_blocks(&t->rows->o); b++)
+        for (uint32_t n = 0; n <= octets; n++)
+            ptx_store_vec(t->a->f, NUMBERS, ptx_at_const(t->a->f, t->at, offset_of(t, b, n)),
+                          n < octets ? zeros : rows, PTX_PLAIN);
+}
+
+/* Adds the sums of weights of a block; returns the factors by which the totals of its rows shrink. */
+static void add_rows(const total *t, const softmax_row row[2], ptx_val at, ptx_val shrink[2])
+{
+    ptx_fn *f = t->a->f;
+    ptx_val old[NUMBERS], now[NUMBERS];
+    ptx_load_vec(f, NUMBERS, old, at, PTX_PLAIN);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val minus = softmax_minus(f, t->a->wide, &row[i]);
+        shrink[i] = softmax_exp2(f, t->a->wide, ptx_add(f, old[i], minus));
+        now[i] = row[i].shift;
+        now[2 + i] = ptx_fma(f, old[2 + i], shrink[i], row[i].sum);
+    }
+    ptx_store_vec(f, NUMBERS, at, now, PTX_PLAIN);
+    for (uint32_t i = 0; i < 2; i++)
+        ptx_set(f, row[i].sum, 0);
+}
+
+static void add_octets(const total *t, uint32_t block, uint32_t first, ptx_val at, const ptx_val shrink[2])
+{
+    ptx_fn *f = t->a->f;
+    const uint32_t left = attention_octets(&t->rows->o) - first, count = left < AT_ONCE ? left : AT_ONCE;
+    ptx_val all[AT_ONCE][NUMBERS], sums[NUMBERS];
+    for (uint32_t n = 0; n < count; n++)
+        ptx_load_vec(f, NUMBERS, all[n], ptx_at_const(f, at, n * NUMBERS), PTX_PLAIN);
+    for (uint32_t n = 0; n < count; n++) {
+        find_numbers(t, block, first + n, sums);
+        for (uint32_t i = 0; i < NUMBERS; i++)
+            all[n][i] = ptx_fma(f, all[n][i], shrink[i / 2], sums[i]);
+        ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), all[n], PTX_PLAIN);
+        for (uint32_t i = 0; i < NUMBERS; i++)
+            ptx_set(f, sums[i], 0);
+    }
+}
+
+/* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. If ptxas knew that the addresses differ,
+ * it would load everything at once, and have no registers for anything else. So offsets are multiplied by a one that ptxas
+ * cannot know: min(thread blocks, 1). */
+static void add_chunk(const total *t)
+{
+    ptx_fn *f = t->a->f;
+    const uint32_t octets = attention_octets(&t->rows->o);
+    ptx_val one = ptx_min(f, ptx_nctaid_x(f), 1), shrink[2];
+    for (uint32_t b = 0; b < attention_blocks(&t->rows->o); b++) {
+        ptx_val rows = ptx_mul(f, one, offset_of(t, b, octets));
+        add_rows(t, &t->rows->row[2 * b], ptx_at(f, t->at, rows), shrink);
+        for (uint32_t n = 0; n < octets; n += AT_ONCE)
+            add_octets(t, b, n, ptx_at(f, t->at, ptx_mul(f, one, offset_of(t, b, n))), shrink);
+    }
+}
+
+/* Replaces the sums by the total. */
+static void take(const total *t)
+{
+    ptx_fn *f = t->a->f;
+    const uint32_t octets = attention_octets(&t->rows->o);
+    ptx_val sums[NUMBERS], x[NUMBERS];
+    for (uint32_t b = 0; b < attention_blocks(&t->rows->o); b++) {
+        for (uint32_t n = 0; n <= octets; n++) {
+            find_numbers(t, b, n, sums);
+            ptx_load_vec(f, NUMBERS, x, ptx_at_const(f, t->at, offset_of(t, b, n)), PTX_PLAIN);
+            for (uint32_t i = n < octets ? 0 : 2; i < NUMBERS; i++) /* shifts stay */
+                ptx_set(f, sums[i], x[i]);
+        }
+    }
+}
+
+/* Applies a function to all totals, if there are more keys than one chunk. */
+static void where_long(const attention *a, const total totals[], uint32_t count, uint32_t chunk_keys,
+                       void (*what)(const total *t))
+{
+    ptx_val end = ptx_add(a->f, a->first_key, chunk_keys);
+    PTX_IF (a->f, ptx_gt(a->f, a->end, end)) {
+        ptx_rarely(a->f);
+        for (uint32_t i = 0; i < count; i++)
+            what(&totals[i]);
+    }
+}
+
+void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
+                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
+                          void *of)
+{
+    ptx_fn *f = a->f;
+    total totals[MOST_TOTALS];
+    for (uint32_t i = 0; i < count; i++)
+        totals[i] = init_total(a, rows[i]);
+    where_long(a, totals, count, chunk_keys, clear);
+    PTX_FOR (f, chunk, a->first_key, a->end, chunk_keys) {
+        ptx_val behind = ptx_add(f, chunk, chunk_keys);
+        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
+        PTX_FOR (f, counted, first, end, a->tile_k) {
+            ptx_main_loop(f);
+            add(of, counted);
+        }
+        where_long(a, totals, count, chunk_keys, add_chunk);
+    }
+    where_long(a, totals, count, chunk_keys, take);
+}
