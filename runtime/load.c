@@ -11,7 +11,6 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
                                         const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count);
 static bool is_whole(const kiln_driver *driver);
 static kiln_status query_device(kiln_loader *loader);
-static uint32_t mma_cycles(uint32_t sm);
 static ONCE kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
 static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
 static kiln_status check_context(kiln_loader *loader, const char *subject);
@@ -197,15 +196,11 @@ static kiln_status query_device(kiln_loader *loader)
                           values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
                       .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
                       .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
-                      .mma_cycles = mma_cycles(sm)};
+                      /* A target's most common device: generator/target/devices.def has the sources. */
+                      .mma_cycles = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1,
+                      .mma_s8_cycles = sm == 103 ? 16 : sm < 80 || sm == 86 || sm == 89 || sm >= 120 ? 4 : 2,
+                      .mma_fp4_cycles = sm >= 120 ? 4 : 0};
     return KILN_OK;
-}
-
-/* NVIDIA's white papers: dense products of f16 with sums in f32, per multiprocessor and clock. GeForce devices have
- * half or a quarter of the rate. */
-static uint32_t mma_cycles(uint32_t sm)
-{
-    return sm < 80 ? 2 : sm == 86 || sm == 89 || sm >= 120 ? 4 : 1;
 }
 
 static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result)

@@ -144,8 +144,10 @@ typedef struct kiln_device {
     uint32_t multiprocessor_shared_bytes; /* [max_shared_bytes + 1 KB] */
     uint32_t multiprocessor_threads;      /* [1024] */
     uint32_t memory_cycles;               /* of a multiprocessor, per MiB of memory [of 1 KB per cycle] */
-    uint32_t
-        mma_cycles; /* of a quarter of a multiprocessor, per 256 multiply-adds of 16-bit types, sums in f32 */
+    /* Of a quarter of a multiprocessor, in products on tensor cores: */
+    uint32_t mma_cycles;     /* per 256 multiply-adds of 16-bit types, sums in f32 */
+    uint32_t mma_s8_cycles;  /* per 1024 multiply-adds of 8-bit integers */
+    uint32_t mma_fp4_cycles; /* per 2048 multiply-adds of block-scaled e2m1; 0: it has no such products */
 } kiln_device;
 
 /* Dispatch's view of one variant, from NAME_FAMILY_candidates. If cycles has the bit KILN_MEASURED, its other bits are
