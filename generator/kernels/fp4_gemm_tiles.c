@@ -23,6 +23,7 @@
 enum {
     WARP_ROWS = 32, /* of W */
     LANE_ROWS = 4,  /* eight apart */
+    QUAD_LANES = 4, /* of a row of sums */
     TILES = X_RING_TILES,
     STEP = X_RING_STEP,
     STEPS = FP4_STAGE / STEP,
@@ -283,29 +284,26 @@ static void multiply_scaled(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
-    ptx_val of_w[TILES][STEPS], w[STEPS][TILES][4];
-    for (uint32_t i = 0; i < TILES; i++)
-        load_scales(g, w_scales_at, SUMS_COLUMNS * i, g->w_selector, of_w[i]);
+    ptx_val of_w[STEPS], of_x[STEPS], w[STEPS][TILES][4];
+    load_scales(g, w_scales_at, 0, g->w_selector, of_w);
     for (uint32_t step = 0; step < STEPS; step++) {
         ptx_val at = ptx_add(f, g->w_at[step], g->stage);
         for (uint32_t i = 0; i < TILES; i++)
             ptx_ldmatrix(f, 4, w[step][i], shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
     }
-    ptx_val x_at[STEPS];
-    for (uint32_t step = 0; step < STEPS; step++)
-        x_at[step] = ptx_add(f, g->x_at[step], g->stage);
+    ptx_val x_at = ptx_add(f, g->x_at[0], g->stage);
     for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
-        ptx_val of_x[STEPS];
-        load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
-        for (uint32_t step = 0; step < STEPS; step++) {
-            ptx_val x[2];
-            ptx_ldmatrix(f, 2, x, shared_at(f, PTX_B32, x_at[step], SUMS_ROWS * tile * FP4_ROW_BYTES));
+        const int thread = (int)tile % QUAD_LANES;
+        ptx_val x[STEPS][2];
+        if (thread == 0)
+            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
+        ptx_ldmatrix(f, 2 * STEPS, x[0], shared_at(f, PTX_B32, x_at, SUMS_ROWS * tile * FP4_ROW_BYTES));
+        for (uint32_t step = 0; step < STEPS; step++)
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
-                const ptx_mma_scales a = {of_w[i][step], 0, 0}, b = {of_x[step], 0, 0};
-                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x, sum, a, b);
+                const ptx_mma_scales a = {of_w[step], 0, (int)i}, b = {of_x[step], 0, thread};
+                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x[step], sum, a, b);
             }
-        }
     }
 }
 
@@ -315,13 +313,13 @@ static ptx_val selector_of(ptx_fn *f, ptx_val address)
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* The rows whose addresses this lane passes to ldmatrix; and those whose scales it holds: of W row g, in odd lanes g + 8. */
+/* The rows whose addresses this lane passes to ldmatrix; and the row whose scales it holds. */
 static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
-                        ptx_val number, ptx_val codes[STEPS], ptx_val *scales, ptx_val *selector)
+                        ptx_val number, uint32_t steps, ptx_val codes[], ptx_val *scales, ptx_val *selector)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
-    for (uint32_t step = 0; step < STEPS; step++)
+    for (uint32_t step = 0; step < steps; step++)
         codes[step] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, step * STEP / 32)), start);
     ptx_val at = fp4_rows_scales(of, g->tile.shared, scale_row, number);
     *selector = selector_of(f, at);
@@ -348,14 +346,14 @@ static void init_reads(fp4_gemm *g)
             find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
         return;
     }
-    ptx_val in_16 = ptx_and(f, g->l->lane, 15), in_8 = ptx_and(f, g->l->lane, 7);
-    ptx_val upper = ptx_shr(f, g->l->lane, 4), second = ptx_bfe(f, g->l->lane, 3, 1);
-    ptx_val lower_row = ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g);
-    ptx_val scale_row = ptx_add(f, first, lower_row);
-    find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
-                &g->w_scales, &g->w_selector);
-    find_scaled(g, &g->x_codes, in_8, second, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at,
-                &g->x_scales, &g->x_selector);
+    /* Of 32 rows lane (g, t) holds the scales of row 8t + g: products pick the lane. */
+    const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
+    ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
+    ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
+    find_scaled(g, &g->w, ptx_add(f, first, ptx_and(f, g->l->lane, 15)), ptx_shr(f, g->l->lane, 4), w_row,
+                number_of(g, w_row), STEPS, g->w_at, &g->w_scales, &g->w_selector);
+    find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), ptx_shr(f, g->l->lane, 3), x_row,
+                ptx_add(f, x_row, g->tile.first_x), 1, g->x_at, &g->x_scales, &g->x_selector);
 }
 
 static void make_trip(void *strategy)
