@@ -53,6 +53,17 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
+/* At the end the sums overlay the stages, as many rows at a time as fit there; all rows if k is split (tile_m up to 64). */
+static uint32_t rows_at_once(const fp4_gemm_geometry *g, bool is_split)
+{
+    enum { MOST_ROWS = 64 };
+    uint32_t rows = g->tile_m < MOST_ROWS ? g->tile_m : MOST_ROWS;
+    while (!is_split && rows > SUMS_ROWS &&
+           linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
+        rows /= 2;
+    return rows;
+}
+
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 {
     fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
@@ -69,20 +80,14 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
+    g.rows_at_once = rows_at_once(&g, kiln_int(v, "split_k") != 1);
     return g;
-}
-
-/* At the end the sums overlay the stages, as many rows at a time as leave room for a second thread block. */
-static uint32_t rows_at_once(const fp4_gemm_geometry *g)
-{
-    enum { MOST_ROWS_AT_ONCE = 64 };
-    return g->tile_m < MOST_ROWS_AT_ONCE ? g->tile_m : MOST_ROWS_AT_ONCE;
 }
 
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
     const uint32_t stages = g->stages * g->stage_bytes,
-                   sums = linear_sums_bytes(rows_at_once(g), g->tile_n, 1);
+                   sums = linear_sums_bytes(g->rows_at_once, g->tile_n, 1);
     return stages > sums ? stages : sums;
 }
 
@@ -100,7 +105,10 @@ static void init_w_copies(fp4_gemm *g)
                       .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
-                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element};
+                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element,
+                      .end = l->k};
+    if (l->split_k != 1)
+        g->w.end = ptx_min(f, l->k, ptx_mad(f, l->part_stages, FP4_STAGE, l->part_element));
     ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, l->tid), g->tile.first_w);
     for (uint32_t i = 0; i < fp4_rows_passes(&g->w); i++) {
         ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->w)), l->w_rows);
@@ -127,6 +135,7 @@ static void init_x_codes(fp4_gemm *g)
                             .scale_byte = g->of.x_scale_byte,
                             .k = l->k,
                             .first = g->w.first,
+                            .end = g->w.end,
                             .scales = ptx_address(f, g->in_scales)};
     ptx_val row = ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x);
     for (uint32_t i = 0; i < fp4_rows_passes(&g->x_codes); i++) {
@@ -169,13 +178,23 @@ static void copy_x(fp4_gemm *g, ptx_val offset)
     ptx_add_to(f, g->next_step, STEPS);
 }
 
-/* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. */
+static void copy_stage(fp4_gemm *g, ptx_val offset)
+{
+    fp4_rows_copy(&g->w, offset);
+    copy_x(g, offset);
+}
+
+/* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
+ * zeros instead of branching, so that ptxas puts copies between products. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->left, ahead)) {
-        fp4_rows_copy(&g->w, offset);
-        copy_x(g, offset);
+    if (g->of.is_block_scaled) {
+        copy_stage(g, offset);
+    } else {
+        PTX_IF (f, ptx_gt(f, g->left, ahead)) {
+            copy_stage(g, offset);
+        }
     }
     copy_commit(f);
 }
@@ -372,10 +391,9 @@ static void make_trip(void *strategy)
         ptx_sub_to(f, g->left, 1);
 }
 
-/* If k is split, one round has all rows. */
 static void store_sums(fp4_gemm *g)
 {
-    const uint32_t rows = rows_at_once(&g->of);
+    const uint32_t rows = g->of.rows_at_once;
     if (rows == g->of.tile_m) {
         linear_store_sums(g->l, &g->tile, &g->sums);
         return;
