@@ -365,7 +365,7 @@ static void init_reads(fp4_gemm *g)
             find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
         return;
     }
-    /* Of 32 rows lane (g, t) holds the scales of row 8t + g: products pick the lane. */
+    /* Lane (g, t) holds the scales of row 8t + g of 32: products pick the lane. */
     const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
     ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
     ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));

@@ -144,7 +144,7 @@ typedef struct kiln_device {
     uint32_t multiprocessor_shared_bytes; /* [max_shared_bytes + 1 KB] */
     uint32_t multiprocessor_threads;      /* [1024] */
     uint32_t memory_cycles;               /* of a multiprocessor, per MiB of memory [of 1 KB per cycle] */
-    /* Of a quarter of a multiprocessor, in products on tensor cores: */
+    /* Cycles of a quarter of a multiprocessor, for products on tensor cores: */
     uint32_t mma_cycles;     /* per 256 multiply-adds of 16-bit types, sums in f32 */
     uint32_t mma_s8_cycles;  /* per 1024 multiply-adds of 8-bit integers */
     uint32_t mma_fp4_cycles; /* per 2048 multiply-adds of block-scaled e2m1; 0: it has no such products */
