@@ -197,8 +197,12 @@ static kiln_status query_device(kiln_loader *loader)
                       .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
                       .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
                       /* A target's most common device: generator/target/devices.def has the sources. */
-                      .mma_cycles = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1,
-                      .mma_s8_cycles = sm == 103 ? 16 : sm < 80 || sm == 86 || sm == 89 || sm >= 120 ? 4 : 2,
+                      .mma_cycles = sm == 86 || sm == 89 || sm == 120 ? 4
+                                    : sm < 80 || sm > 120             ? 2
+                                                                      : 1,
+                      .mma_s8_cycles = sm == 103                                      ? 16
+                                       : sm < 80 || sm == 86 || sm == 89 || sm >= 120 ? 4
+                                                                                      : 2,
                       .mma_fp4_cycles = sm >= 120 ? 4 : 0};
     return KILN_OK;
 }
