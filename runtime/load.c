@@ -185,6 +185,9 @@ static kiln_status query_device(kiln_loader *loader)
     const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
     /* Double data rate. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
+    /* Those of a target's usual device (generator/target/devices.def). */
+    const uint32_t mma = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1;
+    const uint32_t mma_s8 = sm == 103 ? 16 : mma > 1 ? 4 : 2;
     const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
     loader->device =
         (kiln_device){.sm = sm,
@@ -196,13 +199,8 @@ static kiln_status query_device(kiln_loader *loader)
                           values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
                       .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
                       .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
-                      /* A target's most common device: generator/target/devices.def has the sources. */
-                      .mma_cycles = sm == 86 || sm == 89 || sm == 120 ? 4
-                                    : sm < 80 || sm > 120             ? 2
-                                                                      : 1,
-                      .mma_s8_cycles = sm == 103                                      ? 16
-                                       : sm < 80 || sm == 86 || sm == 89 || sm >= 120 ? 4
-                                                                                      : 2,
+                      .mma_cycles = mma,
+                      .mma_s8_cycles = mma_s8,
                       .mma_fp4_cycles = sm >= 120 ? 4 : 0};
     return KILN_OK;
 }
