@@ -189,19 +189,19 @@ static kiln_status query_device(kiln_loader *loader)
     const uint32_t mma = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1;
     const uint32_t mma_s8 = sm == 103 ? 16 : mma > 1 ? 4 : 2;
     const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
-    loader->device =
-        (kiln_device){.sm = sm,
-                      .driver_version = (uint32_t)version,
-                      .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
-                      .max_shared_bytes = (uint32_t)values[SHARED],
-                      .ptx_only = loader->options.ptx_only != 0,
-                      .multiprocessor_shared_bytes =
-                          values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
-                      .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
-                      .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
-                      .mma_cycles = mma,
-                      .mma_s8_cycles = mma_s8,
-                      .mma_fp4_cycles = sm >= 120 ? 4 : 0};
+    kiln_device *d = &loader->device;
+    d->sm = sm;
+    d->driver_version = (uint32_t)version;
+    d->multiprocessors = (uint32_t)values[MULTIPROCESSORS];
+    d->max_shared_bytes = (uint32_t)values[SHARED];
+    d->ptx_only = loader->options.ptx_only != 0;
+    d->multiprocessor_shared_bytes =
+        values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024;
+    d->multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024);
+    d->memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX;
+    d->mma_cycles = mma;
+    d->mma_s8_cycles = mma_s8;
+    d->mma_fp4_cycles = 4;
     return KILN_OK;
 }
 
