@@ -11,7 +11,6 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
                                         const kiln_bundle *bundle, const kiln_slot *slots, size_t slot_count);
 static bool is_whole(const kiln_driver *driver);
 static kiln_status query_device(kiln_loader *loader);
-static uint32_t mma_cycles(uint32_t sm);
 static ONCE kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
 static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
 static kiln_status check_context(kiln_loader *loader, const char *subject);
@@ -186,26 +185,24 @@ static kiln_status query_device(kiln_loader *loader)
     const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
     /* Double data rate. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
+    /* Those of a target's usual device (generator/target/devices.def). */
+    const uint32_t mma = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1;
+    const uint32_t mma_s8 = sm == 103 ? 16 : mma > 1 ? 4 : 2;
     const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
-    loader->device =
-        (kiln_device){.sm = sm,
-                      .driver_version = (uint32_t)version,
-                      .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
-                      .max_shared_bytes = (uint32_t)values[SHARED],
-                      .ptx_only = loader->options.ptx_only != 0,
-                      .multiprocessor_shared_bytes =
-                          values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
-                      .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
-                      .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
-                      .mma_cycles = mma_cycles(sm)};
+    kiln_device *d = &loader->device;
+    d->sm = sm;
+    d->driver_version = (uint32_t)version;
+    d->multiprocessors = (uint32_t)values[MULTIPROCESSORS];
+    d->max_shared_bytes = (uint32_t)values[SHARED];
+    d->ptx_only = loader->options.ptx_only != 0;
+    d->multiprocessor_shared_bytes =
+        values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024;
+    d->multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024);
+    d->memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX;
+    d->mma_cycles = mma;
+    d->mma_s8_cycles = mma_s8;
+    d->mma_fp4_cycles = 4;
     return KILN_OK;
-}
-
-/* NVIDIA's white papers: dense products of f16 with sums in f32, per multiprocessor and clock. GeForce devices have
- * half or a quarter of the rate. */
-static uint32_t mma_cycles(uint32_t sm)
-{
-    return sm < 80 ? 2 : sm == 86 || sm == 89 || sm >= 120 ? 4 : 1;
 }
 
 static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result)

@@ -186,7 +186,8 @@ image_hash image_hash_of(const char *data, size_t bytes)
 
 static kiln_warp_code warp_code(ptx_cost cost)
 {
-    return (kiln_warp_code){cost.issues, cost.integers, cost.wavefronts, cost.products};
+    return (kiln_warp_code){cost.issues,   cost.integers,    cost.wavefronts,
+                            cost.products, cost.s8_products, cost.fp4_products};
 }
 
 kiln_code code_of(ptx_costs costs, const kiln_shape *shape)

@@ -49,8 +49,9 @@ static void write_code(text *out, const bundle_variant *v, const char *indent)
     const kiln_warp_code parts[] = {code.loop, code.side, code.rest};
     text_printf(out, "%sstatic const kiln_code code = {", indent);
     for (int i = 0; i < 3; i++)
-        text_printf(out, "{%u, %u, %u, %u}, ", (unsigned)parts[i].issues, (unsigned)parts[i].integers,
-                    (unsigned)parts[i].wavefronts, (unsigned)parts[i].products);
+        text_printf(out, "{%u, %u, %u, %u, %u, %u}, ", (unsigned)parts[i].issues, (unsigned)parts[i].integers,
+                    (unsigned)parts[i].wavefronts, (unsigned)parts[i].products,
+                    (unsigned)parts[i].s8_products, (unsigned)parts[i].fp4_products);
     text_printf(out, "%u, %u, %u, %u};\n", (unsigned)code.warps, (unsigned)code.trip,
                 (unsigned)code.loop_warps, (unsigned)code.loop_groups);
 }

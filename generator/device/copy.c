@@ -32,15 +32,26 @@ void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int 
     copy_unit_now(f, to, from, &in_bounds, hints);
 }
 
-void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+static void copy_words(ptx_fn *f, uint32_t count, ptx_val to, ptx_val from, const ptx_val *in_bounds)
 {
     if (ptx_has_sm(f, 80)) {
-        ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), 0), PTX_CA);
+        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(4 * count), 0);
+        ptx_cp_async_zfill(f, to, from, 4 * count, bytes, PTX_CA);
         return;
     }
-    ptx_val word;
-    tail_load(f, PTX_U32, 1, &word, from, in_bounds, PTX_NC);
-    ptx_store(f, to, word);
+    ptx_val words[2];
+    tail_load(f, PTX_U32, count, words, from, in_bounds, PTX_NC);
+    ptx_store_vec(f, (int)count, to, words, PTX_PLAIN);
+}
+
+void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+{
+    copy_words(f, 1, to, from, in_bounds);
+}
+
+void copy_half(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+{
+    copy_words(f, 2, to, from, in_bounds);
 }
 
 /* Below sm_80: a whole piece, or fewer bytes than that, then zeros. */

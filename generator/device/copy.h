@@ -14,8 +14,9 @@ void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int 
 /* Copies through registers on every target. */
 void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
-/* Copies 4 bytes; `in_bounds` must not be null. */
+/* Copies 4 or 8 bytes; `in_bounds` must not be null. */
 void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds);
+void copy_half(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds);
 
 /* Copies the first `left` of 16 bytes, an S32 that may be negative or too large; zero-fills the rest. Below sm_80 it
  * branches. */

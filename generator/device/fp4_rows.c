@@ -68,8 +68,9 @@ static ptx_val blocks_of_row(const fp4_rows *r)
 static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
-    ptx_val blocks = blocks_of_row(r), first = ptx_shr(f, r->first, lanes_log2(block_of(r)));
-    ptx_val left = ptx_sub(f, blocks, first);
+    const uint32_t bits = lanes_log2(block_of(r));
+    ptx_val blocks = blocks_of_row(r), first = ptx_shr(f, r->first, bits);
+    ptx_val left = ptx_sub(f, ptx_shr(f, r->end, bits), first);
     if (r->is_tiled) {
         ptx_val down = ptx_shr(f, r->scale_row, lanes_log2(SCALE_TILE_ROWS));
         ptx_val across = ptx_shr(f, ptx_add(f, blocks, SCALE_TILE_BLOCKS - 1), lanes_log2(SCALE_TILE_BLOCKS));
@@ -123,7 +124,7 @@ static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
     ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, lanes_log2(FP4_STAGE / r->codes.row_bytes)));
     for (uint32_t i = 0; i < addresses_of(r); i++)
         r->from[i] = ptx_var(f, ptx_add(f, r->from[i], byte));
-    r->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, r->k, element)));
+    r->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, r->end, element)));
     r->to = ptx_add(f, ptx_add(f, layout_at(f, &r->codes, row, unit), shared), r->code_byte);
     if (!r->is_mx)
         r->is_narrow = ptx_ne(f, ptx_and(f, r->k, block_of(r)), 0);
@@ -138,7 +139,7 @@ static ptx_val pass_address(fp4_rows *r, uint32_t pass)
     return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
 }
 
-/* The unit of every pass. A narrow one goes word by word; its second half may be beyond the row's end. */
+/* The unit of every pass. A narrow one goes by halves; the second may be beyond the row's end. */
 static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
 {
     ptx_fn *f = r->f;
@@ -148,9 +149,9 @@ static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
         const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r));
         if (!is_narrow)
             copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
-        for (uint32_t word = 0; word < UNIT_BYTES / WORD && is_narrow; word++)
-            copy_word(f, shared_at(f, PTX_U32, to, byte + WORD * word), ptx_at_bytes(f, from, WORD * word),
-                      word < 2 ? &in_bounds : &has_upper);
+        for (uint32_t half = 0; half < 2 && is_narrow; half++)
+            copy_half(f, shared_at(f, PTX_U32, to, byte + UNIT_BYTES / 2 * half),
+                      ptx_at_bytes(f, from, UNIT_BYTES / 2 * half), half == 0 ? &in_bounds : &has_upper);
     }
 }
 

@@ -28,7 +28,7 @@ typedef struct fp4_rows {
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
     layout codes;                   /* its row_bytes tell e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
-    ptx_val k, first;               /* elements of a row; the first one to copy, a multiple of a stage */
+    ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
     ptx_val pass_bytes,
         passes_left; /* or of the first: bytes from one to the next, U32; further passes that have a row */
@@ -48,7 +48,7 @@ ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 
-/* Starts to copy the next stage to the one at `offset`, and counts it. */
+/* Starts to copy the next stage to the one at `offset`, and counts it; from `end` on it copies zeros. */
 void fp4_rows_copy(fp4_rows *r, ptx_val offset);
 
 /* The address of a row's first scale in the first stage. `number` is the row's in the matrix. */

@@ -57,6 +57,17 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
+/* At the end the sums overlay the stages, as many rows at a time as fit there; all rows if k is split (tile_m up to 64). */
+static uint32_t rows_at_once(const fp4_gemm_geometry *g, bool is_split)
+{
+    enum { MOST_ROWS = 64 };
+    uint32_t rows = g->tile_m < MOST_ROWS ? g->tile_m : MOST_ROWS;
+    while (!is_split && rows > SUMS_ROWS &&
+           linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
+        rows /= 2;
+    return rows;
+}
+
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 {
     fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
@@ -75,20 +86,14 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
+    g.rows_at_once = rows_at_once(&g, kiln_int(v, "split_k") != 1);
     return g;
-}
-
-/* At the end the sums overlay the stages, as many rows at a time as leave room for a second thread block. */
-static uint32_t rows_at_once(const fp4_gemm_geometry *g)
-{
-    enum { MOST_ROWS_AT_ONCE = 64 };
-    return g->tile_m < MOST_ROWS_AT_ONCE ? g->tile_m : MOST_ROWS_AT_ONCE;
 }
 
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
     const uint32_t stages = g->stages * g->stage_bytes,
-                   sums = linear_sums_bytes(rows_at_once(g), g->tile_n, 1);
+                   sums = linear_sums_bytes(g->rows_at_once, g->tile_n, 1);
     return stages > sums ? stages : sums;
 }
 
@@ -106,7 +111,10 @@ static void init_w_copies(fp4_gemm *g)
                       .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
-                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element};
+                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element,
+                      .end = l->k};
+    if (l->split_k != 1)
+        g->w.end = ptx_min(f, l->k, ptx_mad(f, l->part_stages, FP4_STAGE, l->part_element));
     ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, l->tid), g->tile.first_w);
     for (uint32_t i = 0; i < fp4_rows_passes(&g->w); i++) {
         ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->w)), l->w_rows);
@@ -135,6 +143,7 @@ static void init_x_codes(fp4_gemm *g)
                    .scale_byte = g->of.x_scale_byte,
                    .k = l->k,
                    .first = g->w.first,
+                   .end = g->w.end,
                    .scales = ptx_address(f, g->in_scales)};
     const uint32_t pass = fp4_rows_pass(&g->x_codes);
     ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
@@ -179,13 +188,23 @@ static void copy_x(fp4_gemm *g, ptx_val offset)
     ptx_add_to(f, g->next_step, STEPS);
 }
 
-/* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. */
+static void copy_stage(fp4_gemm *g, ptx_val offset)
+{
+    fp4_rows_copy(&g->w, offset);
+    copy_x(g, offset);
+}
+
+/* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
+ * zeros instead of branching, so that ptxas puts copies between products. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->left, ahead)) {
-        fp4_rows_copy(&g->w, offset);
-        copy_x(g, offset);
+    if (g->of.is_block_scaled) {
+        copy_stage(g, offset);
+    } else {
+        PTX_IF (f, ptx_gt(f, g->left, ahead)) {
+            copy_stage(g, offset);
+        }
     }
     copy_commit(f);
 }
@@ -310,29 +329,26 @@ static void multiply_scaled(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
-    ptx_val of_w[TILES][STEPS], w[STEPS][TILES][4];
-    for (uint32_t i = 0; i < TILES; i++)
-        load_scales(g, w_scales_at, SUMS_COLUMNS * i, g->w_selector, of_w[i]);
+    ptx_val of_w[STEPS], of_x[STEPS], w[STEPS][TILES][4];
+    load_scales(g, w_scales_at, 0, g->w_selector, of_w);
     for (uint32_t step = 0; step < STEPS; step++) {
         ptx_val at = ptx_add(f, g->w_at[step], g->stage);
         for (uint32_t i = 0; i < TILES; i++)
             ptx_ldmatrix(f, 4, w[step][i], shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
     }
-    ptx_val x_at[STEPS];
-    for (uint32_t step = 0; step < STEPS; step++)
-        x_at[step] = ptx_add(f, g->x_at[step], g->stage);
+    ptx_val x_at = ptx_add(f, g->x_at[0], g->stage);
     for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
-        ptx_val of_x[STEPS];
-        load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
-        for (uint32_t step = 0; step < STEPS; step++) {
-            ptx_val x[2];
-            ptx_ldmatrix(f, 2, x, shared_at(f, PTX_B32, x_at[step], SUMS_ROWS * tile * FP4_ROW_BYTES));
+        const int thread = (int)tile % QUAD_LANES;
+        ptx_val x[STEPS][2];
+        if (thread == 0)
+            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
+        ptx_ldmatrix(f, 2 * STEPS, x[0], shared_at(f, PTX_B32, x_at, SUMS_ROWS * tile * FP4_ROW_BYTES));
+        for (uint32_t step = 0; step < STEPS; step++)
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
-                const ptx_mma_scales a = {of_w[i][step], 0, 0}, b = {of_x[step], 0, 0};
-                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x, sum, a, b);
+                const ptx_mma_scales a = {of_w[step], 0, (int)i}, b = {of_x[step], 0, thread};
+                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x[step], sum, a, b);
             }
-        }
     }
 }
 
@@ -395,13 +411,12 @@ static ptx_val selector_of(ptx_fn *f, ptx_val address)
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and the row whose scales it holds. Loads, STEPS or
- * MX_BLOCKS of them, begin two units apart. */
+/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and the row whose scales it holds. Loads begin two units
+ * apart. */
 static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
-                        ptx_val number, ptx_val codes[], ptx_val *scales, ptx_val *selector)
+                        ptx_val number, uint32_t loads, ptx_val codes[], ptx_val *scales, ptx_val *selector)
 {
     ptx_fn *f = g->f;
-    const uint32_t loads = of->codes.row_bytes / UNIT_BYTES / 2;
     ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
     for (uint32_t load = 0; load < loads; load++)
         codes[load] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, 2 * load)), start);
@@ -418,21 +433,6 @@ static ptx_val number_of(fp4_gemm *g, ptx_val row)
     return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;
 }
 
-/* Lane (g, t) holds the scales of row 8t + g of 32: products pick the lane. */
-static void init_mx_reads(fp4_gemm *g, ptx_val row, ptx_val unit, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    const fragment_lane lane = g->tile.lane;
-    const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
-    ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
-    ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
-    find_scaled(g, &g->w, row, unit, w_row, number_of(g, w_row), g->w_at, &g->w_scales, &g->w_selector);
-    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, ptx_add(f, x_row, g->tile.first_x),
-                g->x_at, &g->x_scales, &g->x_selector);
-    for (uint32_t block = 0; block < MX_BLOCKS; block++)
-        g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
-}
-
 static void init_reads(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -445,19 +445,22 @@ static void init_reads(fp4_gemm *g)
             find_decoded(g, &g->x_codes, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at, &g->x_scales);
         return;
     }
-    ptx_val in_16 = ptx_and(f, g->l->lane, 15), upper = ptx_shr(f, g->l->lane, 4);
-    if (g->of.is_mx) {
-        init_mx_reads(g, ptx_add(f, first, in_16), upper, first);
+    /* Lane (g, t) holds the scales of row 8t + g of 32: products pick the lane. */
+    const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
+    ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
+    ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
+    find_scaled(g, &g->w, ptx_add(f, first, ptx_and(f, g->l->lane, 15)), ptx_shr(f, g->l->lane, 4), w_row,
+                number_of(g, w_row), STEPS, g->w_at, &g->w_scales, &g->w_selector);
+    ptx_val number = ptx_add(f, x_row, g->tile.first_x);
+    if (!g->of.is_e4m3) { /* one load has both steps */
+        find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), ptx_shr(f, g->l->lane, 3), x_row, number, 1,
+                    g->x_at, &g->x_scales, &g->x_selector);
         return;
     }
-    ptx_val in_8 = ptx_and(f, g->l->lane, 7), second = ptx_bfe(f, g->l->lane, 3, 1);
-    ptx_val lower_row =
-        ptx_mad(f, ptx_and(f, lane.t, 1), SUMS_ROWS, lane.g); /* odd lanes hold row g + 8's scales of W */
-    ptx_val scale_row = ptx_add(f, first, lower_row);
-    find_scaled(g, &g->w, ptx_add(f, first, in_16), upper, scale_row, number_of(g, scale_row), g->w_at,
-                &g->w_scales, &g->w_selector);
-    find_scaled(g, &g->x_codes, in_8, second, lane.g, ptx_add(f, lane.g, g->tile.first_x), g->x_at,
+    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, number, MX_BLOCKS, g->x_at,
                 &g->x_scales, &g->x_selector);
+    for (uint32_t block = 0; block < MX_BLOCKS; block++)
+        g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
 }
 
 static void make_trip(void *strategy)
@@ -478,10 +481,9 @@ static void make_trip(void *strategy)
         ptx_sub_to(f, g->left, 1);
 }
 
-/* If k is split, one round has all rows. */
 static void store_sums(fp4_gemm *g)
 {
-    const uint32_t rows = rows_at_once(&g->of);
+    const uint32_t rows = g->of.rows_at_once;
     if (rows == g->of.tile_m) {
         linear_store_sums(g->l, &g->tile, &g->sums);
         return;

@@ -56,9 +56,9 @@ size_t ptx_raw_count(const ptx_fn *f);
 const char *ptx_raw_text(const ptx_fn *f, size_t i);
 
 /* What one warp executes: issue slots; those of integer instructions, conversions and moves; wavefronts of 128 bytes through
- * shared memory and the L1 cache; on tensor cores, 256 multiply-adds of 16-bit types. */
+ * shared memory and the L1 cache; and as in kiln_warp_code (kiln/estimate.h), products on tensor cores. */
 typedef struct ptx_cost {
-    uint32_t issues, integers, wavefronts, products;
+    uint32_t issues, integers, wavefronts, products, s8_products, fp4_products;
 } ptx_cost;
 
 /* A trip of the main loop, a trip of each side loop, and the rest. */

@@ -5,7 +5,6 @@
 
 enum {
     WAVEFRONT_BYTES = 128,
-    PRODUCT = 256,   /* multiply-adds */
     SLOW_ISSUES = 4, /* of a special function: a warp occupies its unit for eight cycles, beside others */
     DIVIDE_ISSUES = 12
 };
@@ -115,21 +114,27 @@ static uint32_t wavefronts_of(const ptx_inst *inst)
     }
 }
 
-/* 8-bit floats take half as long as 16-bit ones, 32-bit ones twice. Integers of 8 bits take a quarter on devices where
- * kiln_device.mma_cycles is 4, and half on others; there a kernel's other instructions take longer (target/devices.def). */
-static uint32_t products_of(const ptx_inst *inst)
+/* Adds `times` products. Floats of 8 bits take half as long as those of 16, and those of 32 twice as long; integers of 4 bits take
+ * half as long as those of 8. */
+static void add_products(ptx_cost *cost, const ptx_inst *inst, uint32_t times)
 {
+    enum { PRODUCT = 256, S8_PRODUCT = 1024, FP4_PRODUCT = 2048 /* multiply-adds */ };
     if (inst->form) {
         const wgmma_row *row = &wgmma_rows[inst->form->types];
-        return (uint32_t)(16 * inst->form->n * row->k * row->bits / (16 * PRODUCT));
+        cost->products += times * (uint32_t)(16 * inst->form->n * row->k * row->bits / (16 * PRODUCT));
     }
     for (int i = 0; inst->symbol && i < PTX_MMA_SHAPE_COUNT; i++) {
         const mma_row *row = &mma_rows[i];
-        if (row->text == inst->symbol)
-            return (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits /
-                              ((row->info.c_type == PTX_S32 ? 32 : 16) * PRODUCT));
+        if (row->text != inst->symbol)
+            continue;
+        const uint32_t bits = times * (uint32_t)(row->info.m * row->info.n * row->info.k * row->bits);
+        if (row->info.c_type == PTX_S32)
+            cost->s8_products += bits / (8 * S8_PRODUCT);
+        else if (row->bits == 4)
+            cost->fp4_products += bits / (4 * FP4_PRODUCT);
+        else
+            cost->products += bits / (16 * PRODUCT);
     }
-    return 0;
 }
 
 /* How often a block runs, and where it counts. */
@@ -177,7 +182,7 @@ ptx_costs ptx_count(const ptx_fn *f)
             part->issues += here.times * issues_of(inst);
             part->integers += here.times * integers_of(inst);
             part->wavefronts += here.times * wavefronts_of(inst);
-            part->products += here.times * products_of(inst);
+            add_products(part, inst, here.times);
         } else if (inst->kind != INST_NOTE) {
             part->issues += here.times;
         }

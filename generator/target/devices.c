@@ -8,11 +8,11 @@
 
 static const struct {
     const char *name;
-    uint32_t sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma;
+    uint32_t sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma, s8, fp4;
 } rows[] = {
 #define DEVICE(name, sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, blocks, mhz,         \
-               gb_per_s, mma)                                                                                \
-    {name, sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma},
+               gb_per_s, mma, s8, fp4)                                                                       \
+    {name, sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma, s8, fp4},
 #include "devices.def"
 #undef DEVICE
 };
@@ -60,6 +60,8 @@ const char *device_find(uint32_t sm, const char *name, kiln_device *out)
             .multiprocessor_threads = rows[i].threads,
             .memory_cycles = (uint32_t)(((uint64_t)rows[i].mhz << 20) / (1000 * rows[i].gb_per_s)),
             .mma_cycles = rows[i].mma,
+            .mma_s8_cycles = rows[i].s8,
+            .mma_fp4_cycles = rows[i].fp4,
         };
         return rows[i].name;
     }

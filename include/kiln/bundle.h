@@ -17,7 +17,7 @@ extern "C" {
 /* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls.
  * kiln_open rejects a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
  * `layout_version`. */
-#define KILN_LAYOUT_VERSION 3
+#define KILN_LAYOUT_VERSION 4
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */
 

@@ -6,8 +6,8 @@
  * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of
  * which `resident` run at once. The largest of these terms counts in full:
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
- *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
- *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
+ *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take the device's mma_cycles,
+ *            mma_s8_cycles and mma_fp4_cycles. A warp takes the busiest of these pipes and a quarter of the others
  *   waiting  thread blocks that run one after the other, each as long as a single warp takes: in the main loop an instruction
  *            every LOOP_CYCLES; elsewhere, where each needs the preceding one, every WARP_CYCLES; and in each trip of the loop
  *            the cycles in which it waits for loads
@@ -37,7 +37,8 @@ typedef struct kiln_warp_code {
     uint32_t issues;     /* issue slots */
     uint32_t integers;   /* issue slots of integer instructions, conversions and moves */
     uint32_t wavefronts; /* of 128 bytes */
-    uint32_t products;   /* on tensor cores: 256 multiply-adds of 16-bit types */
+    /* On tensor cores: 256 multiply-adds of 16-bit types, 1024 of 8-bit integers, 2048 of block-scaled e2m1. */
+    uint32_t products, s8_products, fp4_products;
 } kiln_warp_code;
 
 /* A kernel's instructions: in a trip of the main loop, in a trip of a side loop, and in the rest. */
@@ -74,7 +75,9 @@ KILN_INLINE uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_
 {
     const uint64_t integers = (uint64_t)code->integers * (device->sm < 100 ? 2 : 1);
     const uint64_t issues = kiln_more(code->issues, integers), wavefronts = 4 * (uint64_t)code->wavefronts,
-                   products = (uint64_t)code->products * device->mma_cycles;
+                   products = (uint64_t)code->products * device->mma_cycles +
+                              (uint64_t)code->s8_products * device->mma_s8_cycles +
+                              (uint64_t)code->fp4_products * device->mma_fp4_cycles;
     const uint64_t busiest = kiln_more(issues, kiln_more(wavefronts, products));
     return busiest + (issues + wavefronts + products - busiest) / 4;
 }

@@ -145,8 +145,10 @@ typedef struct kiln_device {
     uint32_t multiprocessor_shared_bytes; /* [max_shared_bytes + 1 KB] */
     uint32_t multiprocessor_threads;      /* [1024] */
     uint32_t memory_cycles;               /* of a multiprocessor, per MiB of memory [of 1 KB per cycle] */
-    uint32_t
-        mma_cycles; /* of a quarter of a multiprocessor, per 256 multiply-adds of 16-bit types, sums in f32 */
+    /* Cycles of a quarter of a multiprocessor, for products on tensor cores: */
+    uint32_t mma_cycles;     /* per 256 multiply-adds of 16-bit types, sums in f32 */
+    uint32_t mma_s8_cycles;  /* per 1024 multiply-adds of 8-bit integers */
+    uint32_t mma_fp4_cycles; /* per 2048 multiply-adds of block-scaled e2m1, if it has such products */
 } kiln_device;
 
 /* Dispatch's view of one variant, from NAME_FAMILY_candidates. If cycles has the bit KILN_MEASURED, its other bits are
@@ -171,15 +173,15 @@ typedef struct kiln_slot {
 /* The caller's storage for a loader. Private, except `device`, which is constant from kiln_open to kiln_close. */
 struct kiln_loader {
     kiln_device device;
+    uint32_t load_lock;  /* held while a module loads, which can take seconds */
+    uint32_t error_lock; /* held while an error is copied */
+    uint32_t state;
     const kiln_driver *driver;
     const kiln_bundle *bundle;
     kiln_slot *slots;
     CUcontext context;
     kiln_options options;
     kiln_error error;
-    uint32_t load_lock;  /* held while a module loads, which can take seconds */
-    uint32_t error_lock; /* held while an error is copied */
-    uint32_t state;
 };
 
 /* ---- driver_dlopen.c ------------------------------------------------------------------------------------------ */

@@ -32,8 +32,8 @@ def said(folder):
 def sources():
     """Reads each column of devices.def and each constant of estimate.h, and fits a line through points."""
     devices = fit.read_devices((ROOT / "generator/target/devices.def").read_text(encoding="utf-8"))
-    expect("the T4", devices["T4"], dict(zip(fit.COLUMNS, (75, 40, 64, 64, 1024, 16, 1590, 320, 2))))
-    expect("devices", len(devices) >= 17 and all(len(row) == len(fit.COLUMNS) for row in devices.values()), True)
+    expect("the T4", devices["T4"], dict(zip(fit.COLUMNS, (75, 40, 64, 64, 1024, 16, 1590, 320, 2, 4, 0))))
+    expect("devices", len(devices) >= 18 and all(len(row) == len(fit.COLUMNS) for row in devices.values()), True)
     expect("constants", set(fit.read_estimate((ROOT / "include/kiln/estimate.h").read_text(encoding="utf-8"))),
            {"SLOTS", "LOOP_CYCLES", "WARP_CYCLES", "CACHE_BYTES"})
     expect("a line", [round(number, 9) for number in fit.line_through([(1, 5), (2, 7), (4, 11)])], [3.0, 2.0])
@@ -51,6 +51,7 @@ def committed():
     expect("multiprocessors", found["multiprocessors"], (132, 132))
     expect("memory", found["memory, GB/s"], (3352, 3142.3))
     expect("mma.sync", found["mma.sync, cycles for 256 multiply-adds"], (1, 0.75))
+    expect("mma.sync of s8", found["the same of s8, for 1024 multiply-adds"], (2, 1.5))
     expect("latency", math.isclose(found["one warp, cycles per dependent instruction"][1], 4.12), True)
     words = said(ROOT / "tools/bench/results/h100-2026-11-27")
     expect("a rate above the issue slots", words.count("MORE THAN THERE ARE ISSUE SLOTS"), 1)

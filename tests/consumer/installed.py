@@ -551,9 +551,9 @@ def pack(scratch):
     expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")
     source = folder / "build/extra.c"
     text = source.read_text()
-    expect(".layout_version = 3," in text, "where a bundle says its layout")
+    expect(".layout_version = 4," in text, "where a bundle says its layout")
     newer = folder / "newer.c"
-    newer.write_text(text.replace(".layout_version = 3,", ".layout_version = 4,"))
+    newer.write_text(text.replace(".layout_version = 4,", ".layout_version = 5,"))
     run("cc", "-shared", "-fPIC", f"-I{PREFIX}/include", f"-I{folder}/build", newer, *folder.glob("build/extra_?.c"), "-o",
         folder / "newer.so", next(PREFIX.rglob("libkiln_runtime.a")))
     output = run(folder / "build/app", folder / "newer.so", driver(), fails=True)

@@ -55,9 +55,9 @@ def explained(kiln, config, device, family, given):
 
 # Calls and the text that `kiln explain` must print for them.
 TOLD = [
-    ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +16 +128 +2 +0 +workspace_size at least 1048576\n"),
+    ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +32 +128 +2 +0 +workspace_size at least 2097152\n"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"
-                                          r"as large as the variants need: workspace_size=4194304\nall: a=f16,acc=f32,"),
+                                          r"as large as the variants need: workspace_size=2097152\nall: a=f16,acc=f32,"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4100", r"^kiln: error: nf4_gemm: k must be a multiple of 64\n$"),
     ("nf4_gemm a=f16 rows=strided", r"nf4_gemm: no variant has a=f16 rows=strided; there are a=f32 rows=packed, a=f16 rows=packed, a=bf16 rows=packed\n"),
     ("nvfp4_gemv m=2147483648 k=2147483648 l=2147483648", r"; none can be launched\n(?:.*\n)*? +-  .*  a would have 2\^63 bytes or more\n"),

@@ -8,7 +8,8 @@ from markup import Markup, el  # noqa: E402
 # Families by purpose.
 KINDS = [
     ("Attention", "attention"), ("RoPE", "rope"), ("NF4 matrix products", "nf4_gemm nf4_gemm_transposed"),
-    ("GGUF Q4_K matrix products", "linear rmsnorm_q4k_gemv"), ("NVFP4 matrix x vector", "nvfp4_gemv"),
+    ("GGUF matrix products", "linear rmsnorm_q4k_gemv"), ("NVFP4 matrix products", "nvfp4_gemv fp4_gemm"),
+    ("Quantise rows of products", "q8_quantize fp4_quantize"),
     ("NF4: quantise and unpack", "nf4_quantize nf4_scale nf4_pack nf4_unpack"),
     ("INT4: quantise and unpack", "int4_quantize int4_scale int4_pack int4_unpack"), ("GGUF Q4_K to floats", "q4k_dequantize"),
 ]

@@ -248,7 +248,7 @@ kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args
 /* ==== the bundle ==== */
 
 const kiln_bundle mini_bundle = {
-    .layout_version = 3,
+    .layout_version = 4,
     .kernel_count = MINI_KERNELS,
     .module_count = 2,
     .slot_count = MINI_SLOTS,

@@ -9,7 +9,7 @@ import statistics
 import records
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLUMNS = "sm", "multiprocessors", "shared_kb", "multiprocessor_shared_kb", "threads", "blocks", "mhz", "gb_per_s", "mma"
+COLUMNS = "sm", "multiprocessors", "shared_kb", "multiprocessor_shared_kb", "threads", "blocks", "mhz", "gb_per_s", "mma", "s8", "fp4"
 ISSUE_SLOTS = 4
 SUMMARISED = "sweep", "resources", "split_k_counters"  # printed as tables; other probes row by row
 
@@ -68,7 +68,7 @@ def constants(rows, device, estimate):
     facts = next(iter(rows.of("device")), {})
     mhz = facts.get("clock_khz", 0) / 1000
     # A quarter of a multiprocessor does 256 multiply-adds, 512 operations, in this many cycles.
-    products = rows.best("mma_rate", form="f16 to f32")
+    products, s8_products = rows.best("mma_rate", form="f16 to f32"), rows.best("mma_rate", form="s8 to s32")
     integer = [rows.best("issue", mix=mix) for mix in ("prmt", "lop3", "shf", "imad")]
     reads = [row["bytes_per_clock_sm"] for row in rows.of("bandwidth", memory="L2", cluster=1)]
     copies = max((row["read_gbs"] for row in rows.of("bandwidth", memory="DRAM")), default=None)
@@ -80,6 +80,7 @@ def constants(rows, device, estimate):
         ("threads of a multiprocessor", "devices.def", device.get("threads"), facts.get("sm_threads")),
         ("memory, GB/s", "devices.def", device.get("gb_per_s"), copies),
         ("mma.sync, cycles for 256 multiply-adds", "devices.def", device.get("mma"), products and round(2048 / products, 2)),
+        ("the same of s8, for 1024 multiply-adds", "devices.def", device.get("s8"), s8_products and round(8192 / s8_products, 2)),
         ("issue slots, warp instructions per cycle", "estimate.h SLOTS", estimate.get("SLOTS"), rows.best("issue", mix="ffma")),
         ("of integers and moves below sm_100", "estimate.h", 2, min(filter(None, integer), default=None)),
         ("shared memory, cycles for 128 bytes", "estimate.h", 1, rows.least("shared_loads", load="lds.32", pattern="lanes in order")),

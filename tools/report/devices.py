@@ -22,6 +22,8 @@ class Device(NamedTuple):
     mhz: int
     gb_per_s: int
     mma_cycles: int
+    mma_s8_cycles: int
+    mma_fp4_cycles: int
 
     @property
     def bytes_per_second(self):

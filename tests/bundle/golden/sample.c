@@ -1194,7 +1194,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
+            static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 4, 1, 1, 4};
             kiln_consider(c, &device, &sample_blend_f32_f32_64_noclamp_narrow_kernel,
                           kiln_is_sure(&device, 75, 10000, 256),
                           !(a.stride >= 64) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
@@ -1211,7 +1211,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
+            static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 16, 1, 1, 16};
             kiln_consider(c, &device, &sample_blend_f32_f32_64_noclamp_wide_kernel,
                           kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 64) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
@@ -1232,7 +1232,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
         {
             static const char why_1[] = "stride must be at least \"width\"";
             static const char why_2[] = "norm must be aligned to 4 bytes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 4, 1, 1, 4};
+            static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 4, 1, 1, 4};
             kiln_consider(c, &device, &sample_blend_f16_f32_128_noclamp_narrow_kernel,
                           kiln_is_sure(&device, 75, 10000, 512),
                           !(a.stride >= 128) ? why_1 : a.norm % 4 != 0 ? why_2 : NULL, &code,
@@ -1249,7 +1249,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
             static const char why_2[] = "stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
-            static const kiln_code code = {{0, 0, 0, 0}, {0, 0, 0, 0}, {10, 6, 2, 0}, 16, 1, 1, 16};
+            static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 16, 1, 1, 16};
             kiln_consider(c, &device, &sample_blend_f16_f32_128_noclamp_wide_kernel,
                           kiln_is_sure(&device, 80, 10000, 256),
                           !(a.stride >= 128) ? why_1 : !(a.stride % 16 == 0) ? why_2 : a.norm % 16 != 0 ? why_3 : minimum(a.stride,
@@ -1669,14 +1669,14 @@ kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_a
 
 /* The structs of kiln.h that callers fill or read. */
 #define STRUCT kiln_driver
-_Static_assert(sizeof(STRUCT) == 216 && _Alignof(STRUCT) == 8 AT(library, 0) AT(driver_get_version, 8)
+_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8 AT(library, 0) AT(driver_get_version, 8)
     AT(ctx_get_current, 16) AT(ctx_get_device, 24) AT(device_get_attribute, 32) AT(module_load_data_ex, 40)
     AT(module_unload, 48) AT(module_get_function, 56) AT(func_set_attribute, 64) AT(launch_kernel, 72)
     AT(init, 80) AT(device_get_count, 88) AT(device_get, 96) AT(device_get_name, 104)
     AT(device_primary_ctx_retain, 112) AT(device_primary_ctx_release, 120) AT(ctx_set_current, 128)
     AT(ctx_synchronize, 136) AT(mem_alloc, 144) AT(mem_free, 152) AT(memcpy_htod, 160) AT(memcpy_dtoh, 168)
-    AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200)
-    AT(tensor_map_encode_tiled, 208), "differs from the manifest");
+    AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200),
+    "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_options
 _Static_assert(sizeof(STRUCT) == 80 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
@@ -1711,17 +1711,17 @@ _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20),
 _Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_loader
-_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "differs from the manifest");
+_Static_assert(sizeof(STRUCT) == 216 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 
 const kiln_bundle sample_bundle = {
-    .layout_version = 3,
+    .layout_version = 4,
     .kernel_count = SAMPLE_KERNELS,
     .module_count = 7,
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0x2c167448;
+const uint32_t sample_manifest_crc = 0x8ccc1d21;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,

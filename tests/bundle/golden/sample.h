@@ -37,7 +37,7 @@
 
 #include <kiln/kiln.h>
 
-#if KILN_LAYOUT_VERSION != 3
+#if KILN_LAYOUT_VERSION != 4
 #error "these kiln headers are of another layout: generate the bundle again with their kiln"
 #endif
 
