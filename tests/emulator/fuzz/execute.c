@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 enum { BUFFERS = 4, BUFFER_BYTES = 2048, MOST_PARAMETERS = 32768, LETTERS = 64 };
-enum { MOST_BLOCKS = 3, MOST_THREADS = 128, MOST_SHARED = 16384 };
+enum { MOST_BLOCKS = 3, MOST_THREADS = 160, MOST_SHARED = 16384 };
 
 typedef struct session { /* lasts until a launch fails, which invalidates the context */
     CUcontext context;

@@ -247,7 +247,7 @@ static size_t insert_snippet(uint8_t *data, size_t bytes, size_t most, unsigned 
 /* Changes the launch line, see execute.c. */
 static size_t change_launch(uint8_t *data, size_t bytes, size_t most, unsigned *seed)
 {
-    static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 128};
+    static const unsigned threads[] = {1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 160};
     char line[96], letters[8] = "";
     span old = {0, 0};
     if (bytes > 10 && memcmp(data, "// launch ", 10) == 0) {

@@ -131,6 +131,7 @@ void emu_product_commit(emu_warp *w)
 
 void emu_product_warp_exited(emu_warp *w)
 {
-    if (w->block->products)
+    const unsigned end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS;
+    if (w->block->products && end <= w->block->warp_count) /* a warpgroup that is not whole has no products */
         serve(w);
 }
