@@ -12,7 +12,7 @@ typedef struct fp4_gemm_geometry {
     bool has_codes, is_e4m3; /* x has codes and scales, as W; e4m3 and not e2m1 */
     bool is_block_scaled;    /* tensor cores multiply by the scales */
     ptx_type type;           /* of decoded operands */
-    uint32_t x_row_bytes;
+    uint32_t x_row_bytes;    /* in a stage, without scales */
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
     uint32_t rows_at_once;                                    /* of sums, stored at the end */
 } fp4_gemm_geometry;
