@@ -153,7 +153,7 @@ static void of_workspaces(void **state)
                                     .k = 4096,
                                     .workspace_size = UINT64_MAX >> 8,
                                     .a = KILN_DEFAULT_NF4_GEMM_A_F16};
-    const kiln_kernel *kernel = &kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0_kernel;
+    const kiln_kernel *kernel = &kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0_kernel;
     assert_status(kernel->launch(&loader, KILN_NO_LAUNCH, &a), KILN_OK);
     a.workspace_size = (UINT64_C(1) << 61) - 1024;
     assert_status(kernel->launch(&loader, KILN_NO_LAUNCH, &a), KILN_OK);

@@ -73,6 +73,7 @@ static void set_attention(const uint32_t sizes[SIZES], uint64_t workspace_size)
     const CUdeviceptr at = workspace_size ? 0x1000 : 0;
     attention_args = (kiln_default_attention_args){.type = KILN_DEFAULT_ATTENTION_TYPE_BF16,
                                                    .head_dim = 128,
+                                                   .causal = 1,
                                                    .q = 256,
                                                    .k = 512,
                                                    .v = 1024,

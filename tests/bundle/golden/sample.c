@@ -1711,7 +1711,7 @@ _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20),
 _Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 #define STRUCT kiln_loader
-_Static_assert(sizeof(STRUCT) == 216 && _Alignof(STRUCT) == 8, "differs from the manifest");
+_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "differs from the manifest");
 #undef STRUCT
 
 const kiln_bundle sample_bundle = {
@@ -1721,7 +1721,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0x8ccc1d21;
+const uint32_t sample_manifest_crc = 0x848c6ea7;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,
