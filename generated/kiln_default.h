@@ -912,14 +912,14 @@ extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_
 kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
                                                                        const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0(kiln_loader *loader, CUstream stream,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_0_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_0(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1(kiln_loader *loader, CUstream stream,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=4,table=compact,stages=2,split_k=1 */
@@ -942,17 +942,17 @@ extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact
 kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
                                                                         const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0(kiln_loader *loader,
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_0_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_0(kiln_loader *loader,
                                                                           CUstream stream,
                                                                           const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=128,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_nf4_gemm_args *args);
 
 /* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
  * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
@@ -1541,14 +1541,14 @@ KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_simt_1_16_16_compact_2_1, kiln_defau
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_4_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_16_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_rmsnorm_q4k_gemv, kiln_default_rmsnorm_q4k_gemv_args)
 KILN_PICK(kiln_default_rmsnorm_q4k_gemv_pick, kiln_default_rmsnorm_q4k_gemv_args)
 KILN_CANDIDATES(kiln_default_rmsnorm_q4k_gemv_candidates, kiln_default_rmsnorm_q4k_gemv_args)
