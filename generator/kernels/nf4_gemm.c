@@ -191,12 +191,12 @@ const kiln_family nf4_gemm_family = {
     .time =
         {.length = PART_K,
          .repeats = TILES,
-         .side_trips = "select(" IS_SIMT ", 0, ceil_div(min(m, tile_m), k_warps))",
+         .side_trips = "select(" IS_SIMT " || split_k != 1, 0, ceil_div(min(m, tile_m), k_warps))",
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",
          /* with split_k: partial sums go through the L2 cache, and counters find the last part; with split_k 0 each tile of a
-          * stretch begins with no loads in flight, and its sums leave at once */
+          * stretch begins with no loads in flight, and its sums leave at once. Then `extra` has the stores too */
          .extra =
              "select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT ", max(1, " SHARING
              ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))"},

@@ -1,11 +1,11 @@
 /* NF4 matrix product on tensor cores.
  *
  * The weights are mma's first operand: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8 columns.
- * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C; the
- * tiles, the split of K, and what is done to sums are linear's (linear.h). In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
- * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp
- * takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread blocks
- * has a part of K. With split_k 0 there is no second wave, and no idle thread block.
+ * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C;
+ * linear's files (linear.h) find the tiles, split K, add the parts and store the sums. In a wide tile (tile_n from 64, or
+ * tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a narrow one all warps have the
+ * same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp takes every k_warps-th
+ * quantised block, and the sums are added in the order of the warps.
  *
  * ORDER ALONG K is free as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from 16*t on of
  * columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register of an
@@ -132,7 +132,7 @@ typedef struct gemm_mma {
     warp_sums sums;
 } gemm_mma;
 
-/* ---- the thread block ---------------------------------------------------------------------------------------------------------- */
+/* ---- the thread block ----------------------------------------------------------------------------------------------- */
 
 /* Units of a row in a stage. */
 static uint32_t row_units(const gemm_mma *g)
@@ -322,9 +322,10 @@ static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
                 ptx_store(f, scale_to_at(g, to, i), 0);
         }
     }
-    for (uint32_t i = 0; i < s->copies && !g->args.is_nested; i++)
-        copy_word(f, scale_to_at(g, to, i), ptx_pointer(f, PTX_GLOBAL, PTX_U32, scale_number(g, i)),
-                  &is_there);
+    for (uint32_t i = 0; i < s->copies && !g->args.is_nested; i++) {
+        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, scale_number(g, i));
+        copy_word(f, scale_to_at(g, to, i), from, &is_there);
+    }
     ptx_set(f, s->from, ptx_add(f, s->from, g->args.is_nested ? s->chunk : 4 * s->chunk));
 }
 
