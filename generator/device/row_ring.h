@@ -23,10 +23,10 @@ enum { ROW_RING_LANES = 4 /* that copy a row together, by default */, ROW_RING_M
 /* A stage's part of each row. */
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
-    uint32_t alignment,
-        start; /* rows are aligned in global memory, and copied from the last multiple of `start` on */
-    uint32_t lane_bytes; /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
-    layout rows;         /* in shared memory */
+    uint32_t alignment;     /* of rows in global memory */
+    uint32_t start;         /* 16 or 32: a row is copied from the last multiple of it on */
+    uint32_t lane_bytes;    /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
+    layout rows;            /* in shared memory */
 } row_ring_shape;
 
 /* `bytes` of each row, aligned to `alignment`, at most 16. A lane loads `lane_bytes` of codes at once, 4 or 8, and number_bytes of

@@ -82,7 +82,7 @@ static uint32_t lane_elements(const mma_geometry *g)
     return g->format->unit_step * (g->is_paired ? 2u : 1u);
 }
 
-static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
+static mma_geometry plan(const kiln_variant *v, const weight_format *format, bool may_pair)
 {
     mma_geometry g = {.format = format,
                       .tile_m = kiln_int(v, "tile_m"),
@@ -94,7 +94,7 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
-    g.w = linear_ring_stage(format, g.stage, g.units == 2 && format_alignment(format) % 8 == 0);
+    g.w = linear_ring_stage(format, g.stage, may_pair && g.units == 2 && format_alignment(format) % 8 == 0);
     g.is_paired = g.w.lane_bytes == 8;
     g.x_row_bytes = 2 * g.stage + X_PAD_BYTES * lane_elements(&g) / 4;
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
@@ -109,6 +109,14 @@ static uint32_t shared_bytes(const mma_geometry *g)
     const uint32_t stages = g->stages * g->stage_bytes,
                    sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return stages > sums ? stages : sums;
+}
+
+/* Pairs take more shared memory: none where only they do not fit on sm_75. */
+static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
+{
+    const mma_geometry paired = plan(v, format, true), single = plan(v, format, false);
+    const uint32_t most = SHARED_SM_75 - linear_split_bytes(v);
+    return shared_bytes(&single) <= most && shared_bytes(&paired) > most ? single : paired;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
