@@ -775,8 +775,8 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_16_8_16_1_compact_
                                                                                     CUstream stream,
                                                                                     const kiln_default_nf4_gemm_transposed_args *args);
 
-/* fp4_quantize: quantise a matrix to NVFP4 or MXFP4. Source: NVFP4 as TransformerEngine and vLLM make it;
- * OCP Microscaling Formats (MX) 1.0.
+/* fp4_quantize: quantise a matrix to NVFP4, MXFP4 or MXFP8. Source: NVFP4 as TransformerEngine and vLLM
+ * make it; OCP Microscaling Formats (MX) 1.0.
  * Accuracy, and results for NaN and infinity: `kiln families fp4_quantize`.
  * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of a block's elements, 16 or 32; m must be at
@@ -987,9 +987,9 @@ extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_
 kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
                                                                        const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1(kiln_loader *loader, CUstream stream,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=4,table=compact,stages=2,split_k=1 */
@@ -1012,11 +1012,11 @@ extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact
 kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
                                                                         const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=128,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_nf4_gemm_args *args);
 
 /* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
  * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
@@ -1278,7 +1278,7 @@ typedef struct kiln_default_fp4_gemm_args {
     CUdeviceptr in_codes;  /* in, u8[m, k / 2], aligned to 16 bytes, only when x == nvfp4: x: two codes per
                             * byte along k */
     CUdeviceptr in_scales; /* in, u8[m, k / 16], aligned to 16 bytes, only when x == nvfp4: scale of each
-                            * 16 codes of x */
+                            * block of x */
     CUdeviceptr w;         /* in, constant, u8[n, k / 2], aligned to 16 bytes: W: two codes per byte along
                             * k */
     CUdeviceptr w_scales;  /* in, constant, u8[n, k / 16], aligned to 16 bytes: scale of each block of W */
@@ -1321,9 +1321,9 @@ extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_6
 kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_64_2_1(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_fp4_gemm_args *args);
 
-/* fp4_gemm/format=nvfp4,x=nvfp4,y=f16,scale_layout=rows,epilogue=none,strategy=block_scaled,tile_m=32,tile_n=64,stages=4,split_k=1 */
-extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_64_4_1_kernel;
-kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_64_4_1(kiln_loader *loader,
+/* fp4_gemm/format=nvfp4,x=nvfp4,y=f16,scale_layout=rows,epilogue=none,strategy=block_scaled,tile_m=16,tile_n=64,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1_kernel;
+kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1(kiln_loader *loader,
                                                                                    CUstream stream,
                                                                                    const kiln_default_fp4_gemm_args *args);
 
@@ -1678,12 +1678,12 @@ KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_simt_1_16_16_compact_2_1, kiln_defau
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_8_64_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_4_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_4_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_16_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_8_64_4_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_4_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_rmsnorm_q4k_gemv, kiln_default_rmsnorm_q4k_gemv_args)
 KILN_PICK(kiln_default_rmsnorm_q4k_gemv_pick, kiln_default_rmsnorm_q4k_gemv_args)
 KILN_CANDIDATES(kiln_default_rmsnorm_q4k_gemv_candidates, kiln_default_rmsnorm_q4k_gemv_args)
@@ -1710,7 +1710,7 @@ KILN_PICK(kiln_default_fp4_gemm_pick, kiln_default_fp4_gemm_args)
 KILN_CANDIDATES(kiln_default_fp4_gemm_candidates, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_f16_f16_rows_none_mma_32_64_2_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_64_2_1, kiln_default_fp4_gemm_args)
-KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_64_4_1, kiln_default_fp4_gemm_args)
+KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_64_128_3_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_attention, kiln_default_attention_args)
 KILN_PICK(kiln_default_attention_pick, kiln_default_attention_args)
