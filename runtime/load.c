@@ -185,7 +185,7 @@ static kiln_status query_device(kiln_loader *loader)
     const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
     /* Double data rate. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
-    /* Those of a target's usual device (generator/target/devices.def). */
+    /* The cycles of a target's usual device (generator/target/devices.def). */
     const uint32_t mma = sm == 86 || sm == 89 || sm == 120 ? 4 : sm < 80 || sm > 120 ? 2 : 1;
     const uint32_t mma_s8 = sm == 103 ? 16 : mma > 1 ? 4 : 2;
     const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;

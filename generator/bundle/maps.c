@@ -1,4 +1,4 @@
-/* A variant's tensor maps: resolved, checked, and in C. */
+/* Resolves and checks a variant's tensor maps, and writes C that encodes them. */
 #include "maps.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* A variant's tensor maps: resolved, checked, and in C. */
+/* Resolves and checks a variant's tensor maps, and writes C that encodes them. */
 #ifndef BUNDLE_MAPS_H
 #define BUNDLE_MAPS_H
 
@@ -15,10 +15,10 @@ typedef struct tensor_map {
     uint64_t box[MOST_DIMENSIONS], swizzle_bytes;
 } tensor_map;
 
-/* Returns their number. A map that cuTensorMapEncodeTiled would reject for every call is a family_error. */
+/* Returns the number of maps. A map that cuTensorMapEncodeTiled would reject for every call is a family_error. */
 size_t maps_of(arena *a, const variant *v, tensor_map maps[KILN_MAX_MAPS]);
 
-/* Writes the code that encodes them into `map_NAME`, or returns the failure. `list` gets cuLaunchKernel's params: "&map_x". */
+/* Writes C that encodes the maps into `map_NAME`, or returns the failure. Adds cuLaunchKernel's params to `list`: "&map_x". */
 void maps_write(arena *a, text *out, text *list, const bundle_variant *bv);
 
 #endif

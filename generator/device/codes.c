@@ -86,7 +86,7 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
     return codes_join(f, words);
 }
 
-/* The bits of a NaN are above those of all numbers. */
+/* As integers the bits of a NaN are above those of all numbers. */
 ptx_val codes_absmax(ptx_fn *f, const ptx_val x[], uint32_t count, uint32_t lanes)
 {
     ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));

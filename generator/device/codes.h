@@ -33,7 +33,7 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES]);
 /* The smallest absmax for scaling signed bytes: absmax / 127, and 127 / absmax, are normal numbers. */
 #define INT8_LEAST_ABSMAX 0x1p-118f
 
-/* The absmax of `count` F32 of each of `lanes` neighbouring lanes, at least INT8_LEAST_ABSMAX; if one is a NaN, a NaN. */
+/* The absmax of `count` F32 of each of `lanes` neighbouring lanes, at least INT8_LEAST_ABSMAX; a NaN if any of them is. */
 ptx_val codes_absmax(ptx_fn *f, const ptx_val x[], uint32_t count, uint32_t lanes);
 
 /* Combines `code` with the sign bits of x, selected by `mask`: both U32. */

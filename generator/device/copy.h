@@ -8,7 +8,7 @@
  * loads into registers. */
 void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
-/* The same by a U32: 16 if in bounds, else 0. It saves an instruction for each copy of the same bounds. */
+/* The same, with a U32 for the bounds: 16 if in bounds, else 0. Saves an instruction per copy with the same bounds. */
 void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int hints);
 
 /* Copies through registers on every target. */

@@ -9,16 +9,16 @@ static ptx_type pair_type(ptx_type type)
     return type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
 }
 
-/* Four bytes of 0x80 or 0: the signs of codes 4 * half and on. prmt's selectors from 8 on fill a byte with another one's highest
- * bit, which is that of an odd code in the word, of an even one in the word shifted by a code. */
+/* Four bytes of 0x80 or 0: the signs of codes 4 * half and on. prmt's selectors from 8 on fill a byte with the highest bit of
+ * another byte: an odd code's sign in the word, an even code's in the word shifted by one code. */
 static ptx_val signs_of(ptx_fn *f, ptx_val word, ptx_val shifted, uint32_t half)
 {
     ptx_val filled = ptx_prmt(f, shifted, word, half == 0 ? 0xd9c8 : 0xfbea);
     return ptx_and(f, filled, 0x80808080);
 }
 
-/* Magnitudes are looked up by prmt, which takes codes as its selectors: the upper bytes of 0, 1/2, 1, 3/2, 2, 3, 4 and 6, and in
- * BF16 the lower ones, which are 0 in F16. */
+/* prmt looks up magnitudes, with codes as its selectors: the upper bytes of 0, 1/2, 1, 3/2, 2, 3, 4 and 6, and for BF16 the
+ * lower bytes, which are 0 in F16. */
 void fp4_pairs(ptx_fn *f, ptx_type type, ptx_val word, ptx_val pairs[FP4_PAIRS])
 {
     const bool is_bf16 = type == PTX_BF16;

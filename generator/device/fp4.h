@@ -14,7 +14,7 @@ void fp4_pairs(ptx_fn *f, ptx_type type, ptx_val word, ptx_val pairs[FP4_PAIRS])
  * larger ones infinite; in BF16 all are exact. Its NaN becomes an infinity. */
 ptx_val fp4_scale(ptx_fn *f, ptx_type type, bool is_e8m0, ptx_val byte);
 
-/* Multiplies a pair by a scale's, with one rounding, B32. Products of codes with e4m3, and in BF16 with e8m0, are exact. */
+/* Multiplies a pair by a scale's pair, with one rounding; B32. Products of codes with e4m3, and in BF16 with e8m0, are exact. */
 ptx_val fp4_weights(ptx_fn *f, ptx_type type, ptx_val pair, ptx_val scale);
 
 #endif

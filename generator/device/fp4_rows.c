@@ -139,7 +139,7 @@ static ptx_val pass_address(fp4_rows *r, uint32_t pass)
     return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
 }
 
-/* The unit of every pass. A narrow one goes by halves; the second may be beyond the row's end. */
+/* Copies this thread's unit of every pass; a narrow unit in two halves, the second of which may be past the row's end. */
 static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
 {
     ptx_fn *f = r->f;

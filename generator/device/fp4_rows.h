@@ -1,9 +1,9 @@
-/* Rows of e2m1 or e4m3 codes and the scales of their blocks, a stage of 128 elements at a time into shared memory: an operand of a
- * product.
+/* Copies rows of e2m1 or e4m3 codes and their blocks' scales, an operand of a product, into shared memory in stages of 128
+ * elements.
  *
- * A row has 64 bytes of e2m1 codes in a stage, or 128 of e4m3, in units of 16 that a layout swizzles, and 12 bytes for its scales,
- * which begin at any byte of global memory and keep their offset from a multiple of 4; in tiles (scale_tiles.h) that is 0. Beyond a
- * row's end both are 0. */
+ * A row of a stage is 64 bytes of e2m1 codes, or 128 of e4m3, in swizzled units of 16 bytes, and 12 bytes for scales. Scales may
+ * begin at any byte of global memory, and keep their offset from a multiple of 4; in tiles (scale_tiles.h) it is 0. Codes and
+ * scales past a row's end are 0. */
 #ifndef DEVICE_FP4_ROWS_H
 #define DEVICE_FP4_ROWS_H
 
@@ -17,8 +17,8 @@ enum {
     FP4_MOST_PASSES = 4   /* of rows with addresses of their own */
 };
 
-/* The layout of a stage of e2m1. Lanes load 8 bytes each: lane (g, t) of row g, the four lanes 32 bytes together; or, for
- * ldmatrix, units of eight rows. E4m3 has layout_of_codes. */
+/* The layout of a stage of e2m1. Lane (g, t) loads 8 bytes of row g, and a row's four lanes 32 contiguous bytes; or ldmatrix
+ * loads units of eight rows. E4m3 uses layout_of_codes. */
 layout fp4_rows_layout(bool for_matrices);
 
 /* The user sets the members down to `scale_row`. */
@@ -31,7 +31,7 @@ typedef struct fp4_rows {
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
     ptx_val pass_bytes,
-        passes_left; /* or of the first: bytes from one to the next, U32; further passes that have a row */
+        passes_left; /* more passes use from[0]: bytes from pass to pass, U32; later passes with a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
 

@@ -1,4 +1,4 @@
-/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts wavefronts of those that kernels use.
+/* Layouts of row tiles in shared memory that avoid bank conflicts: tests/device counts the wavefronts of the kernels' layouts.
  * Rows of quantised weights begin at any byte, and some of their loads conflict: see row_ring.h.
  *
  * A row is a sequence of units: of 16 bytes, of more if the copy widens elements, or of 4 bytes for sums. Unit u of row r is

@@ -5,7 +5,7 @@
 
 enum { WORD = 4 };
 
-/* The least odd number of pieces of `piece` bytes that have `bytes`. */
+/* Rounds `bytes` up to an odd number of pieces of `piece` bytes. */
 static uint32_t odd_pieces(uint32_t bytes, uint32_t piece)
 {
     return piece * ((bytes + piece - 1) / piece | 1);
@@ -50,7 +50,7 @@ uint32_t row_ring_row_bit(const row_ring_shape *s)
     return s->rows.row_bytes / UNIT_BYTES % 2 ? 2 : 1;
 }
 
-/* Swaps this bit and bit 0. */
+/* Swaps bit 0 of the row with that bit. */
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
     ptx_fn *f = r->f;

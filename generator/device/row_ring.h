@@ -6,13 +6,13 @@
  *
  * - A lane loads 4 bytes of codes: rows take an odd number of units, so eight rows are in different banks. But both halves of a
  *   sector go to the same 32 bytes only in every second row: L2 requests for W grow by half (README.md). Swapped halves in
- *   every second row would avoid that; then offsets in rows that begin at any byte would be no constants.
+ *   every second row would avoid that, but then offsets in rows that begin at any byte would not be constants.
  * - A lane loads 8 bytes of codes: rows take an odd number of sectors, so four rows are in different banks and sectors stay
- *   whole. Where that takes too much shared memory, and in Q8_0, whose words are not aligned and loaded one by one, such
- *   codes take two wavefronts for one.
- * - Scales of 32 rows that begin at multiples of 16 bytes are in eight units of the banks, of 32 bytes in four: a word takes
- *   four wavefronts for one, or eight, and 16 bytes take one or two.
- * - Copies take one: neighbouring threads copy rows that are half the banks apart. */
+ *   whole. Such loads take twice the fewest possible wavefronts where that needs too much shared memory, and in Q8_0, whose
+ *   unaligned words are loaded one by one.
+ * - Scales of 32 rows are in eight 16-byte units of the banks if rows begin at multiples of 16 bytes, in four if of 32: loads of
+ *   a word take 4 or 8 times the fewest possible wavefronts, loads of 16 bytes 1 or 2 times.
+ * - Copies take the fewest: neighbouring threads copy rows that are half the banks apart. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H
 
@@ -24,13 +24,13 @@ enum { ROW_RING_LANES = 4 /* that copy a row together, by default */, ROW_RING_M
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
     uint32_t alignment;     /* of rows in global memory */
-    uint32_t start;         /* 16 or 32: a row is copied from the last multiple of it on */
+    uint32_t start;         /* 16 or 32: a copy begins at the multiple of it at or before the row */
     uint32_t lane_bytes;    /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
     layout rows;            /* in shared memory */
 } row_ring_shape;
 
-/* `bytes` of each row, aligned to `alignment`, at most 16. A lane loads `lane_bytes` of codes at once, 4 or 8, and number_bytes of
- * scales, 0 to 16. If a row would take more than 5/4 of its bytes for 8 bytes of codes, the shape's lane_bytes is 4. */
+/* The shape for `bytes` of each row, aligned to `alignment`, at most 16. A lane loads `lane_bytes` of codes at once, 4 or 8, and
+ * number_bytes of scales, 0 to 16. If a row for lane_bytes 8 would take more than 5/4 of its bytes, the shape's is 4. */
 row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_bytes, uint32_t number_bytes);
 
 /* The user sets the members down to `from`. */
@@ -46,7 +46,7 @@ typedef struct row_ring {
     ptx_val left;                       /* remaining bytes of the rows, S32 */
 } row_ring;
 
-/* Four lanes copy 64 bytes of a row, half the banks. The next four copy the row that differs in this bit: the other half. */
+/* The bit in which the rows of neighbouring groups of four lanes differ: each group copies 64 bytes, to its half of the banks. */
 uint32_t row_ring_row_bit(const row_ring_shape *s);
 
 /* Rows per pass, a multiple of 8; and a thread's row of a pass. */
@@ -72,8 +72,8 @@ void row_ring_step(row_ring *r);
 /* A row that a lane reads. */
 typedef struct row_ring_row {
     ptx_val at; /* the row's start in the first stage, without `behind` */
-    /* The offset from a multiple of the shape's `start`: the low bits of this variable, which each stage updates. Poison: it is
-     * constant, and part of `at`. */
+    /* The offset from a multiple of the shape's `start`: the low bits of this variable, which each stage updates. Poison if the
+     * offset is constant: `at` then includes it. */
     ptx_val behind;
 } row_ring_row;
 

@@ -181,7 +181,7 @@ static void copy_slot(tile_pipeline *p, tile_slot *s, ptx_val offset)
     ptx_sub_to(f, s->left, s->in_unit * s->units);
 }
 
-/* After the last stage it copies zeros. */
+/* Starts to copy a stage: zeros after the last one. */
 static void fill(tile_pipeline *p, ptx_val offset)
 {
     for (uint32_t i = 0; i < p->slot_count; i++)
@@ -243,7 +243,7 @@ void tile_pipeline_end(tile_pipeline *p)
     ptx_barrier(p->f);
 }
 
-/* The current stage: a constant part of an offset from the first, and the other part added to an address. */
+/* The current stage's offset has a constant part, and a part that is added to an address in the first stage. */
 static uint32_t stage_byte(const tile_pipeline *p)
 {
     return p->has_producer ? p->current * p->stage_bytes : 0;
@@ -520,7 +520,7 @@ static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx
     return word;
 }
 
-/* Even lanes take four neighbours of the first tile, odd ones of the second: so a row's four lanes store 32 bytes. */
+/* Even lanes take four neighbours of the first tile, odd lanes of the second, so a row's four lanes store 32 bytes. */
 static void exchange(const sink *s, ptx_val words[2])
 {
     ptx_fn *f = s->f;
@@ -571,7 +571,7 @@ void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx
     }
 }
 
-/* Two sums of a row, in columns that are neighbouring rows of y. Those out of bounds are not mapped. */
+/* Packs two sums of a column of y, in neighbouring rows. Sums out of bounds are not mapped. */
 static ptx_val narrow_column(const sink *s, const ptx_val sum[2], ptx_val row, ptx_val column)
 {
     ptx_fn *f = s->f;

@@ -2,9 +2,9 @@
  * the other when all consumers have left the stage. Consumers hold two stages: the current one, and the one before it, which a
  * product in flight may read.
  *
- * Number the calls of tile_pipeline_next from 0. In call j consumers leave stage j - HELD. In the first calls that is an empty
- * stage at the end of the ring, and the producer fills it only then. So a fill of one of the last HELD stages waits for one more
- * phase than a fill of another stage. */
+ * In call j of tile_pipeline_next, counted from 0, consumers leave stage j - HELD. In the first HELD calls that is an empty stage
+ * at the end of the ring, which the producer fills only then. So a fill of one of the last HELD stages waits for one phase more
+ * than a fill of another stage. */
 #include "tile_producer.h"
 
 #include "lanes.h"
@@ -98,7 +98,7 @@ void tile_producer_start(tile_pipeline *p)
 
 /* ---- the producer -------------------------------------------------------------------------------------------------- */
 
-/* What it changes from stage to stage. */
+/* The producer's state, which changes from stage to stage. */
 typedef struct producer {
     ptx_val stage, barrier, parity; /* offset, address of the mbarriers, parity of its consumers' phase */
     ptx_val column[TILE_MOST_SLOTS];
@@ -150,7 +150,7 @@ static void produce(const tile_pipeline *p, ptx_val count)
     }
 }
 
-/* Registers of a consumer, of which the producer's warpgroup keeps a few; 0: it has enough at entry. */
+/* Registers of a consumer, including its share of the producer's; 0: those at entry. */
 static uint32_t consumer_registers(const tile_pipeline *p)
 {
     const uint32_t groups = consumer_threads(p) / TILE_PRODUCER_THREADS, entry = ptx_entry_registers(p->f);

@@ -19,7 +19,7 @@ static inline bool require(ptx_fn *f, place at, bool holds, const char *what)
     return ptx_require_at(f, holds, what, at.file, at.line);
 }
 
-/* Whether rows of `packed` elements in a byte are whole units. */
+/* Whether `depth` elements, `packed` of them per byte, are whole units. */
 static inline bool is_packed(uint32_t depth, uint32_t packed)
 {
     return packed > 0 && depth % (packed * UNIT_BYTES) == 0;

@@ -145,7 +145,7 @@ static inline uint32_t attention_columns(const attention_slice *s)
     return s->count * s->width;
 }
 
-/* The numbers of the rows, the first of which is `first`. */
+/* Finds the rows' numbers, from the first one's, `first`. */
 void attention_number_rows(const attention *a, const attention_slice *s, ptx_val first, ptx_val numbers[]);
 
 /* A lane's rows of O, not yet divided by the sums of their weights. */

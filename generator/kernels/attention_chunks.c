@@ -1,9 +1,9 @@
-/* MANY KEYS. Tensor cores truncate at every step: after k keys a sum falls short by a relative error that grows with k; and a
- * sum of weights takes one addition per key of a lane. So every ATTENTION_CHUNK keys the sums are added to a total, with
- * rounding, and restart at 0. Each thread has its total in local memory, since no registers are left, and touches it once per
- * chunk if there is more than one.
+/* MANY KEYS. Tensor cores truncate at every step, so after k keys a sum falls short by a relative error that grows with k; a
+ * sum of weights takes one addition per key of a lane. So every ATTENTION_CHUNK keys the sums are added, with rounding, to a
+ * total, and restart at 0. A thread's total is in local memory, since no registers are left; it is accessed once per chunk, and
+ * only if there is more than one chunk.
  *
- * A total has for each block its octets of columns, then the shifts of its two rows, then the sums of their weights.
+ * For each block a total has the octets of columns, then the shifts of the two rows, then the rows' sums of weights.
  */
 #include "attention_warp.h"
 
@@ -30,7 +30,7 @@ static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
     return (block * (attention_octets(&t->rows->o) + 1) + octet) * NUMBERS;
 }
 
-/* The variables of the same numbers. */
+/* Finds the variables of these numbers. */
 static void find_numbers(const total *t, uint32_t block, uint32_t octet, ptx_val x[NUMBERS])
 {
     if (octet < attention_octets(&t->rows->o)) {
@@ -43,7 +43,7 @@ static void find_numbers(const total *t, uint32_t block, uint32_t octet, ptx_val
     }
 }
 
-/* Sets the total to that of no keys. */
+/* Initialises the total to no keys. */
 static void clear(const total *t)
 {
     const uint32_t octets = attention_octets(&t->rows->o);
@@ -90,8 +90,8 @@ static void add_octets(const total *t, uint32_t block, uint32_t first, ptx_val a
 }
 
 /* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. If ptxas knew that the addresses differ,
- * it would load everything at once, and have no registers for anything else. So offsets are multiplied by a one that ptxas
- * cannot know: min(thread blocks, 1). */
+ * it would load everything at once and run out of registers. So offsets are multiplied by min(thread blocks, 1), which ptxas
+ * does not know to be 1. */
 static void add_chunk(const total *t)
 {
     ptx_fn *f = t->a->f;

@@ -1,6 +1,5 @@
-/* A row has units of 16 bytes. A team of threads takes neighbouring units of a row, and a thread its row's units that are a team
- * apart: their offsets are constants. From one of its rows to the next the address grows by a constant step, except in pages and
- * with packed heads. */
+/* A row is units of 16 bytes. A team of threads copies neighbouring units of a row; a thread's units are a team apart, at constant
+ * offsets. From one of a thread's rows to the next the address grows by a constant step, except in pages and with pack_gqa. */
 #include "attention_copy.h"
 #include "device/copy.h"
 #include "device/narrow.h"
@@ -9,8 +8,8 @@
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-/* Threads of a team: 8, 4 or 2, or one for each unit if their number is odd. At least eight rows of even units are copied at
- * once: so a thread's rows are whole octets apart, unchanged by pages and strips. */
+/* Threads of a team: 8, 4 or 2, or one per unit if the number of units is odd. If it is even, at least eight rows are copied at
+ * once, so a thread's rows are whole octets apart, which pages and strips do not change. */
 static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
@@ -54,9 +53,9 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 /* ---- units ------------------------------------------------------------------------------------------------------------ */
 
-/* The units of a round: some of `rows` rows. Teams are parts * rows; the parts share the rounds that a team needs for a row. An
- * odd team has a thread for each unit, and whole octets of rows, so that rounds share no sectors if the matrix has no gaps. If
- * these are more units than threads, a thread has several slots: units that are as many apart as there are threads. */
+/* A round copies a unit per thread, from `rows` rows. There are parts * rows teams; the parts divide the rounds that one team needs
+ * for a row. An odd team has a thread per unit, and whole octets of rows, so that rounds share no sectors if the matrix has no
+ * gaps. If that is more units than threads, a thread has several slots: units whose numbers differ by the number of threads. */
 typedef struct teams {
     uint32_t team, rows, parts, slots;
 } teams;
@@ -125,7 +124,7 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
-/* Copies one unit per thread, for all busy threads or the first ones. */
+/* Copies one unit per thread, in the first `threads` of the busy threads. */
 static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
                        uint32_t bytes, const ptx_val *in_bounds)
 {
@@ -140,7 +139,7 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
     }
 }
 
-/* `has_end`: rows past the matrix's end are zeros; otherwise there are none. */
+/* With has_end, rows past the matrix's end are zeros; without it no row is past the end. */
 static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;

@@ -51,9 +51,9 @@ void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_
 
 /* ---- pages ----------------------------------------------------------------------------------------------------------- */
 
-/* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. For each octet of a tile shared memory has
- * the offsets of its rows of K and V. There is room for two tiles: one is built while the other is copied, and the pages of the
- * tile after that are in flight from the table. Without pages all this emits nothing. */
+/* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. Shared memory has an entry for each octet of
+ * a tile: the offsets of its rows of K and V. It has room for two tiles: one tile's entries are built while the other tile is
+ * copied, and loads of the next tile's page numbers are in flight. Without pages all this emits nothing. */
 typedef struct attention_pages {
     attention *a;
     ptx_val octets; /* in shared memory; U32 */
@@ -64,18 +64,18 @@ typedef struct attention_pages {
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(const attention *a);
 
-/* Builds the first tile's entries and selects them: copies may follow. The first `warp_octets` lanes of each warp build an
- * octet's entry each, of the warp's own keys; 0: the first threads of the thread block do. */
+/* Builds the first tile's entries and selects them: copies may follow. Each of the first `warp_octets` lanes of a warp builds
+ * the entry of an octet of the warp's own keys; 0: the first threads of the thread block build all entries. */
 attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
 
 /* Selects the tile that begins at a counted key, for the copies that follow. */
 void attention_select_pages(attention_pages *p, ptx_val counted);
 
-/* Builds the entries of the tile after the one that begins at a counted key. It needs a barrier after the copies of the tile
- * before that one, and another before the copies of its own tile. */
+/* Builds the entries of the tile after the one that begins at `counted`. There must be a barrier between the copies of the tile
+ * before `counted` and this call, and another between this call and the copies of the new tile. */
 void attention_build_pages(attention_pages *p, ptx_val counted);
 
-/* The address of a row's entry; and the offset of the octet `rows` rows after that one, a multiple of eight. */
+/* The address of a row's entry; and the offset in the entry of the octet `rows` rows later, a multiple of eight. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 

@@ -1,6 +1,6 @@
-/* Page tables: addresses of the rows of a tile of keys. An octet's entry is two U64, in bytes: the offsets of its rows of K, and of
- * V; with a scale for each key four, the third for the scales. After the entries each thread that builds some has two U32 of its
- * own, to save registers: the reciprocal of the page size, and the sequence's first page. */
+/* Page tables: addresses of the rows of a tile of keys. An octet's entry is two U64, in bytes: the offsets of its rows of K and of
+ * V. With a scale for each key it is four, and the third is the offset of the scales. After the entries each thread that builds
+ * entries keeps two U32, to save registers: the reciprocal of the page size, and the sequence's first page. */
 #include "attention_copy.h"
 #include "attention_score.h"
 #include "device/shared.h"

@@ -15,18 +15,18 @@ ptx_val attention_key(const attention *a, ptx_val counted);
  * scale that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* The first row and the first key of a lane's scores: numbers in the tile's head, and in the sequence; U32. */
+/* A lane's first score: its row's number in the tile's head, and its key's in the sequence; U32. */
 typedef struct attention_origin {
     ptx_val row, key;
 } attention_origin;
 
-/* Shapes scores of the tile_k keys from `key` on, as exponents before `factor`, and sets those to -inf whose row does not see
- * the key. `find` finds the lane's first score at each use, since rows and keys would take registers, or once. */
+/* Shapes scores of the tile_k keys from `key` on, as exponents before `factor`, and sets a score to -inf if its row does not
+ * see the key. Calls `find` for the lane's first score: at each use, to save registers, or once if finds_once. */
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of);
 
-/* Adds the sinks' scores to the sums of rows, and finds the factors that turn their sums of V into O: they include V's scale of
- * the head. */
+/* Adds the sinks' scores to the sums of rows, and finds the factors that turn the rows' sums of V into O; they include the
+ * head's scale of V. */
 void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
                            uint32_t count);
 

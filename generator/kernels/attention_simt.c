@@ -81,7 +81,7 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-/* Rows of Q, or of K after them, with `elements` columns; a unit of 16 bytes is wider in shared memory. */
+/* The panel of Q, or of K, which follows Q in shared memory, with `elements` columns. Elements have s->bytes there. */
 static attention_panel init_panel(const simt *s, bool is_k, uint32_t elements)
 {
     const attention *a = s->a;

@@ -20,7 +20,7 @@ void attention_store_record(const attention *a, const attention_rows *r, uint32_
 void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
                       void (*store_results)(void *of), void *of);
 
-/* As attention_finish, from records that `warps` warps have left in shared memory, warp after warp, tile_q rows each. */
+/* Like attention_finish, from the records of `warps` warps in shared memory, one warp after the other, tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

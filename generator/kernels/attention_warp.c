@@ -84,8 +84,8 @@ static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t ste
     }
 }
 
-/* Adds a step to all scores, or two steps of codes, or the tail. ldmatrix loads four registers: a step of an octet of keys is two
- * of them, a tail one. A register of codes becomes both registers of a step, once for all blocks. */
+/* Adds a step, two steps of codes, or the tail to all scores. ldmatrix loads four registers: an octet of keys takes two for a
+ * step, one for a tail. A register of codes is decoded to both registers of a step, once for all blocks. */
 static void multiply_step(warp *m, uint32_t step)
 {
     ptx_fn *f = m->a->f;
@@ -122,8 +122,8 @@ static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operan
     }
 }
 
-/* Adds weights times V. A step is two octets of columns, and 16 keys; a tail one, and 32 keys. v keeps the codes of two steps,
- * which are loaded together. */
+/* Adds weights times V. A step is two octets of columns by 16 keys, a tail one octet by 32 keys. v keeps the codes of two
+ * steps, which are loaded together. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
     attention_slice *o = &m->rows.o;

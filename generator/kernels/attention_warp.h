@@ -46,7 +46,7 @@ typedef struct attention_operand {
 typedef struct attention_warp {
     attention *a;
     uint32_t keys;   /* of a tile in shared memory */
-    uint32_t groups; /* that divide them; if several, warps also divide O's columns */
+    uint32_t groups; /* of warps, which divide the keys; if several, warps also divide O's columns */
     bool has_codes;  /* K and V are codes */
     bool holds_q;    /* in registers, all of it */
     bool v_in_k;     /* V takes K's place */
@@ -57,7 +57,7 @@ typedef struct attention_warp {
     attention_copier copier; /* of K and V */
     attention_pages pages;
     ptx_val lane, warp, shared;
-    ptx_val row_warp, group; /* U32: its scores' rows, a block or two, and keys */
+    ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
     ptx_val first_octet;     /* of its group's keys, if there are several */
     /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
     ptx_val in_octet, upper, odd, in_16;
@@ -111,7 +111,7 @@ void attention_init_rows(const attention *a, attention_rows *r);
 /* Thread blocks per multiprocessor that leave a thread enough registers. */
 uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
 
-/* Finds the thread of a thread block, which copies K and V, and initialises its rows to no keys. */
+/* Finds this thread among the `threads` that copy K and V, and initialises its rows to no keys. */
 void attention_warp_init(attention_warp *m, uint32_t threads);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
@@ -180,8 +180,8 @@ void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*rais
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-/* Loops over this part's keys in tiles of tile_k: `add` takes a tile, by its first counted key, or, if warps have their own
- * keys, by the warp's first, `ahead` more, a U32. A chunk of the thread block has chunk_keys keys; at the end the sums of all
+/* Loops over this part's keys in tiles of tile_k, and passes each tile's first counted key to `add`: the warp's first, `ahead`
+ * (U32) keys further, if warps have their own keys. The thread block's chunks have chunk_keys keys; at the end the sums of all
  * rows cover all chunks: see attention_chunks.c. */
 enum { MOST_TOTALS = 2, ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
 void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,

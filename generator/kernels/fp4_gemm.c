@@ -1,5 +1,5 @@
-/* fp4_gemm as a family: its parameters and arguments, a call's rules, and its cost. The tiles of y, their parts of k and what is
- * done to sums are linear's (linear.h). */
+/* fp4_gemm as a family: its parameters and arguments, a call's rules, and its cost. The tiles of y, their parts of k and the
+ * epilogues are linear's (linear.h). */
 #include "fp4_gemm.h"
 
 #include "descriptor.h"

@@ -5,13 +5,13 @@
  * them in flight.
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
- * which have one scale, and multiplies them by it in x's type; x has the same order (a woven ring, device/x_ring.h). Nothing is
- * rounded except MX formats in f16. Rows of codes of x are decoded in the same way, by every warp.
+ * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
+ * rounded except MX formats in f16. If x is codes, every warp decodes its rows in the same way.
  *
- * BLOCK-SCALED, on sm_120f: ldmatrix loads codes of NVFP4, which have the order of the product's operands in memory, and one word
- * holds a row's four scales of a step. MXFP4 times MXFP8 is a product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
- * row's block, the first four in the operand's lower register. ldmatrix delivers those of W in a word, whose codes are spread to
- * bytes; those of x are 8 bytes. One word holds a row's four scales of a stage.
+ * BLOCK-SCALED, on sm_120f: ldmatrix loads NVFP4 codes, whose order in memory is that of the product's operands; one word holds a
+ * row's four scales of a step. MXFP4 times MXFP8 takes one product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
+ * row's block, the first four in the operand's lower register. ldmatrix loads W's eight codes as a word, which is spread to
+ * bytes; x's are 8 bytes. One word holds a row's four scales of a stage.
  */
 #include "device/codes.h"
 #include "device/copy.h"
@@ -195,7 +195,7 @@ static void copy_stage(fp4_gemm *g, ptx_val offset)
 }
 
 /* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
- * zeros instead of branching, so that ptxas puts copies between products. */
+ * zeros instead of branching, so that ptxas interleaves copies with products. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -222,7 +222,7 @@ typedef struct decoded_row {
     ptx_val words[2 * HALVES], scale; /* e2m1: two words */
 } decoded_row;
 
-/* `row` is counted from the lane's first one. */
+/* `row` is counted from the lane's first row. */
 static decoded_row load_row(fp4_gemm *g, const fp4_rows *from, ptx_val codes, ptx_val scales, uint32_t row,
                             uint32_t step)
 {
@@ -236,7 +236,7 @@ static decoded_row load_row(fp4_gemm *g, const fp4_rows *from, ptx_val codes, pt
     return of;
 }
 
-/* Eight numbers: the four of each product in two registers. */
+/* Decodes eight numbers: the four of each product in two registers. */
 static void decode_half(fp4_gemm *g, const decoded_row *row, uint32_t half, ptx_val out[2][2])
 {
     const codes_values e4m3 = {.type = g->of.type, .is_e4m3 = true};
@@ -293,7 +293,7 @@ static void multiply_decoded(fp4_gemm *g)
     }
 }
 
-/* The addresses of a lane's codes and scales, of a tile's row `row`, which is row `number` of its matrix. */
+/* Finds the addresses of this lane's codes and scales in the tile's row `row`, row `number` of its matrix. */
 static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val number, ptx_val codes[STEPS],
                          ptx_val *scales)
 {
@@ -313,7 +313,7 @@ static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val n
 
 /* ---- block-scaled products ---------------------------------------------------------------------------------------- */
 
-/* A row's words of scales of a stage: one for each step, of MX one. */
+/* Loads a row's words of scales in a stage: one per step, or a single one for MX. */
 static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val scales[])
 {
     ptx_fn *f = g->f;
@@ -405,14 +405,14 @@ static void multiply_mx(fp4_gemm *g)
     }
 }
 
-/* prmt's selector for a word that begins `behind` bytes, 0 to 3, after another one. */
+/* prmt's selector for the word at `address`, from the two aligned words that contain it. */
 static ptx_val selector_of(ptx_fn *f, ptx_val address)
 {
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* The rows that this lane loads, or whose addresses it passes to ldmatrix; and the row whose scales it holds. Loads begin two units
- * apart. */
+/* Finds the addresses of the codes that this lane loads, or passes to ldmatrix, and of the scales that it holds. Loads are two
+ * units apart. */
 static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
                         ptx_val number, uint32_t loads, ptx_val codes[], ptx_val *scales, ptx_val *selector)
 {
@@ -427,7 +427,7 @@ static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val un
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* The row of W's number in its matrix. */
+/* The number of a row of W in its matrix. */
 static ptx_val number_of(fp4_gemm *g, ptx_val row)
 {
     return linear_find_row(g->l, ptx_add(g->f, row, g->tile.first_w)).number;

@@ -1,10 +1,10 @@
-/* fp4_quantize: a matrix to codes with a scale for each block of neighbours along k: e2m1 in NVFP4 or MXFP4, e4m3 in MXFP8.
+/* fp4_quantize: quantises a matrix to codes with a scale for each block along k: e2m1 in NVFP4 or MXFP4, e4m3 in MXFP8.
  *
  * GEOMETRY. A round of a warp is 32 blocks: a scale per lane. `lanes` neighbouring lanes load the elements of a block, 16
  * bytes each, so that a load of the warp takes whole sectors; `lanes` loads make a round. A lane owns one of its group's
- * blocks: it makes the scale, stores it, and broadcasts it. With scales row after row, a warp's blocks are neighbours in
- * memory, across rows. In tiles (device/scale_tiles.h) they are 8 neighbouring places of 4 blocks each, whose scales are a
- * sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
+ * blocks: it makes the scale, stores it, and broadcasts it. With scale_layout rows, a warp's blocks are contiguous in memory,
+ * across rows. In tiles (device/scale_tiles.h) they are 8 neighbouring places of 4 blocks each, whose scales fill a sector,
+ * and a thread block makes a tile. Loads out of bounds are clamped to the last block.
  *
  * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
  * (device/codes.h); targets with a conversion use it and get the same codes.
@@ -111,13 +111,13 @@ static ptx_val blocks_of_row(quantizer *q)
     return ptx_shr(q->f, q->k, lanes_log2(q->to->block));
 }
 
-/* The bytes of a number of codes. */
+/* Returns the bytes of `codes` codes. */
 static ptx_val code_bytes(quantizer *q, ptx_val codes)
 {
     return q->to->code_bits == 4 ? ptx_shr(q->f, codes, 1) : codes;
 }
 
-/* Sets addresses and steps. `block` is that of index 0, U64; one index is `elements` of a row, U32. */
+/* Sets addresses and steps. `block`, U64, has index 0; from index to index are `elements` of a row, U32. */
 static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
 {
     ptx_fn *f = q->f;
@@ -235,7 +235,7 @@ static scaling scale_nvfp4(quantizer *q, ptx_val most)
     return s;
 }
 
-/* The scale's exponent is that of the largest magnitude minus that of the largest code, at least the smallest one. */
+/* The scale's exponent is the largest magnitude's minus the largest code's, at least the smallest one of e8m0. */
 static scaling scale_mx(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;

@@ -6,7 +6,7 @@
  * such warps share its groups.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes some units of a group of rows g, g + 8, g + 16 and
- * g + 24 (device/format.h): unit t, a pair 2t and 2t + 1 that it loads at once, or where that has bank conflicts units t and
+ * g + 24 (device/format.h): unit t; or the pair 2t and 2t + 1, loaded at once; or, where pairs have bank conflicts, units t and
  * t + 4. The four lanes' quads are the 16 elements of one product, so a lane needs the same four consecutive
  * elements of row g of x, 8 bytes, and nothing is repacked. Pairs, and units of int4 and nf4, have two neighbouring quads: 16
  * bytes of x for two products.
@@ -111,7 +111,7 @@ static uint32_t shared_bytes(const mma_geometry *g)
     return stages > sums ? stages : sums;
 }
 
-/* Pairs take more shared memory: none where only they do not fit on sm_75. */
+/* Pairs take more shared memory: they are not used if they would not fit on sm_75, and single units would. */
 static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
 {
     const mma_geometry paired = plan(v, format, true), single = plan(v, format, false);
@@ -192,7 +192,7 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[MOST_UNITS][FORMAT_MOST_QUADS];
 
-/* Units from one of a lane's to the next. */
+/* The distance between a lane's units. */
 static uint32_t unit_distance(const mma_geometry *g)
 {
     return g->is_paired ? 1 : QUAD_LANES;

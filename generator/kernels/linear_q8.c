@@ -3,16 +3,16 @@
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
  * thread block makes tile_m rows by tile_n columns of y, and each warp has 32 rows of W. With strategy mma a warp has 256
  * elements of a stage, a super-block or eight blocks of 32, and k_warps such warps make a stage. With strategy tiles two
- * warps have the same rows of W, and each half of the tile's rows of x.
+ * warps have the same rows of W, and each has half of the tile's rows of x.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
  * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
  * of the same elements of row g. A sub-block of 32 elements is one product, m16n8k32, one of 16 m16n8k16; on sm_75 four or
  * two m8n8k16.
  *
- * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it always has a float's bits, and the float
- * minus 1.5 * 2^23 is the sum. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 significant bits: so one fma
- * subtracts that and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
+ * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so its bits, read as a float, are the sum plus
+ * 1.5 * 2^23. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 significant bits: so one fma subtracts
+ * that and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
  * have an offset, the sum starts lower, by a product of x's codes with -offset; if there is a minimum, a product with ones
  * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
  * through shared memory.
@@ -26,8 +26,8 @@
  * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and
  * about 35 more to decode W and 15 for copies and sums of x. That is 18 for a product of 16 cycles on an RTX 4090. A product with
  * ones would add 3 for every 2 products, and half of a product's cycles. So the sums of x's codes are made once for all warps:
- * each thread adds up the codes that it has copied. For the same reason an offset is subtracted from W's codes there, which
- * takes two instructions for four codes.
+ * each thread adds up the codes that it has copied. For the same reason tiles subtract an offset from W's codes, which takes
+ * two instructions for four codes.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -167,7 +167,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     return g;
 }
 
-/* At the end the sums of the warps take the stages' bytes. */
+/* At the end the sums of the warps overlay the stages. */
 static uint32_t shared_bytes(const q8_geometry *g)
 {
     const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0)),
@@ -254,8 +254,8 @@ static void fill_stages(q8_product *g, uint32_t last)
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
 
-/* In shared memory four numbers of a row are neighbours, and the warp's rows follow each other: the first byte of vector i of
- * a batch. */
+/* The first byte of vector i of a batch in shared memory. A vector is four numbers of a row, followed by those of the warp's
+ * next row. */
 static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
 {
     return LANE_ROWS * EIGHT_ROWS_BYTES * (batch * g->numbers / VECTOR_NUMBERS + i);
@@ -314,7 +314,7 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
     return n;
 }
 
-/* The same from registers of the lane's quad, of a batch that this call decodes. */
+/* Decodes a batch, and gets the same numbers by shuffles among the quad's lanes. */
 static batch_numbers shuffle_batch(q8_product *g, uint32_t batch, ptx_val number_at)
 {
     batch_numbers n;
@@ -389,7 +389,7 @@ static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const pt
     tensor_multiply_bytes(g->f, is_signed, g->of.products, out, w, x, start);
 }
 
-/* Multiplies x by one code, a byte, in all rows of W: sums 0 and 1 are this lane's rows', 2 and 3 repeat them. */
+/* Multiplies x by rows of W in which every byte is `code`: sums 0 and 1 are those of this lane's rows of x, 2 and 3 repeat them. */
 static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx_val out[4])
 {
     ptx_val byte = ptx_as(g->f, PTX_B32, ptx_u32(0x01010101 * code)), w[4] = {byte, byte, byte, byte};
@@ -404,7 +404,7 @@ typedef struct x_block {
     ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
 } x_block;
 
-/* A sum of products of codes times the scale of x. */
+/* Returns a sum of products of codes, times the scale of x. */
 static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
 {
     return ptx_fma(g->f, ptx_as(g->f, PTX_F32, bits), x->scale[e % 2], x->raised[e % 2]);
@@ -448,7 +448,7 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* This warp's groups of a step. */
+/* Multiplies this warp's groups of a step. */
 static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;

@@ -17,7 +17,7 @@ layout q8_x_blocks(uint32_t rows, bool is_tiles, bool has_sums)
     return l;
 }
 
-/* Rows between those of a thread. */
+/* The distance of the rows that a thread copies. */
 static uint32_t rows_at_once(const q8_x_shape *s)
 {
     return s->threads / (s->step / UNIT_BYTES);
@@ -29,7 +29,7 @@ static uint32_t sum_lanes(const q8_x_shape *s)
     return s->step / UNIT_BYTES / s->scales;
 }
 
-/* Rows between those whose scales a thread copies, and how far it goes. */
+/* The distance of the rows whose scales a thread copies, and their end. */
 static uint32_t scale_rows_at_once(const q8_x_shape *s)
 {
     return s->has_sums ? rows_at_once(s) : s->threads / s->scales;
@@ -42,7 +42,7 @@ static uint32_t scale_rows(const q8_x_shape *s)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Finds this thread's scale. With sums it copies the scales of those that it adds up, so that it needs no barrier. */
+/* Finds the scales that this thread copies. With sums they are those of the codes that it adds up, so it needs no barrier. */
 static void init_scale_copies(q8_x *x, ptx_val unit, ptx_val row)
 {
     ptx_fn *f = x->f;
@@ -169,7 +169,7 @@ void q8_x_add_up(q8_x *x, ptx_val offset)
 
 /* ---- reads -------------------------------------------------------------------------------------------------------- */
 
-/* An address in this warp's part of a step; among its rows. */
+/* Moves an address to this warp's part of a step; to its rows. */
 static ptx_val of_k_warp(q8_x *x, uint32_t bytes, ptx_val at)
 {
     return x->of.k_warps == 1 ? at : ptx_mad(x->f, x->tile->k_warp, bytes, at);

@@ -17,8 +17,8 @@ static uint32_t numbers_of(const weight_format *format, uint32_t stage)
     return stage / format->scale_elements;
 }
 
-/* Rows g + 8t are in different banks, with zeros those of 16 lanes: a row takes an odd number of units, and beside zeros eight
- * rows are followed by padding. */
+/* Rows g + 8t are in different banks (with zeros, the rows of 16 lanes): a row takes an odd number of units, and with zeros
+ * padding follows every eight rows. */
 layout linear_numbers_layout(const weight_format *format, uint32_t stage)
 {
     const uint32_t bytes = format_numbers_bytes(format);

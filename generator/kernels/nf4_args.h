@@ -1,4 +1,4 @@
-/* Shared by products with NF4 weights, either way: arguments, the table, a lane's codes, parts of the sum. */
+/* Shared by both products with NF4 weights: arguments, the table, a lane's codes, partial sums. */
 #ifndef KERNELS_NF4_ARGS_H
 #define KERNELS_NF4_ARGS_H
 
@@ -66,9 +66,9 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
 /* The arguments of a product as linear's tiles take them. */
 linear nf4_linear(ptx_fn *f, const nf4_args *args);
 
-/* Adds the parts' sums, with split_k above 1. Each of the first `threads` threads passes `count` variables. If the predicate
- * that it returns holds, in all threads of the tile's last thread block, they become the sums over all parts. All threads must
- * call it. */
+/* Adds the parts' sums, with split_k above 1. Each of the first `threads` threads passes `count` variables. The predicate that
+ * it returns holds in all threads of the tile's last thread block; there the variables become the sums over all parts. All
+ * threads must call it. */
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
                       uint32_t count);
 

@@ -24,13 +24,13 @@
  * half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two thread
  * blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to itself:
  * as many bytes are in flight as with two of 8 warps, but K need not be split over thread blocks for that, nor A be copied
- * twice. Strategy tiles has up to 128 rows, and so registers for one quantised block's codes: they are decoded, then loaded for
- * the next block, before the products.
+ * twice. Strategy tiles has up to 128 rows, which leave registers for one quantised block's codes: before the products they
+ * are decoded, and then loaded for the next block.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
  * k_warp, in a narrow one an iteration's. With strategy tiles an iteration's stage has half of `stages` blocks: fewer barriers
- * keep tensor cores busier. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's start, from different
- * banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole (device/README.md).
+ * keep tensor cores busier. Lane (g, t) reads 16 bytes at a time, 32t bytes from row g's start; two rows at a time are in
+ * different banks, since odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole (device/README.md).
  *
  * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane reads them. A chunk
  * has 32 scales, or 16 or 8 if there is no room for more, so that their sectors are full.
@@ -60,8 +60,8 @@ enum {
     MOST_THREADS = 512
 };
 
-/* An iteration takes every k_warps-th block from the first one of a warp, or of a thread that copies. For each block of this
- * iteration and the next: the iteration, named by its first block, from which on that block is out of bounds. S32. */
+/* An iteration takes every k_warps-th block, from the first block of a warp or of a thread that copies. For each block of this
+ * iteration and the next: the first iteration in which it is out of bounds, as the number of that iteration's first block, S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */
@@ -575,7 +575,7 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
     }
 }
 
-/* A scale as two numbers of A's type, each in both halves. */
+/* Splits a scale into two numbers of A's type, each broadcast to both halves. */
 static void split_scale(gemm_mma *g, ptx_val scale, ptx_val parts[2])
 {
     ptx_fn *f = g->f;
@@ -586,7 +586,7 @@ static void split_scale(gemm_mma *g, ptx_val scale, ptx_val parts[2])
     parts[1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
 }
 
-/* The first operands of half of the block's products. */
+/* Decodes the first operands of half of the block's products. */
 static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t half, ptx_val scale[][2],
                           ptx_val out[][BLOCK_PRODUCTS / 2][4])
 {
@@ -754,7 +754,7 @@ static linear_tile find_tile(gemm_mma *g)
     return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
 }
 
-/* After the loop, which leaves no registers to keep them. */
+/* Recomputes the lane's place after the loop, which leaves no registers to keep it. */
 static void find_lanes_again(gemm_mma *g)
 {
     linear_tile again = find_tile(g);
@@ -773,7 +773,7 @@ static void find_part(gemm_mma *g)
     g->part_blocks = has_all ? g->l.row_numbers : g->l.part_stages;
 }
 
-/* For the only tile, or for the first one of a stretch; a barrier must follow. */
+/* Fills the table, in the only tile or in the first tile of a stretch; a barrier must follow. */
 static void fill_table(gemm_mma *g)
 {
     ptx_fn *f = g->f;

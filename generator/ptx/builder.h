@@ -25,8 +25,8 @@ void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 /* The range, which the caller keeps, is narrowed by each ptx_has_sm of the body. */
 void ptx_find_alike(ptx_fn *f, target_range *alike);
 
-/* Declares this parameter's array, or that of a tensor map, constant: it may be read before ptx_grid_wait. Call it after the kernel's body,
- * before ptx_check. */
+/* Declares the array of this parameter or tensor map constant: it may be read before ptx_grid_wait. Call it after the
+ * kernel's body, before ptx_check. */
 void ptx_set_constant(ptx_fn *f, const char *name);
 
 /* Checks the finished body: types, definition before use on every path, scopes closed, no barrier in code that diverges
@@ -35,8 +35,8 @@ void ptx_set_constant(ptx_fn *f, const char *name);
  * `out`, unless it is null. */
 bool ptx_check(ptx_fn *f, FILE *out);
 
-/* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element, and a tensor
- * map PTX_NONE. */
+/* The kernel's parameters in order: their count; the name and type of one. *element is the element type of a PTX_PTR, and
+ * PTX_NONE for a tensor map. */
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
 
@@ -56,7 +56,7 @@ size_t ptx_raw_count(const ptx_fn *f);
 const char *ptx_raw_text(const ptx_fn *f, size_t i);
 
 /* What one warp executes: issue slots; those of integer instructions, conversions and moves; wavefronts of 128 bytes through
- * shared memory and the L1 cache; and as in kiln_warp_code (kiln/estimate.h), products on tensor cores. */
+ * shared memory and the L1 cache; products on tensor cores, in the units of kiln_warp_code (kiln/estimate.h). */
 typedef struct ptx_cost {
     uint32_t issues, integers, wavefronts, products, s8_products, fp4_products;
 } ptx_cost;

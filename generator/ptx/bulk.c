@@ -1,4 +1,4 @@
-/* Bulk copies between global and shared memory: of bytes, and of boxes of tensors. And a warpgroup's registers. */
+/* Bulk copies between global and shared memory, of bytes and of boxes of tensors; setmaxnreg. */
 #include "ir.h"
 
 enum { MOST_DIMENSIONS = 5, BYTES_ALIGN = 16, BOX_ALIGN = 128 };
@@ -70,7 +70,7 @@ static bool first_fits(ptx_fn *f, int dimensions, const ptx_val first[], ptx_pla
     return true;
 }
 
-/* The map and the first elements stand after `operands[0 .. count)`. Returns the number of all. */
+/* Appends the map and the first elements to `operands[0 .. count)`. Returns the new count. */
 static int add_box(ptx_val operands[], int count, int dimensions, ptx_val map, const ptx_val first[])
 {
     operands[count++] = map;

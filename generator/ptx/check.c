@@ -96,7 +96,7 @@ static void check_group(ptx_fn *f, const divergence *d, const ptx_inst *inst)
             fn_problem(f, inst->at, "%s: %s may differ between threads of the warpgroup", name, uniform[i]);
 }
 
-/* If every lane of a warp starts a copy with the same operands, it is copied 32 times. */
+/* Reports a copy that every lane of a warp starts with the same operands: it would be done 32 times. */
 static void check_once(ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     char name[24];
@@ -112,7 +112,7 @@ static void check_once(ptx_fn *f, const divergence *d, const ptx_inst *inst)
                    op_mnemonic(inst->row, name));
 }
 
-/* Without .minnctapersm ptxas ignores it in kernels that need few registers (C7508). */
+/* Without .minnctapersm ptxas ignores setmaxnreg in kernels that need few registers (C7508). */
 static void check_registers(ptx_fn *f, const ptx_inst *inst)
 {
     const ptx_op op = inst->row->op;
@@ -120,7 +120,7 @@ static void check_registers(ptx_fn *f, const ptx_inst *inst)
         fn_problem(f, inst->at, "setmaxnreg in a kernel whose shape has no blocks_per_multiprocessor");
 }
 
-/* Numbers of a named barrier; barrier 0 is ptx_barrier's. */
+/* Checks a named barrier's id and thread count; barrier 0 is ptx_barrier's. */
 static void check_named(ptx_fn *f, const ptx_inst *inst)
 {
     enum { BARRIERS = 16 };
@@ -135,7 +135,7 @@ static void check_named(ptx_fn *f, const ptx_inst *inst)
                    (unsigned)threads.bits);
 }
 
-/* Operations that need another one, or a third, somewhere in the kernel. */
+/* Operations that need one of two others somewhere in the kernel. */
 static const struct {
     ptx_op op, needs, or ;
     const char *text;

@@ -281,8 +281,8 @@ static void print_letter(text *out, const names *n, const ptx_inst *inst, char l
         print_group(out, n, values, count, letter != 'j' && (count > 1 || letter == 'g'), results);
 }
 
-/* Walks the signature: a letter is an operand, but v, z and g are a whole vector in braces, j several numbers, and x a map and
- * coordinates. */
+/* Walks the signature: each letter is one operand, except v, z and g (a vector in braces), j (several numbers) and x (a map and
+ * coordinates). */
 static void print_list(text *out, const names *n, const ptx_inst *inst)
 {
     const ptx_val *next = inst->results;

@@ -15,7 +15,7 @@ typedef struct kiln_tensor_map {
 
 enum { KILN_MOST_DIMENSIONS = 5 };
 
-/* A map of a variant, except for the sizes of a call. */
+/* The parts of a variant's map that are the same in all calls. */
 typedef struct kiln_box {
     const char *refused; /* message for a map that the driver rejects */
     int type;            /* CUtensorMapDataType */

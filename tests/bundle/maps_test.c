@@ -1,5 +1,5 @@
-/* Launches a kernel with tensor maps on the runtime's scripted driver, and checks what its launcher asks cuTensorMapEncodeTiled
- * for and passes to the kernel. A graph with the launch is captured on the emulated driver. */
+/* Launches a kernel with tensor maps on the runtime's scripted driver, and checks the arguments that its launcher passes to
+ * cuTensorMapEncodeTiled and to the kernel. Captures a graph with the launch on the emulated driver. */
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -168,7 +168,7 @@ static void encodes_dimensions(void **state)
 
 /* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
-/* Calls an entry point that the table lacks. It takes at most two pointers or numbers, and flags; registers hold all of them. */
+/* Calls an entry point that the table lacks, with at most two pointers or numbers, and flags: all fit in registers. */
 static void call(const char *symbol, void *a, void *b)
 {
     int (*function)(void *, void *, unsigned long long);

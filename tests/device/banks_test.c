@@ -141,7 +141,7 @@ static row_ring_shape shape_of(const weight_format *format, size_t stage)
     return linear_ring_stage(format, stages[stage].elements, pairs);
 }
 
-/* Where the row is in shared memory, if row 0 begins at byte `first` of a sector, and each row `step` bytes later. */
+/* The row's byte in shared memory, if row 0 begins at byte `first` of a sector, and each next row `step` bytes further. */
 static uint32_t row_at(const row_ring_shape *s, uint32_t row, uint32_t first, uint32_t step)
 {
     return layout_rows(&s->rows, row) + (first + step * row) % s->start;
@@ -178,7 +178,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The most wavefronts of an access, where all rows begin at the same byte of a sector, or at any. */
+/* The most wavefronts of an access, if all rows begin at the same byte of a sector, or if they begin at any. */
 static uint32_t most_ways(uint32_t (*load)(const weight_format *, size_t, uint32_t, uint32_t, uint32_t),
                           const weight_format *format, size_t stage, bool begins_anywhere)
 {
@@ -191,7 +191,7 @@ static uint32_t most_ways(uint32_t (*load)(const weight_format *, size_t, uint32
     return most;
 }
 
-/* Four threads copy a row. With an odd number of sectors in a row all sectors stay whole, otherwise those of every second row. */
+/* Four threads copy a row. With an odd number of sectors in a row, the sectors of all rows stay whole; else of every second row. */
 static void copies_stage(const row_ring_shape *s)
 {
     const uint32_t bit = row_ring_row_bit(s);
@@ -207,8 +207,8 @@ static void copies_stage(const row_ring_shape *s)
     assert_int_equal(whole, s->lane_bytes == 8 ? WARP_ROWS : WARP_ROWS / 2);
 }
 
-/* Wavefronts for one, of loads of codes and of scales: in each stage, where all rows begin at the same byte of a sector, and the
- * most of all stages where they begin at any. */
+/* Wavefronts of loads of codes and of scales, as multiples of the fewest possible: for each stage if all rows begin at the same
+ * byte of a sector, and the most of all stages if they begin at any. */
 typedef struct ways {
     const char *format;
     uint32_t codes[STAGES], numbers[STAGES], any_codes, any_numbers;

@@ -68,8 +68,8 @@ enum { GPUS = sizeof gpus / sizeof *gpus };
 /* Per multiprocessor and clock, the same on all of these GPUs. */
 enum { SCHEDULERS = 4, SPECIAL_LANES = 16, WAVEFRONTS = 1 };
 
-/* A guess: loads and stores of threads use the port of wgmma's operands and bulk copies; false: they have one of their own. The
- * probe wgmma_rate (tools/bench/probes/rates.py) decides: beside lds.128 x 16, with n 128 and A in shared memory, products
+/* A guess: threads' loads and stores share a port with wgmma's operands and bulk copies; false: they have their own. The probe
+ * wgmma_rate (tools/bench/probes/rates.py) can tell: together with lds.128 x 16, with n 128 and A in shared memory, products
  * reach 2341 operations per clock with one port, and 4096 with two. */
 static const bool threads_share_port = true;
 
@@ -211,7 +211,7 @@ static void print_memory(const counters *c)
                    c->local[k].requests, c->local[k].bytes);
 }
 
-/* Nothing for a kernel without tensor cores and bulk copies. */
+/* Prints nothing for a kernel without tensor cores or bulk copies. */
 static void print_products(const counters *c)
 {
     for (size_t i = 0; i < c->shape_count; i++)

@@ -29,7 +29,7 @@ typedef struct allocation_counts {
 
 enum { MAX_CLASSES = 24, MAX_SHAPES = 32, MAX_ALLOCATIONS = MAX_ARGS + 64 };
 
-/* Who takes the wavefronts of shared memory. */
+/* What causes wavefronts of shared memory. */
 enum { THREADS, PRODUCTS, BULK, WAVEFRONT_USERS };
 extern const char *const wavefront_user_names[WAVEFRONT_USERS];
 

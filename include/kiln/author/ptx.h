@@ -418,8 +418,8 @@ typedef enum KILN_AS_INT ptx_hint {
  * in divergent code, unless ptx_uniform declares the condition uniform. */
 #define ptx_barrier(f)              ptx_effect0(f, PTX_OP_BARRIER, PTX_HERE)
 #define ptx_barrier_divergent_ok(f) ptx_effect0(f, PTX_OP_BARRIER_UNCHECKED, PTX_HERE)
-/* Barrier `id` (1-15) of `threads` threads, whole warps, for a part of the thread block; arrive does not wait. The checker
- * reports lanes of a warp that may have diverged, not which warps get here. */
+/* Named barrier `id` (1-15) for part of the thread block: `threads` threads, whole warps; arrive does not wait. The checker
+ * reports lanes of a warp that may have diverged; it does not check which warps arrive. */
 #define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
 #define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
 /* Declare that a value is the same in all threads of the block, of the warpgroup, or of the warp. Emit nothing; return

@@ -17,11 +17,11 @@
  *         ptx_repeat_if(f, ptx_not(f, is_full));
  *     }
  *
- * A store belongs to a group of its thread, as ptx_cp_async's copies do. Bulk copies are in the async proxy: a
- * ptx_fence_async and a barrier come between a thread's writes to shared memory and a bulk store of them.
+ * A store belongs to one of its thread's groups, as in ptx_cp_async. Bulk copies are in the async proxy: after a thread's
+ * writes to shared memory, a bulk store of them needs a ptx_fence_async and a barrier first.
  *
- * The checker reports a copy that all lanes of a warp start alike, a load without ptx_fence_mbarrier_init, and a store without
- * _commit and _wait somewhere in the kernel.
+ * The checker reports a copy that all lanes of a warp start with the same operands, a load in a kernel without
+ * ptx_fence_mbarrier_init, and a store in a kernel without _commit and _wait.
  */
 #ifndef KILN_PTX_BULK_H
 #define KILN_PTX_BULK_H
@@ -40,7 +40,7 @@ extern "C" {
  * memory. Both addresses and `bytes` are multiples of 16. */
 #define ptx_bulk_load(f, to, from, bytes, barrier) ptx_bulk_load_at(f, to, from, bytes, barrier, PTX_HERE)
 #define ptx_bulk_store(f, to, from, bytes)         ptx_bulk_store_at(f, to, from, bytes, PTX_HERE)
-/* _commit makes a group of this thread's bulk stores since the last one. _wait waits until at most `pending` of its groups, a C
+/* _commit makes a group of this thread's bulk stores since its last group. _wait waits until at most `pending` groups, a C
  * integer, are in flight; _wait_read waits until at most `pending` groups still read shared memory. */
 #define ptx_bulk_commit(f)             ptx_effect0(f, PTX_OP_BULK_COMMIT, PTX_HERE)
 #define ptx_bulk_wait(f, pending)      ptx_effect1(f, PTX_OP_BULK_WAIT, ptx_u32(pending), PTX_HERE)
@@ -48,8 +48,8 @@ extern "C" {
 
 /* ---- boxes of tensors ------------------------------------------------------------------------------------------- */
 
-/* Declares a parameter that is a tensor map, in the order of the calls: 128 bytes that cuTensorMapEncodeTiled made. A family
- * describes it in kiln_family.maps, and the launcher makes it. */
+/* Declares a tensor map, the next parameter of the kernel: 128 bytes from cuTensorMapEncodeTiled. A family describes it in
+ * kiln_family.maps, and the launcher encodes it. */
 #define ptx_tensor_map(f, name)    ptx_tensor_map_at(f, name, PTX_HERE)
 /* Prefetches the map itself, from one thread. */
 #define ptx_prefetch_map(f, map)   ptx_prefetch_map_at(f, map, PTX_HERE)

@@ -86,7 +86,7 @@ extern "C" {
  * scope. */
 #define ptx_fence(f, order)       ptx_fence_at(f, PTX_OP_FENCE, order, PTX_HERE)
 #define ptx_membar(f, scope)      ptx_fence_at(f, PTX_OP_MEMBAR, scope, PTX_HERE)
-/* Orders this thread's writes to shared memory before what reads it in the async proxy: wgmma and bulk stores. sm_90. A
+/* Orders this thread's writes to shared memory before reads in the async proxy: wgmma and bulk stores. sm_90. A
  * barrier must follow if other threads start the product or the store. */
 #define ptx_fence_async(f)        ptx_effect0(f, PTX_OP_FENCE_ASYNC, PTX_HERE)
 /* Orders this thread's ptx_mbarrier_init before bulk copies that complete at the mbarrier object. sm_90. A barrier must

@@ -33,7 +33,7 @@ extern "C" {
 /* The columns of this reference card are aligned by hand. */
 /* clang-format off */
 
-/* Type of A and B (of each, if they differ), type of D. In registers as for ptx_mma_shape. */
+/* Type of A and B (each, if they differ), then type of D. Registers are as for ptx_mma_shape. */
 typedef enum KILN_AS_INT ptx_wgmma_types {
     PTX_WGMMA_F16_F32, PTX_WGMMA_F16_F16, PTX_WGMMA_BF16_F32,                                       /* k 16 */
     PTX_WGMMA_TF32_F32,                                                                             /* k 8 */
@@ -52,7 +52,7 @@ typedef struct ptx_wgmma_form {
     bool saturates;                  /* bytes: sums are clamped instead of wrapped */
 } ptx_wgmma_form;
 
-/* What a form takes: m, n and k, and per thread the registers of A, and of D as c; b_count is 0. */
+/* A form's m, n and k, and its registers per thread: those of A, and those of D as c; b_count is 0. */
 ptx_mma_info ptx_wgmma_describe(ptx_wgmma_form form);
 
 /* Position of an element of a thread's registers in A or D; `thread` is 0 to 127, i counts through the registers. */
@@ -70,12 +70,12 @@ void ptx_wgmma_shared_at(ptx_fn *f, ptx_wgmma_form form, ptx_val adds, ptx_val d
 
 /* Orders earlier accesses to registers before the products that follow. */
 #define ptx_wgmma_fence(f)         ptx_effect0(f, PTX_OP_WGMMA_FENCE, PTX_HERE)
-/* Makes a group of this warpgroup's products since the last one. */
+/* Makes a group of this warpgroup's products since its last group. */
 #define ptx_wgmma_commit(f)        ptx_effect0(f, PTX_OP_WGMMA_COMMIT, PTX_HERE)
 /* Waits until at most `pending` of its groups are in flight, a C integer. */
 #define ptx_wgmma_wait(f, pending) ptx_effect1(f, PTX_OP_WGMMA_WAIT, ptx_u32(pending), PTX_HERE)
 
-/* How a matrix lies in shared memory, in rows of A or of B's transpose; with transposes_a or _b the rows are along k.
+/* A matrix's layout in shared memory: rows of A, or of B's transpose; with transposes_a or _b the rows are along k.
  * Eight rows of swizzle_bytes make a pattern, which begins at a multiple of its size: in it bits 7 to 9 of an
  * address flip bits 4 to 6 (64 bytes: 7 and 8 flip 4 and 5; 32 bytes: 7 flips 4). Without a swizzle rows have 16 bytes.
  *
@@ -91,9 +91,9 @@ typedef struct ptx_matrix {
     uint32_t stride_bytes, leading_bytes;
 } ptx_matrix;
 
-/* The descriptor of a matrix that begins at `pointer`, in shared memory, a U64. The pointer must be known to be a multiple
- * of the pattern's size (of 16 without a swizzle): declare the array with that alignment. Add a distance in units of 16 bytes
- * for a later part: each 32 bytes along k, another stage. */
+/* Returns the descriptor, U64, of the matrix at `pointer` in shared memory. The pointer must be known to be a multiple of
+ * the pattern's size (of 16 without a swizzle): declare the array with that alignment. For a later part, such as the next
+ * 32 bytes along k or another stage, add the distance in units of 16 bytes. */
 #define ptx_descriptor(f, pointer, matrix) ptx_descriptor_at(f, pointer, matrix, PTX_HERE)
 ptx_val ptx_descriptor_at(ptx_fn *f, ptx_val pointer, ptx_matrix matrix, const char *file, int line);
 

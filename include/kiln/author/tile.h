@@ -13,8 +13,8 @@
  *     }
  *     tile_store(&sums, &y, row, column, NULL, NULL);
  *
- * computes y = x * w^T. tile_product multiplies an operand that a kernel makes in registers, such as decoded weights: in
- * warps or, on sm_90a, in warpgroups, while the next one is made. There a producer warp can copy the tiles, with tensor maps.
+ * computes y = x * w^T. tile_product multiplies an operand that a kernel makes in registers, such as decoded weights: by warps
+ * or, on sm_90a, by warpgroups while the kernel makes the next operand. On sm_90a a producer warp can copy the tiles (TMA).
  *
  * C integers are known at build time. Values are U32 unless a comment says otherwise. A thread block is whole warps along
  * x. All its threads must reach each call together, in TILE_CONSUMERS all consumers; for the stores, all lanes of a warp.
@@ -104,10 +104,10 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val f
 uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
                                      uint32_t packed, const char *file, int line);
 
-/* The same, copied by a producer warp from the matrix's tensor map, whose box has `rows` rows, at most 256, and a stage's
- * elements of a row, with a swizzle of a row's bytes. `packed` is 0 for elements of the pipeline's type. With a zeroed map all
- * threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS more
- * threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
+/* The same, but a producer warp copies the matrix from its tensor map. A box is `rows` rows, at most 256, by a stage's
+ * elements of a row; its swizzle is the bytes of such a row. `packed` is 0 for elements of the pipeline's type. With a zeroed
+ * map all threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS
+ * more threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
 #define tile_pipeline_add_map(p, map, of, first, rows, packed)                                               \
     tile_pipeline_add_map_at(p, map, of, first, rows, packed, PTX_HERE)
 uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
@@ -117,9 +117,9 @@ uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matr
 #define tile_pipeline_start(p) tile_pipeline_start_at(p, PTX_HERE)
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line);
 
-/* Executes the block in the consumers: without a producer, all threads. Otherwise the last warpgroup gives its registers to
- * the others, and copies `count` stages: as many as the consumers call tile_pipeline_next. If a matrix has no elements, its map
- * must not be used: `count` is 0. Call it once, after the start. */
+/* Executes the block in the consumers; without a producer these are all threads. A producer, the last warpgroup, gives
+ * registers to the others, and copies `count` stages: the number of times that the consumers call tile_pipeline_next. If a
+ * matrix has no elements, its map must not be used: `count` is 0. Call it once, after the start. */
 #define TILE_CONSUMERS(p, count)                                                                             \
     for (tile_block PTX_NAME_(tile_) = tile_consumers_begin(p, count, PTX_HERE); PTX_NAME_(tile_).pipeline;  \
          tile_consumers_end(&PTX_NAME_(tile_)))
@@ -224,8 +224,8 @@ void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val fa
  * as scales. Uses only data, rows and stride. The pointers are variables. */
 void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
 
-/* Loads the element in a column, a C integer, of both rows into variables `to`, F32; 0 unless in_bounds, a predicate, holds. The
- * other advances both pointers by columns. */
+/* _load loads the element in a column, a C integer, of both rows into variables `to`, F32; 0 unless in_bounds, a predicate,
+ * holds. _advance moves both pointers by `columns`. */
 void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2]);
 void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 

@@ -3,16 +3,16 @@
  *
  *     u |y| + y's smallest number + (L + 8) 2^-24 S          random data: sqrt(L)
  *     block_scaled: + 2^-16 times the sum over each 64 of k of their largest product, where a code of 0.5 counts as 1 and a scale
- *           below 2^-6 as 2^-6: a step cuts 64 products and a sum, each by less than 2^-25 of the largest, whose exponent may be
- *           larger by 2 than that of its value
+ *           below 2^-6 as 2^-6: a step truncates 64 products and a sum, each by less than 2^-25 of the largest, whose exponent
+ *           may be larger by 2 than its value's
  *     x in MXFP8, block_scaled: + 2^-19 times that over each 32, where an e4m3 code below 2^-6 counts as 2^-6 and scales are
- *           exact: 32 products and a sum, each cut by less than 2^-25
+ *           exact: 32 products and a sum, each truncated by less than 2^-25
  *     x in MXFP8, decoded: + 2^-17 times that over each 64, where an operand below 2^-14 counts as 2^-14, since it is a subnormal
- *           number of f16: eight times 8 products and a sum, each cut by less than 2^-24
+ *           number of f16: eight times 8 products and a sum, each truncated by less than 2^-24
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with alpha: r and S times it, and + 2^-24 |r|
  *
- * Operands are exact, except in MX formats if they are decoded to f16: there they are what the contract says. */
+ * Operands are exact, except for MX formats decoded to f16, which are rounded as the contract says. */
 #include "fp4_gemm.h"
 
 #include "../design.h"
@@ -57,7 +57,7 @@ static bool is_split(const problem *p)
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-/* A row as numbers; `size` is what the bounds of steps take for their magnitudes. */
+/* A row as numbers; `size` has their magnitudes, raised to the least that the bounds of steps count. */
 typedef struct row {
     double *x, *size;
     bool is_finite;
@@ -80,7 +80,7 @@ static bool rounds_to_half(const problem *p)
     return is_mx(p) && !is_block_scaled(p) && (has_bytes(p) || problem_has_parameter(p, "x", "f16"));
 }
 
-/* Reads row `number` of `rows`; e4m3 has a byte per code, else e2m1 half of one. */
+/* Reads row `number` of `rows`: a byte per code if e4m3, otherwise half a byte, e2m1. */
 static void read_codes(const problem *p, bool is_e4m3, const argument *codes, const argument *scales,
                        uint64_t rows, uint64_t number, uint64_t k, row *to)
 {
@@ -280,8 +280,8 @@ static const input_pattern patterns[] = {
 };
 
 /* The first and the last scale of a kind, for NVFP4, MXFP4 and MXFP8: around 1; all; the smallest, subnormal ones of e4m3; zeros.
- * All of e8m0 are those that products with 16-bit x leave within f32, or that leave MXFP8 within f16, and the smallest those that
- * f16 holds in part or not at all. */
+ * For e8m0, `all` are the scales with which products with 16-bit x stay within f32, or with which MXFP8 stays within f16, and the
+ * smallest are those that f16 holds in part or not at all. */
 static const unsigned char ranges[3][SCALES][2] = {
     {[MODERATE] = {0x18, 0x40}, [ANY] = {0, 0x7e},     [SMALL] = {0, 7},      [ZERO] = {0, 0}, [BAD] = {0x18, 0x40}},
     {[MODERATE] = {120, 130},   [ANY] = {127 - 20, 127 + 12}, [SMALL] = {127 - 28, 127 - 20}, [ZERO] = {0, 0}, [BAD] = {120, 130}},

@@ -72,7 +72,7 @@ static scaling scale_nvfp4(float most, bool has_nan, float global_scale)
                      .inverse = code == 0 ? 0 : fminf(inverse, 0x1.fffffep127f)};
 }
 
-/* Returns the scale of MX formats: an exponent with a bias of 127. That of the largest code is 2 for 6, 8 for 448. */
+/* Returns the scale of MX formats: an exponent with a bias of 127. of_largest is the largest code's: 2 for 6, 8 for 448. */
 static scaling scale_mx(float most, bool has_nan, int of_largest)
 {
     int exponent = -1000;
@@ -146,7 +146,7 @@ static double power_of(random_stream s, uint64_t first)
     return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
 }
 
-/* Returns a number at or between codes: of e2m1 one of ten; of e4m3 the middle of two neighbours or the lower one. */
+/* Returns a number at or between codes: for e2m1 one of ten; for e4m3 the middle of two neighbours or the lower one. */
 static double pick_tie(const problem *p, random_stream s, uint64_t i)
 {
     static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
