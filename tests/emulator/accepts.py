@@ -1,9 +1,9 @@
-"""Tests that the emulated driver takes exactly the instructions of Hopper that ptxas takes: types, spaces, scopes and operands.
+"""Tests that the emulated driver accepts exactly the Hopper instructions that ptxas accepts: types, spaces, scopes and operands.
 
 usage: accepts.py DRIVER
 
-Each line of FORMS stands for all choices of its braces, in which the names of SETS stand for theirs. In the operands, R is a
-register of the type that the instruction ends with, A an address in the instruction's space, and C as many coordinates as it names.
+Each line of FORMS stands for all choices of its braces; in braces, a name of SETS stands for its choices. In the operands, R is a
+register of the type that the instruction ends with, A an address in the instruction's space, and C coordinates, one per dimension.
 Instructions that the driver does not emulate are not compared. Exits 77 without a ptxas that knows PTX 8.8.
 """
 import ctypes
@@ -86,7 +86,7 @@ AT_ONCE = 300
 
 
 def expanded(line):
-    """All choices of the innermost braces first. Braces without a bar are those of PTX."""
+    """Returns all choices, those of the innermost braces first. Braces without a bar belong to PTX."""
     found = re.search(r"\{([^{}]*\|[^{}]*|[A-Z]+)\}", line)
     if not found or found[1] == "R":
         return [line]
@@ -113,7 +113,7 @@ def program(lines):
 
 
 def refused_by_ptxas(lines):
-    """ptxas reports all mistakes of a text, but some only where it has none of another kind."""
+    """ptxas reports some mistakes of a text only if there are none of another kind."""
     refused = set()
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "k.ptx")
@@ -135,7 +135,7 @@ class Driver:
             sys.exit(f"{path} does not begin")
 
     def load(self, line):
-        """Returns whether it takes the instruction, and its log."""
+        """Returns whether the driver accepts the instruction, and its log."""
         module, log = ctypes.c_void_p(), ctypes.create_string_buffer(4096)
         options, values = (ctypes.c_int * 2)(5, 6), (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
         result = self.cuda.cuModuleLoadDataEx(ctypes.byref(module), program([line]).encode(), 2, options, values)

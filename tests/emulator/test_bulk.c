@@ -1,5 +1,6 @@
-/* Bulk copies and tensor maps: the values of every form, against the ISA's tables (5.5.3, 5.5.7, 9.7.9.25, 9.7.9.27), under all
-   checks; then each rule, broken and kept. Nothing here knows how the emulator does it. ptxas, where it is, takes every kernel. */
+/* Bulk copies and tensor maps: the values of every form, compared with the ISA's tables (5.5.3, 5.5.7, 9.7.9.25, 9.7.9.27),
+   under all checks; then each rule, broken and kept. Independent of the emulator's code. If ptxas is installed, it must accept
+   every kernel. */
 #include "rules_test.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ typedef struct tensor {
     uint64_t size[MOST_RANK], stride[MOST_RANK - 1];
     unsigned box[MOST_RANK], step[MOST_RANK];
     int corner[MOST_RANK];
-    int shared; /* where the box begins in shared memory, behind a multiple of 1024 */
+    int shared; /* offset of the box in shared memory, after a multiple of 1024 */
 } tensor;
 
 static unsigned count_along(const tensor *t, int d)
@@ -89,7 +90,7 @@ static uint64_t tensor_bytes(const tensor *t)
                         : t->stride[t->rank - 2] * t->size[t->rank - 1];
 }
 
-/* Where byte `at` of shared memory lies after swizzling: the tables of 5.5.7, of rows of eight chunks. */
+/* Returns the place of byte `at` of shared memory after swizzling: the tables of 5.5.7, with rows of eight chunks. */
 static unsigned swizzled(int swizzle, unsigned at)
 {
     unsigned row = at / 128, chunk = at / 16 % 8;
@@ -109,7 +110,7 @@ static unsigned swizzled(int swizzle, unsigned at)
     return row * 128 + chunk * 16 + at % 16;
 }
 
-/* Element n of the box: its byte in shared memory, and in the tensor; false where it lies outside. */
+/* Finds the byte of the box's element n in shared memory and in the tensor. Returns false if it lies outside the tensor. */
 static bool place(const tensor *t, unsigned n, unsigned *shared, uint64_t *global)
 {
     unsigned bytes = (unsigned)types[t->type].bytes;
@@ -173,7 +174,7 @@ static void add_coordinates(char *to, size_t size, const tensor *t)
     "ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; ld.param.u32 %r9, [n]; mov.b64 %p2, m; cvta.param.u64 %p2, %p2;\n"
 #define START                                                                                                \
     "mov.u32 %r0, %tid.x; setp.eq.u32 %q0, %r0, 0; mov.u32 %r1, s; @%q0 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n"
-/* Between shared memory and the buffer at p0: all bytes, by all threads. */
+/* Copies all bytes between shared memory and the buffer at p0, by all threads. */
 #define TO_GLOBAL(label)                                                                                                    \
     "shl.b32 %r2, %r0, 2;\n" label ": add.u32 %r3, %r1, %r2; cvt.u64.u32 %p4, %r2; add.u64 %p4, %p4, %p0;\n"                \
     "ld.shared.b32 %r4, [%r3]; st.global.b32 [%p4], %r4; add.u32 %r2, %r2, 256; setp.lt.u32 %q1, %r2, %r9; @%q1 bra " label \
@@ -188,7 +189,7 @@ static void add_coordinates(char *to, size_t size, const tensor *t)
 
 enum { THREADS = 64 };
 
-/* The bytes of shared memory that a box takes, with those before it, to whole kilobytes. */
+/* Returns the bytes of shared memory up to the end of the box, rounded up to kilobytes. */
 static unsigned shared_extent(const tensor *t)
 {
     return ((unsigned)t->shared + box_bytes(t) + 1023) / 1024 * 1024;
@@ -213,7 +214,7 @@ static const char *load_body_of(const tensor *t, int form)
     return body;
 }
 
-/* Stores and reductions; every other body gives a cache policy. */
+/* Stores and reductions; every second body gives a cache policy. */
 static const char *store_body_of(const tensor *t, const char *operation)
 {
     static unsigned turn;
@@ -240,7 +241,7 @@ static uint8_t *random_bytes(uint64_t count)
     return bytes;
 }
 
-/* Every fourth number becomes subnormal. */
+/* Makes every fourth number subnormal. */
 static void add_subnormals(uint8_t *bytes, uint64_t count)
 {
     for (uint64_t n = 0; n + 4 <= count; n += 16) {
@@ -249,7 +250,7 @@ static void add_subnormals(uint8_t *bytes, uint64_t count)
     }
 }
 
-/* A load with .ftz keeps the sign of a subnormal number only. */
+/* A load with .ftz keeps only the sign of a subnormal number. */
 static void flush(const tensor *t, uint8_t *element)
 {
     if ((t->type == F32_FTZ || t->type == TF32_FTZ) && !(element[2] & 0x80) && !(element[3] & 0x7f))
@@ -330,7 +331,7 @@ static void test_boxes(void **state)
             }
 }
 
-/* Boxes and tensors of the largest sizes: a box that no shared memory holds, and one that lies far outside. */
+/* Boxes and tensors of the largest sizes: a box larger than shared memory, and one far outside its allocation. */
 static void test_large_boxes(void **state)
 {
     static const tensor cases[] = {
@@ -368,7 +369,7 @@ static void test_large_boxes(void **state)
 
 /* ---- bytes --------------------------------------------------------------------------------------------------------- */
 
-/* Loads and stores of all sizes, in every form; the stores copy what the loads brought. */
+/* Loads and stores of all sizes, in every form; the stores copy what was loaded. */
 static void test_bytes(void **state)
 {
     static const char *const loads[] = {
@@ -412,7 +413,7 @@ static void test_bytes(void **state)
 
 typedef struct reduction {
     const char *operation, *type;
-    int map_type; /* -1: no tensor reduction has it */
+    int map_type; /* -1: tensor reductions do not have it */
 } reduction;
 
 static const reduction reductions[] = {
@@ -445,7 +446,7 @@ static double float_of(const char *type, uint64_t bits)
     return f;
 }
 
-/* Small integers, which every type has, so that sums are exact. */
+/* Small integers, which every type represents, so that sums are exact. */
 static uint64_t bits_of(const char *type, int v)
 {
     double d = v;
@@ -613,7 +614,7 @@ static void test_box_reductions(void **state)
 #define MINE       "shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2;\n"
 #define READ       "@%q0 ld.shared.b32 %r4, [%r3];\n"
 #define WRITE      "st.shared.b32 [%r3], %r0;\n"
-/* The second warp goes on when the first one has done what it can. */
+/* The second warp sleeps until the first one has run as far as it can. */
 #define LATE(label)                                                                                          \
     "setp.lt.u32 %q2, %r0, 32; @%q2 bra " label "; mov.u32 %r6, 0;\n" label                                  \
     "S: nanosleep.u32 20; add.u32 %r6, %r6, 1; setp.lt.u32 %q3, %r6, 40; @%q3 bra " label "S;\n" label ":\n"
@@ -643,7 +644,7 @@ static void test_box_reductions(void **state)
     "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r5], 0;\nMADE: add.u32 %r5, %r1, 4096;\n"                             \
     "bar.warp.sync 0xffffffff; setp.ge.u32 %q2, %r0, 32; @%q2 bra COPIED;\n"                                                        \
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%p0], [%r5], 128;\nCOPIED: mov.b64 %p2, %p0;\n"
-/* The first warp of block 0 writes 128 bytes at p0; block 1 goes on when it has seen so. */
+/* The first warp of block 0 writes 128 bytes at p0; block 1 waits until it sees them. */
 #define TWO_BLOCKS(fence)                                                                                        \
     READY                                                                                                        \
     "mov.u32 %r5, %ctaid.x; setp.eq.u32 %q2, %r5, 1; @%q2 bra SECOND; setp.ge.u32 %q3, %r0, 32; @%q3 bra END;\n" \
@@ -654,7 +655,7 @@ static void test_box_reductions(void **state)
 
 typedef struct bulk_rule {
     const char *name, *body;
-    const char *words; /* of its only report; NULL: it has none */
+    const char *words; /* words of its only report; NULL: no report */
 } bulk_rule;
 
 static const bulk_rule rules[] = {
@@ -899,7 +900,7 @@ static const bulk_rule rules[] = {
      "with nothing to order the two"},
 };
 
-/* With the check `proxy`: a copy to what loads have read. */
+/* With the check `proxy`: copies to bytes that loads have read. */
 static const bulk_rule proxy_rules[] = {
     {"a slot is filled again after it was read, with a barrier only",
      READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT
@@ -1021,7 +1022,7 @@ static void test_refused(void **state)
     }
 }
 
-/* What the documentation of cuTensorMapEncodeTiled excludes: one argument at a time. */
+/* Arguments that the documentation of cuTensorMapEncodeTiled excludes, one at a time. */
 static void test_encoding(void **state)
 {
     static const struct {
@@ -1209,7 +1210,7 @@ static void test_encoding(void **state)
 
 /* ---- ptxas --------------------------------------------------------------------------------------------------------- */
 
-/* It takes all kernels of this file. */
+/* ptxas accepts all kernels of this file. */
 static void test_ptxas(void **state)
 {
     char path[] = "/tmp/bulkXXXXXX", log[] = "/tmp/bulkXXXXXX", name[32];
@@ -1241,7 +1242,7 @@ static void test_ptxas(void **state)
     unlink(log);
 }
 
-/* "proxy": with that check, which a process reads only once. */
+/* With the argument "proxy", runs under that check: a process reads KILN_EMU_CHECK only once. */
 int main(int count, char **arguments)
 {
     (void)arguments;

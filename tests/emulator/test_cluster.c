@@ -1,5 +1,5 @@
-/* Clusters of thread blocks: what a launch may ask for, special registers, barrier.cluster, and shared memory of other
-   blocks: values, then each rule, broken and kept. */
+/* Clusters of thread blocks: launch attributes, special registers, barrier.cluster, and shared memory of other blocks: values,
+   then each rule, broken and kept. */
 #include "rules.h"
 
 static const char header[] = ".version 8.8\n.target sm_90";
@@ -30,7 +30,7 @@ typedef struct extents {
     unsigned x, y, z;
 } extents;
 
-/* cluster.x 0: the launch does not give one. */
+/* cluster.x 0: the launch gives no cluster size. */
 static CUresult launch_extents(CUfunction f, extents grid, extents cluster, CUstream stream, CUdeviceptr p0)
 {
     void *parameters[] = {&p0};
@@ -246,7 +246,7 @@ static void test_graph(void **state)
     ".reg .u64 %p<9>; .reg .u32 %r<20>; .reg .pred %q<4>; .reg .b64 %d<8>; .reg .f32 %f<4>;\n"
 #define SYNC "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 
-/* Every form of address: each thread stores rank, lane and a form's number in the next block of the ring, which reads it back
+/* Every form of address: each thread stores rank, lane and the number of the form in the next block of the ring, which reads it
    from its own memory, by ld.shared. */
 static void test_addresses(void **state)
 {
@@ -272,7 +272,7 @@ static void test_addresses(void **state)
         "ld.shared::cta.u32 %r11, [%r6+256]; st.global.u32 [%p1+8], %r11; ld.shared::cluster.u32 %r11, [%r6+384];\n"
         "st.global.u32 [%p1+12], %r11; cvta.shared.u64 %d0, s; add.u64 %d0, %d0, %d2; ld.u32 %r11, [%d0+512];\n"
         "st.global.u32 [%p1+16], %r11; ld.shared.u32 %r11, [%r6+640]; st.global.u32 [%p1+20], %r11;\n"
-        /* 6: the ranks that addresses have: own, the next one's, and generic; 7: isspacep */
+        /* 6: getctarank of own, next and generic addresses; 7: isspacep */
         "getctarank.shared::cluster.u32 %r11, s; mapa.shared::cluster.u32 %r12, s, %r3; getctarank.shared::cluster.u32 %r12, %r12;\n"
         "mad.lo.u32 %r11, %r12, 10, %r11; mapa.u64 %d5, %d0, %r3; getctarank.u64 %r12, %d5; mad.lo.u32 %r11, %r12, 100, %r11;\n"
         "st.global.u32 [%p1+24], %r11;\n"
@@ -329,7 +329,7 @@ static void test_histogram(void **state)
     OK(cuMemFree_v2(p1));
 }
 
-/* Each width, scalar and vector, strong and weak, from another block's memory. */
+/* Each width, scalar and vector, strong and weak, from or to another block's memory. */
 static void test_widths(void **state)
 {
     static const struct {
@@ -379,8 +379,8 @@ static void test_widths(void **state)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------- */
 
-/* r1: the block's rank, q0: it is 0, q2: lane 0 of that block, q3: of the other one; r2: the other one's; r3: s, r4: the other's;
-   r6, r7: this thread's word in them; r8: mbarrier of one arrival, r9: the other's. */
+/* r1, r2: ranks of this block and the other one; q0: r1 is 0; q2, q3: lane 0 of block 0 and of block 1; r3, r4: s of this block
+   and of the other one; r6, r7: this thread's word in them; r8, r9: their mbarriers, of one arrival. */
 #define PROLOGUE                                                                                             \
     ".reg .u64 %p<9>; .reg .u32 %r<24>; .reg .pred %q<6>; .reg .b64 %d<6>; .reg .b64 %x<2>;\n"               \
     ".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 b;\n"                                              \

@@ -1,5 +1,5 @@
-/* Asynchronous operations between the blocks of a cluster: st.async, red.async, bulk copies to several blocks and from shared
-   memory to shared memory: values of every form, then each rule, broken and kept. */
+/* Asynchronous operations between the blocks of a cluster: st.async, red.async, and bulk copies to several blocks and from
+   shared memory to shared memory: values of every form, then each rule, broken and kept. */
 #include "rules.h"
 
 static const char header[] = ".version 8.8\n.target sm_90a";
@@ -11,8 +11,8 @@ static const char header[] = ".version 8.8\n.target sm_90a";
 
 enum { RING = 3, THREADS = 32, WORDS = 4 };
 
-/* Each thread has 16 bytes of s; the next block of the ring gets what it sends there. r4: s, r5..8 and d5, d6: the value, r10: the
-   thread's place in the next block's s, r11 that block's mbarrier, d10, d11: the same, generic; r12: s of the next block. */
+/* Each thread sends a value to its 16 bytes of s in the next block of the ring. r4: s; r5 to r8, d5 and d6: the value; r10: its
+   destination; r11: the mbarrier there; d10, d11: the same as generic addresses; r12: s of the next block. */
 static const char ring_head[] =
     ".reg .u64 %p<3>; .reg .b32 %r<24>; .reg .b64 %d<12>; .reg .f32 %f<9>; .reg .f64 %e<9>; .reg .pred %q<3>;\n"
     ".shared .align 128 .b8 s[512]; .shared .align 128 .b8 t[512]; .shared .align 8 .b64 b;\n"
@@ -47,7 +47,7 @@ static void run_ring(const char *instructions, unsigned bytes, uint32_t out[RING
     OK(cuMemFree_v2(p));
 }
 
-/* Word k of what a thread sends, and of what its place holds. */
+/* Word k of the value that a thread sends, and of what s holds before. */
 static uint32_t sent(unsigned rank, unsigned thread, unsigned k)
 {
     uint32_t v = rank * 1000 + thread * 7 + 5;
@@ -133,7 +133,7 @@ static uint64_t reduced(operation o, uint64_t a, uint64_t b)
     }
 }
 
-/* The first `count` elements of each thread's place. */
+/* Checks the first `count` elements of each thread's place. */
 static void check_reduced(const char *what, operation o, unsigned count, uint32_t out[RING][THREADS][WORDS])
 {
     unsigned each = o == ADD_64 ? 2 : 1;
@@ -182,7 +182,7 @@ static void test_reductions(void **state)
     check_reduced("generic add.s64", ADD_64, 1, out);
 }
 
-/* 512 bytes of t to s of the next block. */
+/* Copies 512 bytes of t to s of the next block. */
 static void test_shared_copies(void **state)
 {
     static uint32_t out[RING][THREADS][WORDS];
@@ -206,7 +206,7 @@ static void test_shared_copies(void **state)
 
 /* ---- multicast ----------------------------------------------------------------------------------------------------- */
 
-/* Block 1 of four copies 256 bytes to the blocks of a mask; of a tensor or not. Each block stores its s. */
+/* Block 1 of four copies 256 bytes, or a tensor's box, to the blocks of a mask. Each block stores its s. */
 static void check_multicast(const char *instruction, unsigned mask)
 {
     enum { BLOCKS = 4, BYTES = 256 };
@@ -276,7 +276,8 @@ static void test_multicast(void **state)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------- */
 
-/* q0: lane 0 of block 0, q1: of block 1; r3: s, r4: the other block's; r5: mbarrier, r6: the other's; r7: t; x0 is undefined. */
+/* q0, q1: lane 0 of block 0 and of block 1; r3, r4: s of this block and of the other one; r5, r6: their mbarriers; r7: t; x0 is
+   undefined. */
 #define PROLOGUE                                                                                                        \
     ".reg .u64 %p<4>; .reg .u32 %r<24>; .reg .pred %q<6>; .reg .b32 %x<2>; .reg .b16 %h<2>;\n"                          \
     ".shared .align 128 .b8 s[256]; .shared .align 128 .b8 t[256]; .shared .align 8 .b64 b;\n"                          \

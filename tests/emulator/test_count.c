@@ -105,7 +105,7 @@ static void test_partial_warps(void **state)
 static void test_branches(void **state)
 {
     static const count_case cases[] = {
-        /* all lanes execute 6 with the set and the ret; 8 lanes add, 8 branch, 24 add; inactive guards still take slots */
+        /* all lanes execute 6 instructions, with the set and the ret; 8 lanes add, 8 branch, 24 add; false guards take slots */
         {"setp.lt.u32 %q0, %r0, 8; @%q0 add.u32 %r1, %r0, 1; @%q0 bra DONE; add.u32 %r1, %r0, 2;\nDONE:", 1,
          32,
          "thread_instructions=232 lane_slots=280 warp_instructions=9 branches.warp=1 branches.divergent=1"},
@@ -184,7 +184,7 @@ static void test_products(void **state)
     RUN_CASES(cases);
 }
 
-/* A row per shape, whatever the operands. */
+/* One row per shape, whatever the operands. */
 static void test_shapes(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 static const char header[] = ".version 8.8\n.target sm_90a";
 
-/* 168 registers per thread at entry: 504 for each thread of a warpgroup and its like in the other two. */
+/* 168 registers per thread at entry, so three threads, one of each warpgroup, share 504. */
 static const char directives[] = ".maxntid 384 .minnctapersm 1";
 
 #define PROLOGUE                                                                                             \
@@ -50,7 +50,7 @@ static const rule rules[] = {
      "asks for 176 registers per thread, and has 168: setmaxnreg.dec only lowers them", 384, 1},
 };
 
-/* ptxas refuses the last one (C7406). */
+/* ptxas refuses the last rule (C7406). */
 enum { RULES = sizeof rules / sizeof *rules, ACCEPTED = RULES - 1 };
 
 static void test_rules(void **state)
@@ -59,7 +59,7 @@ static void test_rules(void **state)
     check_rules(header, directives, PROLOGUE, rules, RULES);
 }
 
-/* The number at entry: of .maxnreg, or what the block's limit leaves. */
+/* The registers at entry: those of .maxnreg, or as many as the block's limit allows. */
 static void test_entry(void **state)
 {
     static const struct {
@@ -87,7 +87,7 @@ static void test_entry(void **state)
     }
 }
 
-/* Without a number at entry ptxas ignores it (C7508). */
+/* If the registers at entry are not known, setmaxnreg is ignored, as by ptxas (C7508). */
 static void test_ignored(void **state)
 {
     static const char *const without[] = {"", ".maxntid 384", ".reqntid 384", ".minnctapersm 1"};

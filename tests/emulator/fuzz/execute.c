@@ -1,9 +1,9 @@
 /* Launches every text that loads, with all checks and a limit of jumps. The process must survive, and a second launch must
    have the same results. The first line of the input describes the launch of the first kernel:
        // launch GRID BLOCK SHARED PARAMETERS
-   PARAMETERS has a letter per parameter. A buffer of any bytes: a; of small numbers: b; of floats: c; of bytes of which every
-   other 64 were never written: d. A tensor map of a buffer of any bytes: t. A small number: n; one: m. Values are clamped; missing
-   ones have defaults. */
+   PARAMETERS has a letter per parameter. A buffer: of any bytes (a), of small numbers (b), of floats (c), or of bytes of which
+   every second 64 were never written (d). A tensor map of a buffer of any bytes: t. A small number: n; one: m. Values are
+   clamped; missing ones have defaults. */
 #include "fuzz.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ typedef struct plan {
 static session sessions[8]; /* by device */
 static const unsigned devices[] = {120, 75, 80, 90, 100};
 enum { SMALL = BUFFERS, ONE, MAP, VALUES };
-/* By letter; parameters may be this large: a value, then zeros. */
+/* By letter: a value, then zeros, since parameters may be this large. */
 static _Alignas(64) char wide[VALUES][32768];
 static void *parameters[MOST_PARAMETERS];
 static struct {
@@ -193,7 +193,7 @@ static CUresult run(const session *s, CUfunction f, const plan *p, const char *t
     return r;
 }
 
-/* Ends the session if a kernel failed, which invalidates the context. A launch that is refused does not. */
+/* Ends the session if a kernel failed, which invalidates the context. A refused launch does not. */
 static void end_session(session *s, CUresult r)
 {
     CUresult after = cuCtxSynchronize();

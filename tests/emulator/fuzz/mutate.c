@@ -1,6 +1,6 @@
-/* libFuzzer's mutation of PTX, by statement, so that most texts still load. It replaces operands by others of their class,
-   and words of an opcode by others of their family. It deletes, repeats, moves and guards statements, and copies statements
-   from another text, snippets.ptx or hopper.ptx, with names of the text that they are copied to. */
+/* libFuzzer's mutation of PTX, by statement, so that most texts still load. It replaces operands by others of their class, and
+   words of an opcode by others of their family. It deletes, repeats, moves and guards statements, and copies statements from
+   another text, snippets.ptx or hopper.ptx, with their names replaced by names of the text. */
 #include "fuzz.h"
 #include "view.h"
 #include "words.h"

@@ -1,6 +1,6 @@
-/* The rules of bulk copies on participation (ISA 9.7.9.25, 9.7.13.15). A copy lands in the phase in which it was issued. Before a
-   block ends, a thread of it has seen the end of the phase of each load; before a thread ends, it has waited until the sources
-   of its stores were read. One mistake of an instruction is reported once. */
+/* The rules for waiting for bulk copies (ISA 9.7.9.25, 9.7.13.15). A copy must land in the phase in which it was issued. Before
+   a block ends, one of its threads must have seen the end of each load's phase; before a thread ends, it must have waited until
+   the sources of its stores were read. Each instruction is reported once per mistake. */
 #include "check.h"
 
 #include "../core/async.h"
@@ -13,11 +13,11 @@ typedef struct load {
     const emu_op *op;
     emu_block *from;
     uint32_t thread, mbarrier;
-    bool is_done, has_ended; /* it has landed; and its phase has ended */
+    bool is_done, has_ended; /* the load has landed; its phase has ended */
 } load;
 
 typedef struct emu_bulk_state {
-    load *loads; /* to this block's shared memory, that no thread has seen complete */
+    load *loads; /* into this block's shared memory, and not yet seen complete by a thread */
     size_t load_count, load_room;
 } emu_bulk_state;
 

@@ -111,7 +111,7 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
             plan->joins_proxies = flows[k].flow == EMU_FLOW_FENCE &&
                                   (has_modifier(i, "async") || has_modifier(i, "async::generic"));
             if (flows[k].flow == EMU_FLOW_FENCE && has_modifier(i, "proxy") &&
-                !has_modifier(i, "tensormap::generic")) /* which releases and acquires, too */
+                !has_modifier(i, "tensormap::generic")) /* it also releases and acquires */
                 return EMU_FLOW_LANES;
             plan->scope = has_modifier(i, "cta")       ? EMU_SYNC_BLOCK
                           : has_modifier(i, "cluster") ? EMU_SYNC_CLUSTER

@@ -23,14 +23,14 @@ typedef enum emu_flow {
     EMU_FLOW_FENCE,
     EMU_FLOW_COPY,     /* cp.async: writes its destination later */
     EMU_FLOW_MBARRIER, /* arrivals and tests */
-    EMU_FLOW_REMOTE,   /* st.async, red.async: what they access they access later */
-    /* from here on in another proxy than the generic one */
-    EMU_FLOW_BULK,    /* bulk copies: all that they access, they access later */
-    EMU_FLOW_MAP,     /* of a tensor map, by a bulk copy */
+    EMU_FLOW_REMOTE,   /* st.async, red.async: access memory later */
+    /* from here on, not in the generic proxy */
+    EMU_FLOW_BULK,    /* bulk copies: access memory later */
+    EMU_FLOW_MAP,     /* a read of a tensor map by a bulk copy */
     EMU_FLOW_PRODUCT, /* wgmma: reads shared memory later */
 } emu_flow;
 
-/* Whom an operation can synchronise with: its scope. */
+/* The scope of an operation: the threads that it can synchronise with. */
 typedef enum emu_sync_scope { EMU_SYNC_BLOCK = 1, EMU_SYNC_CLUSTER, EMU_SYNC_GRID } emu_sync_scope;
 
 #define EMU_PLAN_SOURCES 4

@@ -1,37 +1,37 @@
-/* Races within a launch: two accesses of one word by different threads, one of them a write, that nothing orders and that are
-   not both strong with a sufficient scope (ISA 8.6 to 8.10). The blocks of the launch run on one host thread, so
-   every access has its place in one order and only the later one of a pair has to ask.
+/* Reports races within a launch: two accesses to one word by different threads, at least one of them a write, that are not ordered
+   and not both strong with a sufficient scope (ISA 8.6 to 8.10). All blocks of the launch run on one host thread, so accesses have
+   one order, and only the later access of a pair needs a check.
 
-   Time is a counter per block, moved on by everything that releases. Warps know of warps of their block up to a time, and
-   lanes of lanes of their warp: barriers make all that wait know what all that arrived knew, bar.warp.sync does so for its
-   lanes. That lanes run in lockstep, shuffle or vote orders nothing. A release (a strong write with .release, or one after
-   a fence) leaves what its warp knows at the address; an acquire (a strong read with .acquire, or one with a fence or a
-   barrier after it) takes it. What the check does not see, always in favour of the program: what one lane acquires counts
-   for its warp, and from another block for its whole block; a cell keeps one write and the readers of two warps;
-   bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
-   do not count, unless `same` is asked for. Loads of read-only data have rules of their own: read_only.c.
+   Time is a counter per block, which every release advances. Each warp has a vector clock: the times up to which it knows the
+   accesses of the other warps of its block. Each lane has one for the lanes of its warp. A barrier merges the clocks of the warps
+   that arrived into those that wait; bar.warp.sync does so for its lanes. Lockstep execution, shuffles and votes order nothing. A
+   release (a strong write with .release, or one after a fence) merges its warp's clock into the address; an acquire (a strong read
+   with .acquire, or one with a fence or a barrier after it) merges it into the reader. Simplifications that may miss a race: what
+   one lane acquires counts for its warp, and from another block for its whole block; a cell keeps one write and the readers of two
+   warps; if several threads wrote bytes of a word, only the last one is known. Writes of the value that is already there do not
+   count, unless `same` is on. Loads of read-only data have their own rules: read_only.c.
 
-   Blocks of a cluster (ISA 2.2.2) know of each other's warps as warps of a block do: barrier.cluster hands on what its
-   warps knew when they arrived, with .relaxed what they knew at their last fence. In favour of the program, operations on
-   mbarriers that do not state a scope have that of the cluster. What is accessed in another block's shared memory exists
-   only if the thread has heard from that block, and the block must not end before it has heard of the access.
+   Warps know the warps of other blocks of their cluster (ISA 2.2.2) in the same way: barrier.cluster passes on what its warps
+   knew when they arrived, with .relaxed what they knew at their last fence. An operation on an mbarrier that states no scope
+   counts as one of cluster scope, which may miss a race. A thread must have synchronised with another block before it accesses
+   that block's shared memory, and the block must have synchronised with the access before it ends.
 
-   Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy follows what its thread did
-   before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
-   thread makes them the thread's own accesses of that moment. When they arrive at an mbarrier instead they are accesses of
-   the warp's second clock, which only the end of that phase hands on: cp.async.mbarrier.arrive is no release of anything
-   else. What arrivals release is collected, becomes that of the phase when it ends, and is acquired by a test that sees
-   the end. In favour of the program: what arrives between the end of a phase and the next one's counts as seen with it.
+   Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy is ordered after what its thread did before it.
+   While its records are pending, nothing is ordered after it, not even its own thread. A wait of the thread turns them into the
+   thread's own accesses at that time. If they arrive at an mbarrier instead, they become accesses of the warp's second clock,
+   which only the end of that phase passes on: cp.async.mbarrier.arrive releases nothing else. What arrivals release is
+   collected, belongs to the phase when it ends, and is acquired by a test that sees the end. What arrives between the ends of
+   two phases may count as seen with the first, which may miss a race.
 
-   Products of wgmma (ISA 9.7.15.4) read shared memory as copies do, as accesses of their warpgroup's clock, pending until a
-   warp has waited for their group. Each warp knows of the products for which it has waited. They read in the async proxy. Two
-   simplifications may miss a race: if two products in flight read the same bytes, the first wait counts for both; and any
-   fence of the writer's or the product's warp after the write counts.
+   Products of wgmma (ISA 9.7.15.4) read shared memory like copies, in the async proxy: as accesses of their warpgroup's clock,
+   pending until a warp has waited for their group. Each warp knows the products that it has waited for. Two simplifications may
+   miss a race: if two products in flight read the same bytes, the first wait counts for both; and any proxy fence of the
+   writer's or the product's warp after the write counts.
 
-   Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) access in the async proxy, too, and are pending like the others. A load that lands
-   becomes an access of its mbarrier's clock, which the end of the phase hands on: it orders nothing else of the thread that issued it.
-   A wait for a group makes what it covers accesses of the thread. Tensor maps are read in a proxy of their own. If a thread has two
-   copies of the same bytes in flight, the first to complete counts for both. */
+   Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) also access memory in the async proxy, and are pending like the others. A load that
+   lands becomes an access of its mbarrier's clock, which the end of the phase passes on; this orders nothing else that the
+   issuing thread did. A wait for a group turns the group's accesses into accesses of the thread. Tensor maps are read in a proxy
+   of their own. If a thread has two copies of the same bytes in flight, the first to complete counts for both. */
 #include "check.h"
 #include "plan.h"
 
@@ -48,46 +48,46 @@
 
 enum {
     RACE_STRONG = 1,
-    RACE_CLUSTER = 2, /* in the cluster */
-    RACE_WIDE = 4,    /* in the grid */
-    RACE_MIXED = 8,   /* reads: some lanes read other bytes than others */
+    RACE_CLUSTER = 2, /* scope: cluster or wider */
+    RACE_WIDE = 4,    /* scope: grid */
+    RACE_MIXED = 8,   /* reads: the lanes read different bytes */
     RACE_ASYNC = 16   /* in the async proxy */
 };
 enum { ALL_BYTES = 15 /* of a word, one bit per byte */ };
 
 #define RACE_WARPS 32
-/* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. Each mbarrier has a clock for
-   the bulk copies that complete there; beyond 32, mbarriers share clocks. Each warpgroup has one for its products. */
+/* If copies arrive at mbarriers, a warp has two clocks: its own, and one for these copies. Each mbarrier has a clock for the
+   bulk copies that complete there; beyond 32, mbarriers share clocks. Each warpgroup has one for its products. */
 #define RACE_MBARRIERS 32u
 
 typedef struct race_record {
     uint32_t block;
-    uint32_t time, step; /* 0: no access; number of the access in its block */
+    uint32_t time, step; /* time 0: no access; step: number of the access in its block */
     uint32_t lanes;
     uint32_t pending; /* lanes whose copy or product is in flight: ordered before nothing */
     uint32_t at;
     uint8_t clock, bytes, flags;
-    uint8_t warp; /* of the block, that executed the instruction */
+    uint8_t warp; /* in its block, that executed the instruction */
 } race_record;
 
 /* The last accesses of one word. The fields that most accesses need fill the first cache line. */
 typedef struct emu_race_cell {
-    uint64_t run; /* the block run, or the launch for global memory */
+    uint64_t run; /* number of the block run, or of the launch for global memory */
     race_record write, reads[2];
     uint32_t readers[2][4]; /* for each read that is mixed: the lanes that read each byte */
 } emu_race_cell;
 
-/* What releases left at an address, by their scope. */
+/* What releases merged into an address, by their scope. */
 typedef struct sync_object {
     struct sync_object *next;
     uint64_t address, run;
-    const emu_block *holder; /* of the shared memory; NULL: it is global */
-    uint64_t block, cluster; /* that `narrow` and `near` come from */
-    uint32_t *narrow, *near; /* by block and clock of the cluster; near is NULL if that is one block */
+    const emu_block *holder; /* block that owns the shared memory; NULL: global memory */
+    uint64_t block, cluster; /* origin of `narrow` and `near` */
+    uint32_t *narrow, *near; /* by block and clock of the cluster; near is NULL in a cluster of one block */
     uint32_t *wide;          /* by block and clock, for the whole grid */
 } sync_object;
 
-/* The last access of a warp of the cluster to a block's shared memory from outside of the block; time 0: none. */
+/* The last access to a block's shared memory by a warp of another block of the cluster; time 0: none. */
 typedef struct remote_access {
     uint32_t time, at;
     uint32_t thread;
@@ -97,9 +97,8 @@ typedef struct emu_race_grid {
     emu_arena arena;
     sync_object *sync_objects[4096];
     uint64_t run;
-    emu_race_cell *spare; /* of a block that has ended, to be reused by the next one; NULL: none */
-    uint32_t
-        *proxied; /* by block and warp: time of the last fence.proxy.async; NULL: there are no bulk copies */
+    emu_race_cell *spare; /* cells of an ended block, for the next one to reuse, or NULL */
+    uint32_t *proxied; /* by block and warp: time of the last fence.proxy.async; NULL without bulk copies */
 } emu_race_grid;
 
 #define RACE_READS   16
@@ -108,21 +107,21 @@ typedef struct emu_race_grid {
 
 typedef struct emu_race {
     uint64_t run;
-    uint32_t time, step; /* the first block of a cluster keeps the step of all */
+    uint32_t time, step; /* step: kept by the first block for the whole cluster */
     unsigned clocks;     /* per block */
-    unsigned span, own;  /* clocks of the cluster; the first one of this block */
+    unsigned span, own;  /* number of clocks of the cluster; the first one of this block */
     uint32_t *known;     /* by warp and clock of the cluster */
     struct {
-        uint32_t lanes[EMU_LANES][EMU_LANES]; /* [i][k]: up to which time lane i knows lane k */
-        uint32_t all[EMU_LANES];              /* the least of each row of `lanes` */
+        uint32_t lanes[EMU_LANES][EMU_LANES]; /* [i][k]: time up to which lane i knows lane k */
+        uint32_t all[EMU_LANES];              /* minimum of each row of `lanes` */
         uint32_t fenced[EMU_LANES];           /* time of the last fence; 0: none */
         uint8_t fence_scope[EMU_LANES];
         sync_object *read[RACE_READS]; /* objects that strong reads found since the last fence */
         unsigned read_count;
     } of[RACE_WARPS];
-    uint32_t *arrived; /* by barrier: what the warps know that have come there */
+    uint32_t *arrived; /* by barrier: merged clocks of the warps that have arrived */
     uint32_t *arriving,
-        *ended; /* the same of barrier.cluster's current phase, and of the last one; kept by the first block */
+        *ended; /* the same for barrier.cluster's current phase and for the last one; kept by the first block */
     remote_access *remote; /* by clock of the cluster */
     struct {
         uint32_t step, time;
@@ -133,8 +132,8 @@ typedef struct emu_race {
     } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
     unsigned map_fence_count;
     uint32_t mbarriers[RACE_MBARRIERS],
-        mbarrier_count; /* where bulk copies complete: ranks and offsets in shared memory */
-    uint32_t *grid;     /* what the block knows of the clocks of other clusters; NULL: nothing */
+        mbarrier_count; /* those where bulk copies complete: rank and offset in shared memory */
+    uint32_t *grid;     /* what the block knows of other clusters' clocks, or NULL */
     emu_race_cell *shared;
 } emu_race;
 
@@ -148,7 +147,7 @@ static emu_race *first_of(const emu_block *b)
     return b->cluster->blocks[0].race;
 }
 
-/* Without a branch, so that loops of it become vector code. */
+/* Branch-free, so that compilers vectorise loops over it. */
 static inline void raise_to(uint32_t *to, uint32_t time)
 {
     *to = *to < time ? time : *to;
@@ -267,7 +266,7 @@ static void learn_grid(emu_block *b, const uint32_t *grid)
     raise_all(r->grid, grid, grid_size(b));
 }
 
-/* In favour of the program: what they know now, and not at the time of a release. */
+/* Merges what the other blocks know now, not at the time of a release: this may miss a race. */
 static void learn_from_cluster(emu_block *b)
 {
     for (unsigned rank = 0; rank < b->cluster->count; rank++) {
@@ -306,7 +305,7 @@ static void acquire_reads(emu_warp *w, emu_sync_scope scope)
     r->of[w->id].read_count = 0;
 }
 
-/* What a warp knows, except that it knows of itself up to this time. */
+/* Merges the warp's clock into `to`, with this time as the warp's own. */
 static void raise_known(const emu_warp *w, uint32_t *to, uint32_t time)
 {
     const emu_race *r = w->block->race;
@@ -382,7 +381,7 @@ static void barrier_complete(emu_block *b, unsigned number)
     memset(arrived, 0, r->span * sizeof *arrived);
 }
 
-/* With .relaxed: the last fence of a lane that reaches as far as the cluster; 0: there is none. */
+/* For .relaxed: returns the time of the warp's last fence of cluster scope or wider, or 0. */
 static uint32_t fenced_time(const emu_warp *w)
 {
     const emu_race *r = w->block->race;
@@ -469,7 +468,7 @@ static void fence(emu_warp *w, const emu_op *op, uint32_t mask)
     r->time++;
 }
 
-/* holder: the block whose shared memory it is; NULL: it is global. */
+/* *holder: the block that owns the shared memory; NULL: global memory. */
 static emu_race_cell *find_cell(emu_warp *w, const emu_op *op, uint64_t at, uint64_t *run, emu_block **holder)
 {
     emu_block *b = w->block;
@@ -521,7 +520,7 @@ static uint64_t host_of(const emu_block *b, uint32_t shared)
     return (uint64_t)(uintptr_t)b->shared + shared;
 }
 
-/* An mbarrier has two sync objects. Their addresses are its own, a multiple of 8, plus 1 and plus 2. */
+/* An mbarrier has two sync objects, at its own address, a multiple of 8, plus 1 and plus 2. */
 static sync_object *arrivals_at(const emu_block *holder, uint64_t at)
 {
     return sync_object_at(holder, at + 1, holder->race->run, holder);
@@ -581,7 +580,7 @@ static uint8_t clock_of(const emu_block *b, uint32_t thread, bool by_mbarrier)
     return (uint8_t)((by_mbarrier ? b->warp_count : 0) + thread / EMU_LANES);
 }
 
-/* From now on the access of the lane is one of the clock `to`. */
+/* Ends the lane's pending access, which then belongs to the clock `to`. */
 static void end_access(emu_block *b, race_record *o, uint8_t from, uint32_t lane, uint8_t to)
 {
     if (o->block != b->index || o->clock != from || !(o->pending >> lane & 1))
@@ -653,7 +652,7 @@ static void product_done(emu_warp *w, const emu_product *p)
 
 /* ---- bulk copies --------------------------------------------------------------------------------------------------- */
 
-/* The clock, of the block that issues them, of the copies that complete at the mbarrier. */
+/* Returns the issuing block's clock for copies that complete at the mbarrier. */
 static uint8_t clock_of_mbarrier(const emu_bulk *bulk)
 {
     const emu_block *b = bulk->from;
@@ -677,7 +676,7 @@ static void complete_cell(emu_block *b, emu_race_cell *cell, uint64_t run, const
         complete_access(b, &cell->reads[k], bulk->thread, clock);
 }
 
-/* What the copy accessed in shared or in global memory. */
+/* Completes the copy's accesses in the holder's shared memory, or those on the other side. */
 static void complete_pieces(const emu_bulk *bulk, bool in_shared, uint8_t clock)
 {
     emu_block *b = bulk->from;
@@ -705,7 +704,7 @@ static void bulk_read(emu_block *b, const emu_bulk *bulk)
     complete_pieces(bulk, true, (uint8_t)(bulk->thread / EMU_LANES));
 }
 
-/* Who sees the end of the mbarrier's phase knows of the load, and of nothing else that its thread did. */
+/* The end of the mbarrier's phase passes on the load, and nothing else that its thread did. */
 static void bulk_done(emu_block *b, const emu_bulk *bulk)
 {
     emu_race *r = bulk->from->race;
@@ -746,7 +745,7 @@ static void map_fence(emu_warp *w, const emu_op *op, uint32_t mask, const uint64
     }
 }
 
-/* A fence of the tensormap proxy for this map after the write, by this warp or by one that it has heard of since. */
+/* True if this warp, or one that it has synchronised with since, fenced the map's proxy after the write. */
 static bool is_map_fenced(const emu_warp *w, const race_record *o, uint64_t map)
 {
     const emu_race *r = w->block->race;
@@ -762,7 +761,7 @@ static bool is_map_fenced(const emu_warp *w, const race_record *o, uint64_t map)
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
 
-/* The block of the cluster with this index; NULL: it is of another cluster. */
+/* Returns the block with this index, or NULL if it is in another cluster. */
 static const emu_block *peer_of(const emu_block *b, uint64_t index)
 {
     for (unsigned rank = 0; b->cluster->count > 1 && rank < b->cluster->count; rank++)
@@ -830,7 +829,7 @@ typedef struct race_access {
     uint64_t unproxied_at;
 } race_access;
 
-/* True if the store writes the value that the other write has left there, or mbarrier.init the count of another lane. */
+/* True if the store writes the value that the other write left, or mbarrier.init the same count as another lane. */
 static bool is_same_value(const race_access *a, const race_record *o)
 {
     const emu_op *op = a->op;
@@ -852,7 +851,7 @@ static bool is_same_value(const race_access *a, const race_record *o)
     return true;
 }
 
-/* What an access in flight belongs to. */
+/* Names the operation that an access in flight belongs to. */
 static const char *name_of(const emu_instruction *i)
 {
     return emu_text_is(i->opcode, "wgmma") ? "product"
@@ -954,7 +953,7 @@ static void note_read(emu_race_cell *c, const race_record *now)
     c->reads[1] = *now;
 }
 
-/* The k-th reads, reduced to the lanes that read one of these bytes. */
+/* Returns the k-th read, restricted to the lanes that read one of these bytes. */
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
     race_record o = c->reads[k];
@@ -991,7 +990,7 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
     return false;
 }
 
-/* True for a read of the async proxy. */
+/* True for a read in the async proxy. */
 static bool is_read_by_product(const race_access *a, const race_record *o)
 {
     return emu_text_is(a->warp->block->launch->program->instructions[o->at]->opcode, "wgmma");
@@ -1058,12 +1057,12 @@ static void check_word(race_access *a, emu_race_cell *c)
         else if (l->fences_reads && is_async && is_in_other_proxy(a, &seen) && !is_read_by_product(a, &seen))
             note_unproxied(a, &seen, false);
     }
-    if (!a->writes || a->plan->flow == EMU_FLOW_MBARRIER) { /* the initialisation stays known */
+    if (!a->writes || a->plan->flow == EMU_FLOW_MBARRIER) { /* keeps the initialisation's record */
         note_read(c, &a->now);
         return;
     }
     c->write = a->now;
-    /* Drops reads that this write is ordered after. Skips a read without a time: it may be of an earlier launch, and of a
+    /* Drops reads that this write is ordered after. Skips a read without a time: it may be from an earlier launch, by a
        block that this launch does not have. */
     for (int k = 0; k < 2; k++)
         if (c->reads[k].time && is_ordered(a->warp, &c->reads[k], a->lane))
@@ -1098,14 +1097,14 @@ static bool is_asynchronous(const emu_plan *p)
            p->flow == EMU_FLOW_REMOTE;
 }
 
-/* A thread accesses shared memory of another block of its cluster: false after a report that it may not exist yet. */
+/* For an access to another block's shared memory: returns false after reporting that the block may not have started. */
 static bool exists(race_access *a, emu_block *holder)
 {
     emu_warp *w = a->warp;
     const emu_race *r = w->block->race;
     char place[160];
     const uint32_t *known = known_of(r, w->id) + holder->race->own;
-    if (!is_asynchronous(a->plan)) /* else the block has to wait at its mbarrier: see bulk.c */
+    if (!is_asynchronous(a->plan)) /* otherwise the block must wait at its mbarrier: see bulk.c */
         holder->race->remote[r->own + w->id] =
             (remote_access){.time = r->time, .at = a->op->at, .thread = w->id * EMU_LANES + a->lane};
     for (unsigned v = 0; v < r->clocks; v++)
@@ -1195,7 +1194,7 @@ static void map_read(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t map)
 
 /* ---- the end of a block -------------------------------------------------------------------------------------------- */
 
-/* A block that ends must know that no other one still accesses its shared memory. */
+/* Reports a block that ends while another one may still access its shared memory. */
 static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
 {
     emu_block *b = w->block;
@@ -1249,7 +1248,7 @@ const emu_observer emu_race_check = {
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Reuses the cells of freed allocations, since fresh pages are slow. Stale cells do no harm: their run has another number.
+/* Reuses the cells of freed allocations, since fresh pages are slow. Stale cells are harmless: their run has another number.
    The callers hold the lock of all memory. */
 enum { KEPT_ARRAYS = 8, MOST_KEPT_BYTES = 1 << 25 };
 

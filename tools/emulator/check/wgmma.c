@@ -1,9 +1,9 @@
-/* The rules of wgmma (ISA 9.7.15) and setmaxnreg (9.7.19.5). Registers: from the issue of a product to the wait_group that covers it nothing else may
-   read or write its accumulators and its A, except products of the same shape on the same accumulators; a wgmma.fence
-   is required before a warp's first product, and between any other access of a register and a product that uses it. A mov of
-   an accumulator in flight does not count: compilers rename registers with it, and ptxas removes it. The four
-   warps of a warpgroup execute the same instructions, with the same descriptors. Before its threads end, a product is
-   committed and waited for. One mistake with a product is reported once. */
+/* The rules of wgmma (ISA 9.7.15) and setmaxnreg (9.7.19.5). From the issue of a product to the wait_group that covers it,
+   nothing else may read or write its accumulators and its registers of A, except products of the same shape on the same
+   accumulators. A wgmma.fence is required before a warp's first product, and between any other access of a register and a
+   product that uses it. A mov of an accumulator in flight does not count: compilers rename registers with it, and ptxas removes
+   it. The four warps of a warpgroup execute the same instructions, with the same descriptors. A product must be committed and
+   waited for before its threads end. Each mistake with a product is reported once. */
 #include "check.h"
 #include "plan.h"
 
@@ -32,7 +32,7 @@ typedef struct warp_state {
     bool has_set_registers; /* by setmaxnreg, and has passed no barrier since */
 } warp_state;
 
-/* An instruction of wgmma, as the first warp of the group that came to it executed it. */
+/* A wgmma instruction, as the first warp of the warpgroup to reach it executed it. */
 typedef struct event {
     const emu_op *op;
     uint64_t a, b;
@@ -40,9 +40,9 @@ typedef struct event {
 } event;
 
 typedef struct group_state {
-    event *events; /* numbers `passed` and on; all four warps have executed the earlier ones */
+    event *events; /* from number `passed` on; all four warps have executed the earlier ones */
     size_t passed, count, room;
-    bool has_parted; /* the warps differ, and that was reported */
+    bool has_parted; /* the warps have diverged, which was reported */
 } group_state;
 
 typedef struct emu_wgmma_state {
@@ -290,7 +290,7 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
         g->has_parted = false;
 }
 
-/* setmaxnreg, which a warpgroup executes as it does wgmma. */
+/* True for setmaxnreg, which a warpgroup executes like wgmma. */
 static bool is_of_registers(const emu_warp *w, const emu_op *op)
 {
     return emu_text_is(w->block->launch->program->instructions[op->at]->opcode, "setmaxnreg");

@@ -37,7 +37,7 @@ typedef struct emu_mbarrier {
 } emu_mbarrier;
 
 emu_mbarrier emu_mbarrier_unpack(uint64_t bits);
-/* Adds to the count of transactions; false, and nothing is added, where it would leave its range (ISA 9.7.13.15.2). */
+/* Adds to the transaction count. Returns false, and adds nothing, if it would leave its range (ISA 9.7.13.15.2). */
 bool emu_mbarrier_count(emu_mbarrier *m, int64_t transactions);
 /* Begins the next phase if no arrival and no transaction is pending. */
 void emu_mbarrier_advance(emu_block *block, uint32_t mbarrier, emu_mbarrier *m);

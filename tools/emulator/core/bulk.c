@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ticks that a copy can take. */
+/* The longest delay of a copy, in ticks. */
 #define MOST_DELAY 12u
 
 typedef struct emu_bulks {
     emu_bulk *all; /* in order of issue */
     size_t count, room;
     uint32_t *groups; /* committed, by thread */
-    size_t in_flight; /* have not landed */
+    size_t in_flight; /* copies that have not landed */
     uint32_t issued;
     uint64_t now;
 } emu_bulks;
@@ -46,7 +46,7 @@ void emu_bulk_free(emu_block *b)
     b->bulks = NULL;
 }
 
-/* The same in every run; copies that are issued together land in any order. */
+/* Pseudorandom, so that copies issued together land in any order, and the same in every run. */
 static uint32_t delay_of(const emu_block *b, uint32_t number)
 {
     uint64_t x = (b->index << 32 | number) * UINT64_C(0x9e3779b97f4a7c15);
@@ -158,7 +158,7 @@ static void land(emu_block *b, emu_bulk *bulk)
     write_stored(bulk);
 }
 
-/* What a store or reduction has written is not known before a thread waits for it, so it stays until then. */
+/* A landed store or reduction is kept until its thread waits for it: only then is its write known to be complete. */
 void emu_bulk_tick(emu_block *b)
 {
     emu_bulks *s = b->bulks;

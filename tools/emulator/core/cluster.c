@@ -1,9 +1,9 @@
-/* A cluster of thread blocks: its blocks in turn. All of its warps run on one host thread and in one order. */
+/* Runs the blocks of a cluster in turn. All their warps run on one host thread, so events have one order. */
 #include "launch.h"
 
 #include <stdlib.h>
 
-/* Turns of all warps before the runner may look at other clusters. */
+/* Turns of all warps before the runner may run other clusters. */
 #define TURNS_PER_SLICE 16
 
 uint64_t emu_block_of_cluster(const emu_launch *l, uint64_t index, uint32_t rank, uint32_t id[3])

@@ -1,7 +1,7 @@
 /* barrier.cluster (ISA 9.7.13.3). A warp arrives as a whole, as at the barriers of a block. */
 #include "launch.h"
 
-/* Whether the warp's last arrival belongs to the current phase. */
+/* Returns true if the warp has arrived in the current phase. */
 static bool has_arrived(const emu_warp *w)
 {
     return w->cluster_arrivals > w->block->cluster->phases;
@@ -22,7 +22,7 @@ static void end_wait(emu_warp *w)
     emu_release(w, EMU_WAIT_CLUSTER);
 }
 
-/* The barrier waits for no thread that has exited. */
+/* The barrier does not wait for exited threads. */
 static void complete_if_all_have_arrived(emu_cluster *c)
 {
     if (c->arrived == 0 || c->arrived < c->live_warps)
@@ -69,7 +69,7 @@ static void wait_for_phase(emu_warp *w)
         end_wait(w);
 }
 
-/* What all lanes that have not exited wait for; EMU_WAIT_NONE: not for the same. */
+/* Returns the wait that all live lanes have in common, or EMU_WAIT_NONE. */
 static emu_wait common_wait(const emu_warp *w)
 {
     uint32_t mask = 0;

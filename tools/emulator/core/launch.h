@@ -48,7 +48,7 @@ typedef struct emu_launch {
     uint64_t block_count;
     uint64_t first_block, end_block; /* the blocks that run: first_block to end_block - 1 */
     uint32_t cluster_blocks;
-    uint64_t first_cluster, end_cluster; /* those that may have such a block */
+    uint64_t first_cluster, end_cluster; /* the clusters that may have one of these blocks */
     uint64_t next_number;                /* how many blocks have begun */
     emu_order order;
     uint64_t step;            /* for EMU_SHUFFLE */
@@ -119,7 +119,7 @@ typedef struct emu_cluster {
     unsigned live_warps;
     /* barrier.cluster: a warp's arrivals and waits are counted, and so are the phases */
     uint32_t phases;                                       /* completed */
-    uint32_t observed;                                     /* of them, those that a wait has seen */
+    uint32_t observed;                                     /* phases that a wait has seen complete */
     unsigned arrived;                                      /* live warps, in the current phase */
     uint64_t waiting_turns, waiting_stores, waiting_state; /* stuck.c */
 } emu_cluster;
@@ -165,21 +165,21 @@ typedef enum emu_progress { EMU_CLUSTER_DONE, EMU_CLUSTER_UNFINISHED, EMU_CLUSTE
 emu_progress emu_cluster_run(emu_cluster *cluster);
 
 /* cluster_barrier.c */
-/* A warp whose lanes all wait at barrier.cluster arrives, or has waited; false: it has to keep waiting. */
+/* Lets a warp whose lanes all wait at barrier.cluster arrive, or end its wait. Returns false if it has to keep waiting. */
 bool emu_cluster_try(emu_warp *warp);
 void emu_cluster_warp_exited(emu_warp *warp);
 
 /* block.c: `id` and `rank` are set. */
 void emu_block_start(emu_block *block, emu_cluster *cluster, uint64_t index);
 void emu_block_free(emu_block *block);
-/* A turn for every warp that can run, and for what is in flight: how many could. */
+/* Gives a turn to each warp that can run and to copies in flight. Returns how many warps could run. */
 unsigned emu_block_turn(emu_block *block);
-/* After a turn: its warps only jump back, for too long. */
+/* Returns true if the warps have only jumped back for too long. Called after a turn. */
 bool emu_block_is_idle(emu_block *block);
-/* stuck.c: after a turn of all blocks, is it certain that the cluster makes no progress any more? */
+/* stuck.c: returns true if the cluster can certainly make no more progress. Called after a turn of all blocks. */
 bool emu_cluster_is_stuck(emu_cluster *cluster);
 
-/* registers.c: the warp goes on with op->imm registers per thread, or waits for them. */
+/* registers.c: sets the warp's registers per thread to op->imm, or lets it wait for them. */
 void emu_set_registers(emu_warp *warp, const emu_op *op, uint32_t lanes, bool raises);
 
 /* barrier.c: lets the warp arrive if all its lanes wait at the same barrier. Returns false if it has to keep waiting. */

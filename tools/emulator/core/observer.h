@@ -17,54 +17,54 @@ typedef enum emu_misuse {
     EMU_NOT_A_MEMBER,    /* lanes that are not in their own member mask */
     EMU_INACTIVE_SOURCE, /* lanes that take a value from a lane that does not take part */
     EMU_PART_OF_WARP,    /* lanes that execute a warp-wide operation without the rest of their warp */
-    EMU_INIT_OF_VALID,   /* lanes that initialise an mbarrier object that is one already */
+    EMU_INIT_OF_VALID,   /* lanes that initialise a valid mbarrier object again */
     EMU_STALE_PHASE,     /* lanes that test for a phase before the last two */
     EMU_INC_LOWERS,      /* lanes that execute setmaxnreg.inc with fewer registers than they have */
     EMU_DEC_RAISES,      /* setmaxnreg.dec with more */
     EMU_PARTED_UNIFORM,  /* lanes that take a .uni branch while other active lanes do not */
 } emu_misuse;
 
-/* Each event and what it says.
+/* The events:
 
    launch_begin      the launch is complete except for what observers add to it
-   launch_end        its result is certain
+   launch_end        the result is final
    block_begin       a block is ready to run, in memory that served others before it
    block_end         all its threads have ended
-   block_free        that memory goes, and what observers keep with it
-   issue             the active lanes come to an operation, which those of `mask` are about to execute: it may be empty
-   wait              lanes leave the operation that has just been issued, to wait at it
-   release           lanes go on behind the operation that they waited at
-   part              an indexed branch leads lanes that were together to several places
+   block_free        the block's memory is freed, and what observers keep with it
+   issue             the active lanes reach an operation; those of `mask`, perhaps none, are about to execute it
+   wait              lanes begin to wait at the operation that was just issued
+   release           lanes continue after the operation that they waited at
+   part              an indexed branch sends lanes that ran together to different targets
    misuse            see emu_misuse
    exchange          lanes of a warp, none of which is missing, are about to exchange values
    address           the lanes are about to use the argument as an address
-   access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
+   access            the lanes are about to access `bytes` each at these host addresses; idle lanes repeat an active one
    request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
                      or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
    warp_sync         the lanes have met at a bar.warp.sync, or copied a tensor map together
-   barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
-   barrier_complete  all have arrived, and those that wait are about to go on
-   cluster_arrive    a warp arrives at the cluster's barrier: its fragments tell with which instructions
+   barrier_arrive    a warp arrives at a block barrier: the sum of its fragments
+   barrier_complete  all expected threads have arrived, and the waiting warps are about to continue
+   cluster_arrive    a warp arrives at the cluster's barrier: its fragments have the instructions
    cluster_complete  all warps of the cluster have arrived
-   cluster_wait      a warp has waited for that, and is about to go on
+   cluster_wait      a warp has waited for that, and is about to continue
    copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
-   copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
-   copies_awaited    the lanes of a warp have waited for copies of theirs
+   copied            the copy, or its arrival at an mbarrier, is complete: a thread waited for it, or by_mbarrier
+   copies_awaited    the lanes of a warp have waited for their own copies
    grid_wait         the lanes have waited for the launches before this one: griddepcontrol.wait
-   grid_next         they let the next launch begin: griddepcontrol.launch_dependents
-   exit              they are about to end
+   grid_next         the lanes let the next launch begin: griddepcontrol.launch_dependents
+   exit              the lanes are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
-   phase_passed      a lane has seen so, at this host address
+   phase_passed      a lane has seen the end of the phase of the mbarrier at this host address
    warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
-   bulk_issue        a lane issues a bulk copy, of whose accesses `access` has told, unless it is repeated
+   bulk_issue        a lane issues a bulk copy; `access` has reported its accesses, unless it is repeated
    bulk_read         the lane has waited until the source of its store or reduction was read
    bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
                      reduction
    map_read          a lane is about to use the tensor map at this host address
    map_fence         the lanes fence the proxy of the tensor maps at these host addresses: fence.proxy.tensormap, acquire
-   product_read      somebody of the warpgroup has waited for it: the warp's part of it has read its operands
-   product_done      the warp itself has waited for it */
+   product_read      a warp of the warpgroup has waited for a product: this warp's part has read its operands
+   product_done      the warp itself has waited for the product */
 /* clang-format off */
 #define EMU_EVENTS(X) \
     X(launch_begin, (struct emu_launch *launch)) \

@@ -1,8 +1,8 @@
-/* setmaxnreg (ISA 9.7.19.5): a block's threads begin with equally many registers, and its warps give some to a pool or take some
-   from it. What warps that have ended had does not go there. */
+/* setmaxnreg (ISA 9.7.19.5): all threads of a block begin with the same number of registers; its warps return registers to a
+   pool or take them from it. The registers of ended warps do not return to the pool. */
 #include "launch.h"
 
-/* Lets the warp have this many registers per thread, if the pool can give it those that it lacks. */
+/* Sets the warp's registers per thread. Returns false, and changes nothing, if the pool has too few. */
 static bool try_to_change(emu_warp *w, uint32_t count)
 {
     emu_block *b = w->block;
@@ -14,7 +14,7 @@ static bool try_to_change(emu_warp *w, uint32_t count)
     return true;
 }
 
-/* The warps that wait, in order. */
+/* Resumes waiting warps, in order, if the pool now has enough registers. */
 static void serve(emu_block *b)
 {
     for (unsigned n = 0; n < b->warp_count; n++) {

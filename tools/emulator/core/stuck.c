@@ -1,6 +1,6 @@
-/* Clusters that wait without end. A cluster all of whose warps wait at barriers, or test mbarriers in vain, with nothing in flight, does
-   the same again and again once it comes back to a state in which it was: what its registers hold, where its lanes are. That is certain as
-   long as no other cluster can change what it looks at, so a turn in which it polled something else does not count. */
+/* Detects clusters that wait forever. If all warps of a cluster wait at barriers or fail tests of mbarriers, and nothing is in
+   flight, the cluster repeats itself once its state recurs: the values of its registers and the places of its lanes. This needs
+   that no other cluster can change what it polls, so a turn in which it polled anything but mbarriers does not count. */
 #include "bulk.h"
 #include "launch.h"
 
@@ -9,7 +9,7 @@
 /* Turns without a change before states are compared. */
 #define PATIENCE 64u
 
-/* Whether all warps of the block that can run do nothing else; *any: there is one. */
+/* Returns true if the ready warps of the block only test mbarriers, and nothing is in flight. Sets *any if one is ready. */
 static bool only_tests(const emu_block *b, bool *any)
 {
     for (unsigned n = 0; n < b->warp_count; n++) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where a field lies: the first byte, and for those of bits in the word there, the first bit and their number. */
+/* A field's place: its first byte and word size, and for a bit field also its first bit and width. */
 static const struct {
     uint8_t at, bytes, bit, bits;
 } places[] = {
@@ -19,7 +19,7 @@ void emu_map_set(void *bytes, emu_map_field field, unsigned which, uint64_t valu
 {
     uint64_t word = 0, mask = (UINT64_C(1) << places[field].bits) - 1;
     const uint64_t most = places[field].bytes < 4 ? (UINT64_C(1) << 8 * places[field].bytes) - 1 : UINT64_MAX;
-    if (!places[field].bits && value > most) /* of a box or a step: too large in any case */
+    if (!places[field].bits && value > most) /* a box size or an element stride, too large in any case */
         value = most;
     char *at = (char *)bytes + places[field].at + (size_t)which * places[field].bytes;
     memcpy(&word, at, places[field].bytes);
@@ -119,7 +119,7 @@ const char *emu_map_wrong(const emu_tensor_map *m)
             return "a stride is not a multiple of 16 below 2^40";
         if (m->box[d] == 0 || m->box[d] > 256)
             return "a size of the box is not one of 1 to 256";
-        if (d && (m->step[d] == 0 || m->step[d] > 8)) /* that of dimension 0 is ignored */
+        if (d && (m->step[d] == 0 || m->step[d] > 8)) /* ignored for dimension 0 */
             return "an element stride is not one of 1 to 8";
     }
     if (m->type >= EMU_MAP_TYPES || m->swizzle > 3)

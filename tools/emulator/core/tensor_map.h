@@ -1,4 +1,4 @@
-/* Tensor maps (ISA 5.5.8): how a bulk tensor copy goes through a tensor. NVIDIA does not say what their 128 bytes hold. Here they are
+/* Tensor maps (ISA 5.5.8), which describe a tensor to bulk copies. NVIDIA does not document their 128 bytes. The layout here:
 
        bytes    field
        0-7      address of element 0
@@ -9,8 +9,8 @@
        68-77    the box's sizes, 2 bytes each
        78-82    the element strides, 1 byte each
 
-   All other bits mean nothing, so tensormap.replace can make a map from zeros; and bit 21 of the second 8 bytes, which programs clear
-   in NVIDIA's maps, is one of them. */
+   All other bits are ignored, so tensormap.replace can make a map from zeros. One of them is bit 21 of the second 8 bytes, which
+   programs clear in NVIDIA's maps. */
 #ifndef EMU_TENSOR_MAP_H
 #define EMU_TENSOR_MAP_H
 
@@ -40,7 +40,7 @@ typedef enum emu_map_type {
 typedef struct emu_tensor_map {
     uint64_t address;
     uint64_t size[EMU_MAP_RANKS];       /* elements */
-    uint64_t stride[EMU_MAP_RANKS - 1]; /* bytes; of dimension 1 and on */
+    uint64_t stride[EMU_MAP_RANKS - 1]; /* bytes; from dimension 1 on */
     uint32_t box[EMU_MAP_RANKS], step[EMU_MAP_RANKS];
     uint32_t rank;
     uint32_t type; /* emu_map_type */
@@ -52,9 +52,9 @@ emu_tensor_map emu_map_unpack(const void *bytes);
 
 /* Bytes of an element. */
 unsigned emu_map_element_bytes(const emu_tensor_map *map);
-/* Bytes of a row of the swizzle's pattern; 16: there is no swizzle. */
+/* Bytes per row of the swizzle's pattern; 16 without a swizzle. */
 unsigned emu_map_span(const emu_tensor_map *map);
-/* The first rule of cuTensorMapEncodeTiled that the map breaks, or what it asks for that is not emulated; NULL: none. */
+/* Return a rule of cuTensorMapEncodeTiled that the map breaks, and a feature of it that is not emulated; or NULL. */
 const char *emu_map_wrong(const emu_tensor_map *map);
 const char *emu_map_lacks(const emu_tensor_map *map);
 
@@ -73,7 +73,7 @@ typedef enum emu_map_field {
     EMU_MAP_FILL
 } emu_map_field;
 
-/* which: a dimension; of strides, 0 is that of dimension 1. */
+/* which: the dimension; for strides, the dimension minus 1. */
 void emu_map_set(void *bytes, emu_map_field field, unsigned which, uint64_t value);
 
 #endif

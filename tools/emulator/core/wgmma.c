@@ -6,10 +6,10 @@
 
 /* The products of one warp. */
 typedef struct emu_products {
-    emu_product *all; /* that the warp has not waited for, in order of issue */
+    emu_product *all; /* in flight, in order of issue */
     size_t count, room;
-    uint32_t groups, issued; /* groups are committed */
-    uint32_t read;           /* the newest product for which a warp of the warpgroup has waited */
+    uint32_t groups, issued; /* committed groups, issued products */
+    uint32_t read;           /* number of the newest product that a warp of the warpgroup has waited for */
 } emu_products;
 
 static emu_products *products_of(emu_warp *w)
@@ -59,7 +59,7 @@ static emu_warp *group_of(emu_warp *w)
     return w - w->id % EMU_WARPGROUP_WARPS;
 }
 
-/* The groups that a wait of the warp covers, which leaves the last `pending`. */
+/* Returns how many groups a wait covers that leaves the last `pending`. */
 static uint32_t covered(emu_warp *w, uint32_t pending)
 {
     uint32_t groups = products_of(w)->groups;
@@ -75,7 +75,7 @@ static bool is_ready(emu_warp *w, uint32_t groups)
     return true;
 }
 
-/* The warp's part of these groups has been read. */
+/* Marks the operands of the warp's products in these groups as read. */
 static void finish_reads(emu_warp *w, uint32_t groups)
 {
     emu_products *p = products_of(w);
@@ -108,7 +108,7 @@ void emu_product_wait(emu_warp *w, const emu_op *op, uint32_t lanes)
         emu_wait_at(w, op, (emu_fragment){.mask = lanes, .wait = EMU_WAIT_WARPGROUP});
 }
 
-/* The warps of the warpgroup that wait, as far as they can go on. */
+/* Resumes waiting warps of the warpgroup if all four warps have committed the groups. */
 static void serve(emu_warp *any)
 {
     for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++) {
@@ -132,6 +132,6 @@ void emu_product_commit(emu_warp *w)
 void emu_product_warp_exited(emu_warp *w)
 {
     const unsigned end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS;
-    if (w->block->products && end <= w->block->warp_count) /* a warpgroup that is not whole has no products */
+    if (w->block->products && end <= w->block->warp_count) /* an incomplete warpgroup has no products */
         serve(w);
 }

@@ -3,7 +3,7 @@
    other accesses of its registers, and writes to the shared memory that it reads.
 
    A product and its group belong to the warpgroup (ISA 9.7.15.7.2): a warp's wait ends once all four warps have committed the
-   groups that it covers, and then none of them reads shared memory for these any more. */
+   groups that it covers, and then no warp reads shared memory for their products any more. */
 #ifndef EMU_WGMMA_H
 #define EMU_WGMMA_H
 
@@ -22,11 +22,11 @@ typedef struct emu_product {
 
 /* Sets `group` and `number`, and records the product as in flight. */
 void emu_product_issue(emu_warp *warp, emu_product *product);
-/* Commits, and lets warps of the warpgroup go on that waited for this. */
+/* Commits the warp's group, and resumes warps of the warpgroup that waited for this. */
 void emu_product_commit(emu_warp *warp);
 /* Waits for all groups of the warp except the last op->imm. */
 void emu_product_wait(emu_warp *warp, const emu_op *op, uint32_t lanes);
-/* Warps of its warpgroup no longer wait for a warp that has ended. */
+/* Resumes warps of the warpgroup that waited for this warp, which has ended. */
 void emu_product_warp_exited(emu_warp *warp);
 /* Returns the warp's oldest product in flight, or NULL. */
 const emu_product *emu_product_oldest(const emu_warp *warp);

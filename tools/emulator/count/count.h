@@ -7,36 +7,37 @@
                         they go on, as often as they go on together. What leaves a function at its end counts as a ret.
    class                by opcode and type, see class.c; loads, stores and atomics by the state space that is written,
                         "generic" when none is
-   branch               a bra or brx as a warp instruction; divergent: it parts lanes that were together
+   branch               a bra or brx as a warp instruction; divergent: it separates lanes that ran together
    barrier              a bar or barrier as a warp instruction
    product              a warp instruction of the class tensor that multiplies matrices
-   multiply-adds        m*n*k per product, a quarter of it for wgmma, which is a product of each of four warps; four times that for mma.m8n8k4 of f16, which multiplies four pairs of matrices
-   shape                of a product: its opcode, and its modifiers from m16n8k16 or the like on
+   multiply-adds        m*n*k per product; a quarter of that for wgmma, which each of four warps counts; four times that for
+                        mma.m8n8k4 of f16, which multiplies four pairs of matrices
+   shape                of a product: its opcode, and its modifiers from the shape on, such as m16n8k16
    request              the lanes of one warp instruction that access one allocation (or shared memory, ...) together: a
                         cp.async makes one to its source and one to shared memory; lanes that copy fewer bytes than
                         others make one of their own, lanes that only write zeros none to the source. Lanes give the
-                        rows of ldmatrix and stmatrix, 16 bytes each; wgmma reads 16 bytes for each lane, of A the rows
-                        of its warp, of B a quarter, since four warps share it. Prefetches and reads of parameters make none
+                        rows of ldmatrix and stmatrix, 16 bytes each; wgmma requests 16 bytes per lane: of A, the rows
+                        of its warp; of B, which four warps share, a quarter. Prefetches and reads of parameters make none
    sector               32 aligned bytes of an allocation. Per request each sector counts once; there is no cache, so the
                         next request counts it again. If cp.async copies 16 bytes per lane, a sector counts
                         once for each aligned 32 bytes of shared memory that it goes to: its two halves are
                         one request to the L2 cache only if they go to the same 32 bytes, in either order.
                         Measured on an H100 with Nsight Compute. The cost of smaller copies is unknown; they
                         count like loads
-   bulk copy            what one thread issues: by kind its bytes in global memory, and in shared memory, where a load also fills
-                        what lies outside of its tensor. The bytes that lie together in global memory are a request, such as a row of a
-                        box; in shared memory a copy is a request and takes a wavefront per 128 bytes. A reduction is atomic in global
-                        memory and a read of shared memory. Counted when it is issued; its mbarrier is not
+   bulk copy            a copy that one thread issues. Its bytes are counted by kind, in global and in shared memory, where a load
+                        also fills elements outside its tensor. In global memory each contiguous piece, such as a row of a
+                        box, is a request; in shared memory a copy is one request, with a wavefront per 128 bytes. A
+                        reduction is atomic in global memory and a read of shared memory. Counted at issue, without its mbarrier
    wait                 a lane that tests an mbarrier; passed: it has seen the end of the phase. A lane that waits for bulk groups
    bytes                lanes times their access sizes; bytes used: distinct bytes of each request, added over requests
    distinct sectors     sectors of an allocation that some request of the launch touched
-   read, write, atomic  atom, red and what changes or asks an mbarrier object are atomic, neither read nor written; a store
-                        counts whether it changes anything or not
+   read, write, atomic  atom, red and operations on mbarrier objects are atomic, and count as neither read nor written; a
+                        store counts even if it changes nothing
    wavefront            shared memory has 32 banks of 4 bytes. A request is handled in parts of 32 lanes when a lane
                         accesses at most 4 bytes, of 16 lanes for 8 and of 8 lanes for 16 bytes. A part with an active lane
                         takes as many wavefronts as the busiest bank has distinct words (lanes share a word); an atomic
-                        one takes as many as the busiest bank has accesses. Ideal: one per part. They are those of threads,
-                        of wgmma's operands, or of bulk copies
+                        one takes as many as the busiest bank has accesses. Ideal: one per part. Their users are
+                        threads, wgmma's operands, and bulk copies
 
    Every counter is a sum over blocks, so it depends on the number of host threads as little as the kernel does. */
 #ifndef EMU_COUNT_H
@@ -72,9 +73,9 @@ emu_work_class emu_work_class_of(const emu_instruction *instruction);
 bool emu_is_branch(const emu_instruction *instruction);
 bool emu_is_barrier(const emu_instruction *instruction);
 bool emu_is_atomic(const emu_instruction *instruction);
-/* A test of an mbarrier. */
+/* Returns true for a test of an mbarrier. */
 bool emu_is_test(const emu_instruction *instruction);
-/* A bulk copy or reduction, or the commit or wait of a group of them; that wait only. */
+/* Return true for a bulk copy or reduction, or the commit or wait of their group; for that wait only. */
 bool emu_is_bulk_copy(const emu_instruction *instruction);
 bool emu_is_group_wait(const emu_instruction *instruction);
 /* Multiply-adds of a product, as defined above; 0 for any other instruction. */

@@ -143,7 +143,7 @@ static void write_shapes(FILE *f, const emu_counts *c)
     free(all);
 }
 
-/* Who takes shared memory's wavefronts. */
+/* Shared memory's wavefronts by user. */
 static void write_users(FILE *f, const emu_counts *c)
 {
     const emu_program *p = c->program;

@@ -133,7 +133,7 @@ static item parse_item(const char *from, const char *to)
     return it;
 }
 
-/* Takes the next item of a pattern; false at its end. */
+/* Parses the next item of a pattern. Returns false at its end. */
 static bool next_item(const char **pattern, item *it)
 {
     const char *end = *pattern + strcspn(*pattern, " ");

@@ -258,15 +258,15 @@ static void change_transactions(emu_warp *w, const emu_op *op, uint32_t mask, bo
 HANDLER_CALLS(mbarrier_expect, change_transactions, false)
 HANDLER_CALLS(mbarrier_complete, change_transactions, true)
 
-/* Whether the phase that the lane tests for has ended. */
+/* Returns true if the phase that the lane tests for has ended. */
 static bool is_over(const emu_warp *w, const emu_op *op, uint32_t lane, bool by_parity, emu_mbarrier m)
 {
     return by_parity ? (m.phase & 1) != (LANES_OF(const uint32_t, 2)[lane] & 1)
                      : m.phase != emu_mbarrier_unpack(LANES_OF(const uint64_t, 2)[lane]).phase;
 }
 
-/* Arguments: predicate, address, state or parity, time. Never blocks: the program's loop waits. The arrivals of cp.async come only
-   where the phase needs them, so a test for an earlier phase does not see them. */
+/* Arguments: predicate, address, state or parity, time. Never blocks: the program loops. Pending arrivals of cp.async complete
+   only if the tested phase needs them, so a test for an earlier phase does not see them. */
 static void test(emu_warp *w, const emu_op *op, uint32_t mask, bool by_parity, bool gives_way)
 {
     uint64_t at[EMU_LANES], bits;

@@ -1,4 +1,4 @@
-/* Bulk copies, of bytes and of boxes of a tensor (ISA 9.7.9.25.4, 9.7.9.27). What is in flight is in core/bulk.c. */
+/* Bulk copies of bytes and of tensor boxes (ISA 9.7.9.25.4, 9.7.9.27). core/bulk.c has the copies in flight. */
 #include "bulk.h"
 
 #include "../core/bulk.h"
@@ -57,7 +57,7 @@ static void repeat(uint64_t at[EMU_LANES], uint64_t address)
         at[i] = address;
 }
 
-/* Tells of one piece of memory, which is accessed by one lane. */
+/* Reports an access by one lane to one piece of memory. */
 static void tell_access(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t host, uint32_t bytes,
                         bool writes)
 {
@@ -66,12 +66,12 @@ static void tell_access(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t h
     EMU_TELL(w->audience, access, w, op, 1u << lane, bytes, writes, at);
 }
 
-/* Where the bytes lie in shared memory: some block's of the cluster. Judged by the first and the last. False after a fault. */
 typedef struct shared_place {
     emu_block *holder;
     uint32_t offset;
 } shared_place;
 
+/* Finds the bytes in shared memory by checking their first and last 16. Returns false after a fault. */
 static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint64_t bytes,
                         bool writes, shared_place *place)
 {
@@ -92,7 +92,7 @@ static bool find_shared(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t a
     return true;
 }
 
-/* The same; an allocation holds both ends. */
+/* Returns true if one allocation holds all the bytes; otherwise the launch fails. */
 static bool is_inside_global(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint32_t bytes,
                              bool writes)
 {
@@ -115,7 +115,7 @@ static void add_piece(emu_bulk *bulk, emu_bulk_piece piece)
     const uint32_t n = bulk->piece_count;
     if (piece.bytes == 0)
         return;
-    if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) { /* the room doubles */
+    if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) { /* doubles the capacity */
         bulk->pieces = realloc(bulk->pieces, (n ? 2 * n : 8) * sizeof *bulk->pieces);
         if (!bulk->pieces)
             abort();
@@ -127,17 +127,17 @@ static void add_piece(emu_bulk *bulk, emu_bulk_piece piece)
 typedef struct operands {
     emu_bulk_kind kind;
     uint64_t shared[EMU_LANES], other[EMU_LANES], mbarrier[EMU_LANES];
-    emu_bulk last; /* the copy that the instruction's previous lane has begun; no pieces: there is none */
+    emu_bulk last; /* the copy that the previous lane issued; no pieces: none */
 } operands;
 
-/* True for a store that copies the same bytes as the previous lane's. */
+/* True for a store of the same bytes as the previous lane's. */
 static bool is_repeated(const emu_bulk *last, const emu_bulk *bulk)
 {
     return bulk->kind == EMU_BULK_STORE && last->piece_count && last->piece_count == bulk->piece_count &&
            memcmp(last->pieces, bulk->pieces, bulk->piece_count * sizeof *bulk->pieces) == 0;
 }
 
-/* Tells of all accesses and begins the copy; takes the pieces. */
+/* Reports the copy's accesses to the observers and issues it. Takes ownership of the pieces. */
 static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
 {
     bool loads = bulk->kind == EMU_BULK_LOAD, tells = EMU_IS_TOLD(w->audience, access) && !bulk->is_repeated;
@@ -154,7 +154,7 @@ static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
         emu_bulk_issue(bulk);
 }
 
-/* The blocks whose bits are in the mask of .multicast::cluster, by rank; false after a fault. */
+/* Returns true if the cluster has all blocks of the multicast mask and none has ended; otherwise the launch fails. */
 static bool is_mask_right(emu_warp *w, const emu_op *op, uint32_t lane, uint32_t mask)
 {
     const emu_cluster *c = w->block->cluster;
@@ -174,7 +174,7 @@ static bool is_mask_right(emu_warp *w, const emu_op *op, uint32_t lane, uint32_t
     return true;
 }
 
-/* A copy for each block of the mask, to the same offsets; takes the pieces. */
+/* Issues a copy to each block of the mask, at the same offsets. Takes ownership of the pieces. */
 static void start_multicast(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk, uint32_t mask)
 {
     emu_cluster *c = w->block->cluster;
@@ -196,7 +196,7 @@ static void start_multicast(emu_warp *w, const emu_op *op, uint32_t lane, emu_bu
     free(bulk->pieces);
 }
 
-/* op + 2 has the mask as argument 1; the sink: there is none. */
+/* Argument 1 of op + 2 is the multicast mask, or the sink without .multicast. */
 static bool start_all(emu_warp *w, const emu_op *op, uint32_t lane, operands *o, emu_bulk *bulk)
 {
     if (bulk->kind != EMU_BULK_LOAD || op[2].arg[1] == EMU_SINK) {
@@ -213,7 +213,7 @@ static bool start_all(emu_warp *w, const emu_op *op, uint32_t lane, operands *o,
     return w->state != EMU_WARP_FAULTED;
 }
 
-/* What all copies need: the mbarrier of a load, in the block of the destination. False after a fault. */
+/* Sets what all copies need. A load's mbarrier must be in the destination's block. Returns false after a fault. */
 static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarrier, emu_block *holder,
                     emu_bulk *bulk)
 {
@@ -237,7 +237,7 @@ static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarr
     return true;
 }
 
-/* The lanes' addresses, unchecked. False after a fault. */
+/* Reads the lanes' addresses without checking them. Returns false after a fault. */
 static bool addresses_of(emu_warp *w, const emu_op *op, uint32_t mask, uint64_t at[EMU_LANES])
 {
     if (!access_announce(w, op, op->arg[0], mask))
@@ -256,14 +256,14 @@ static bool read_operands(emu_warp *w, const emu_op *op, uint32_t mask, emu_bulk
 
 /* ---- bytes --------------------------------------------------------------------------------------------------------- */
 
-/* The other side: of a load also the own block's shared memory, for another block's. False after a fault. */
+/* Finds the source, in shared memory, of a copy to another block. Returns false after a fault. */
 static bool find_source(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, uint32_t bytes,
                         const emu_block *holder, uint64_t *host)
 {
     shared_place place;
     if (holder == w->block) {
         emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
-                  "copies from shared memory to that of its own block: the destination is another block's");
+                  "copies from shared memory to its own block: the destination is another block's");
         return false;
     }
     if (!find_shared(w, op, lane, address, bytes, false, &place))
@@ -272,7 +272,7 @@ static bool find_source(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t a
     return true;
 }
 
-/* False after a fault. */
+/* Returns false after a fault. */
 static bool copy_lane(emu_warp *w, const emu_op *op, uint32_t lane, operands *o)
 {
     uint32_t size = LANES_OF(const uint32_t, 1)[lane];
@@ -344,7 +344,7 @@ HANDLER(wait_group)
 
 /* ---- boxes of tensors ---------------------------------------------------------------------------------------------- */
 
-/* The tensor map at the address; false after a fault. */
+/* Reads the tensor map at the address. Returns false after a fault. */
 static bool read_map(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t address, unsigned rank,
                      emu_tensor_map *map)
 {
@@ -375,7 +375,7 @@ static bool read_map(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t addr
     return false;
 }
 
-/* A box and where it lies. */
+/* A box, and its place in the tensor and in shared memory. */
 typedef struct box {
     emu_tensor_map map;
     int64_t corner[EMU_MAP_RANKS]; /* coordinates */
@@ -398,7 +398,7 @@ static box box_of(const emu_warp *w, const emu_op *op, uint32_t lane, const emu_
     return b;
 }
 
-/* Where a row of the box begins in the tensor, as a host address; 0: it lies outside. */
+/* Returns the host address of a row of the box in the tensor, or 0 if the row lies outside. */
 static uint64_t row_address(const box *b, uint32_t row)
 {
     uint64_t at = b->map.address + (uint64_t)(b->corner[0] * (int64_t)emu_map_element_bytes(&b->map));
@@ -418,7 +418,7 @@ static uint32_t swizzled(const box *b, uint32_t at)
     return at ^ (at >> 7 & (emu_map_span(&b->map) / UNIT - 1)) * UNIT;
 }
 
-/* The bytes [from, end) of a row, in pieces that lie together in shared memory. */
+/* Adds the bytes [from, end) of a row, in pieces that are contiguous in shared memory. */
 static void add_part(emu_bulk *bulk, const box *b, uint32_t row, uint64_t address, int64_t from, int64_t end)
 {
     uint32_t most = b->map.swizzle ? UNIT : b->row_bytes;
@@ -431,7 +431,7 @@ static void add_part(emu_bulk *bulk, const box *b, uint32_t row, uint64_t addres
     }
 }
 
-/* Stores skip what lies outside of the tensor, loads fill it. False after a fault. */
+/* Adds a row. Stores skip elements outside the tensor, loads fill them. Returns false after a fault. */
 static bool add_row(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk, const box *b, uint32_t row)
 {
     int64_t each = emu_map_element_bytes(&b->map), first = -b->corner[0] * each, row_bytes = b->row_bytes;
@@ -469,7 +469,7 @@ static bool is_box_right(emu_warp *w, const emu_op *op, uint32_t lane, const box
     return true;
 }
 
-/* The type of a reduction's elements; EMU_NONE: the operation has no such type. */
+/* Returns the type of a reduction's elements, or EMU_NONE if the operation lacks the map's type. */
 static emu_type reduced_type(const emu_tensor_map *map, unsigned operation)
 {
     static const uint8_t types[EMU_MAP_TYPES] = {
@@ -490,7 +490,7 @@ static bool set_writer(emu_warp *w, const emu_op *op, uint32_t lane, const emu_t
                        emu_bulk *bulk)
 {
     bulk->write = write_copy;
-    bulk->fill = map->fill ? 0xff : 0; /* OOB-NaN has all bits, as fma.oob knows it */
+    bulk->fill = map->fill ? 0xff : 0; /* OOB-NaN has all bits set, as in fma.oob */
     if (bulk->kind == EMU_BULK_LOAD && (map->type == EMU_MAP_F32_FTZ || map->type == EMU_MAP_TF32_FTZ))
         bulk->write = write_flushed;
     if (bulk->kind != EMU_BULK_REDUCTION)
@@ -544,7 +544,7 @@ HANDLER_CALLS(load_box, copy_boxes, EMU_BULK_LOAD)
 HANDLER_CALLS(store_box, copy_boxes, EMU_BULK_STORE)
 HANDLER_CALLS(reduce_box, copy_boxes, EMU_BULK_REDUCTION)
 
-/* The map is judged, and the box's place. */
+/* Checks the map and the coordinates of the box. */
 HANDLER(prefetch_box)
 {
     uint64_t map[EMU_LANES];

@@ -1,7 +1,7 @@
-/* Bulk copies as the decoder leaves them: an operation for each address. The first has the address in shared memory as argument
-   0, the size as argument 1 and the coordinates in its list; the second the address in global memory, or that of the tensor
-   map; the third, of loads, the mbarrier's. Prefetches and tensormap instructions have no address in shared memory: they begin
-   with the second. Only the first does something. */
+/* Decoded bulk copies: one operation per address, of which only the first does work. Argument 0 of the first is the address in
+   shared memory, argument 1 the size; its list has the coordinates. The second has the address in global memory or of the
+   tensor map; the third, for loads only, that of the mbarrier. Prefetches and tensormap instructions have no address in shared
+   memory, so they begin with the second. */
 #ifndef EMU_EXEC_BULK_H
 #define EMU_EXEC_BULK_H
 

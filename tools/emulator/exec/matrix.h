@@ -57,7 +57,7 @@ static inline unsigned first_row_of(const emu_warp *w)
 }
 
 /* Lists the offsets of the chunks that the warp reads, A's before B's. Returns their number; *a_count: A's. Lane n reads the
-   chunks n, n + 32 and so on of either. */
+   chunks n, n + 32 and so on of each matrix. */
 static inline unsigned chunks_of(const emu_warp *w, const emu_product *p, unsigned *a_count,
                                  uint32_t places[MOST_CHUNKS])
 {

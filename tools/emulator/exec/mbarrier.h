@@ -20,7 +20,7 @@ static inline uint32_t offset_of(const emu_warp *w, uint64_t at)
     return offset_in(w->block, at);
 }
 
-/* The mbarrier objects of the lanes: host addresses. In other blocks of the cluster only some operations can use them. */
+/* Finds the host addresses of the lanes' mbarrier objects. Only some operations can use those of other blocks. */
 static inline bool mbarriers_uncounted(emu_warp *w, const emu_op *op, unsigned arg, uint32_t mask,
                                        bool in_cluster, uint64_t at[EMU_LANES])
 {

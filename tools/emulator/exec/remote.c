@@ -1,5 +1,5 @@
-/* st.async and red.async (ISA 9.7.9.12, 9.7.13.7): stores and reductions in shared memory of the cluster that complete at an mbarrier
-   there. They are in flight as bulk copies are: core/bulk.c. */
+/* st.async and red.async (ISA 9.7.9.12, 9.7.13.7): stores and reductions in the cluster's shared memory that complete at an
+   mbarrier there. In flight, they are treated as bulk copies: see core/bulk.c. */
 #include "bulk.h"
 
 #include "../core/bulk.h"
@@ -21,7 +21,7 @@ static void write_reduced(const emu_bulk *bulk, char *to, const char *from, uint
     update(&bulk->element, true, bytes, (uint64_t)(uintptr_t)to, value, 0);
 }
 
-/* False after a fault. */
+/* Returns false after a fault. */
 static bool are_blocks_right(emu_warp *w, const emu_op *op, uint32_t lane, const emu_block *holder,
                              uint64_t mbarrier, bool reduces)
 {
@@ -37,7 +37,7 @@ static bool are_blocks_right(emu_warp *w, const emu_op *op, uint32_t lane, const
     return w->state != EMU_WARP_FAULTED;
 }
 
-/* The value that a lane sends: owned by the caller. */
+/* Returns the value that a lane sends, owned by the caller. */
 static char *value_of(const emu_warp *w, const emu_op *op, uint32_t lane, unsigned each, unsigned count)
 {
     char *data = emu_alloc((size_t)each * count);

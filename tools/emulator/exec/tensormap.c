@@ -4,9 +4,9 @@
 #include "access.h"
 #include "bulk.h"
 
-enum { HALF = EMU_MAP_BYTES / 2 }; /* maps are aligned to it */
+enum { HALF = EMU_MAP_BYTES / 2 }; /* also the alignment of maps */
 
-/* Judges 128 bytes for each lane. */
+/* Checks each lane's 128 bytes. Returns false after a fault. */
 static bool find_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, uint64_t at[EMU_LANES])
 {
     uint64_t rest[EMU_LANES];
@@ -18,7 +18,7 @@ static bool find_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, 
     return access_find(w, op, mask, HALF, writes, at) && access_find(w, op, mask, HALF, writes, rest);
 }
 
-/* Also tells of the access. */
+/* Also reports the access to the observers. */
 static bool access_map(emu_warp *w, const emu_op *op, uint32_t mask, bool writes, uint64_t at[EMU_LANES])
 {
     if (!find_map(w, op, mask, writes, at))
@@ -46,8 +46,8 @@ HANDLER_CALLS(replace_narrow, replace, false, false)
 HANDLER_CALLS(replace_wide_of, replace, true, true)
 HANDLER_CALLS(replace_narrow_of, replace, true, false)
 
-/* The warp copies one map: the first lane's. All lanes read, so what one of them wrote needs a bar.warp.sync. Then they have
-   waited for each other, so one may write again. */
+/* The warp copies the first lane's map. All lanes count as readers, so a lane that wrote the map needs a bar.warp.sync before
+   this. The copy synchronises the lanes, so one may write the map again afterwards. */
 HANDLER(copy_fence)
 {
     uint64_t to[EMU_LANES], from[EMU_LANES];
@@ -71,7 +71,7 @@ HANDLER(release)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* A fence accesses nothing, so its address need not be inside of an allocation. */
+/* A fence accesses nothing, so its address need not be inside an allocation. */
 HANDLER(acquire)
 {
     uint64_t at[EMU_LANES];

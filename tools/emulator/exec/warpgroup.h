@@ -1,4 +1,4 @@
-/* What instructions for all four warps of a warpgroup share: wgmma and setmaxnreg. */
+/* Shared by wgmma and setmaxnreg, which all four warps of a warpgroup execute. */
 #ifndef EMU_WARPGROUP_H
 #define EMU_WARPGROUP_H
 

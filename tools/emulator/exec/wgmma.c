@@ -38,8 +38,7 @@ static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64
     return false;
 }
 
-/* Checks the chunks as accesses, one chunk per lane, and tells the observers. Turns offsets into host addresses. Returns
-   false after a fault. */
+/* Checks the accesses to the chunks, one chunk per lane, and reports them to the observers. Returns false after a fault. */
 static bool access_chunks(emu_warp *w, const emu_op *op, const uint32_t *places, unsigned count)
 {
     for (unsigned from = 0; from < count; from += EMU_LANES) {
@@ -57,7 +56,7 @@ static bool access_chunks(emu_warp *w, const emu_op *op, const uint32_t *places,
     return true;
 }
 
-/* The four warps read B once together, so each counts a quarter of its chunks. */
+/* The four warps share one read of B, so each counts a quarter of B's chunks. */
 static void request_chunks(emu_warp *w, const emu_op *op, const uint32_t *places, unsigned count)
 {
     for (unsigned from = 0; from < count; from += EMU_LANES) {
@@ -165,7 +164,7 @@ static void set_vector(tensor_vector *v, const uint8_t *row, unsigned element)
     }
 }
 
-/* f16 and bf16 onto f32. Returns false if a value is not finite or too small. */
+/* The fast path for f16 and bf16 with f32 accumulators. Returns false if a value is not finite or too small. */
 static bool multiply_tile(tensor_model model, const operands *o, const emu_wgmma *f, unsigned block,
                           eight_columns d)
 {

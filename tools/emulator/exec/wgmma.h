@@ -1,5 +1,5 @@
-/* wgmma, as the decoder leaves it. For mma_async op->imm is an emu_wgmma; op->list has the registers of D, those of A if it
-   is in registers, and again those of D, which is also C. Arguments: scale-d, B's descriptor, A's. */
+/* Decoded wgmma instructions. For mma_async op->imm is an emu_wgmma; op->list has the registers of D, those of A if it is in
+   registers, and again those of D, which is also C. Arguments: scale-d, B's descriptor, A's. */
 #ifndef EMU_EXEC_WGMMA_H
 #define EMU_EXEC_WGMMA_H
 
