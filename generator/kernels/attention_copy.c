@@ -146,7 +146,8 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
     ptx_fn *f = p->by.a->f;
     const teams t = teams_of(p);
     const uint32_t rounds = p->row_units / t.team;
-    ptx_val mine[MOST_SLOTS], from[MOST_SLOTS], at[MOST_SLOTS], step, octet, in_bounds;
+    ptx_val mine[MOST_SLOTS] = {{0}}, from[MOST_SLOTS] = {{0}}, at[MOST_SLOTS] = {{0}};
+    ptx_val step = {0}, octet = {0}, in_bounds;
     for (uint32_t s = 0; s < t.slots; s++) {
         mine[s] = ptx_add(f, p->row[s], row);
         from[s] = ptx_at(f, p->at[s], element);

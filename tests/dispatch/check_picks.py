@@ -55,7 +55,7 @@ def explained(kiln, config, device, family, given):
 
 # Calls and the text that `kiln explain` must print for them.
 TOLD = [
-    ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +32 +128 +2 +0 +workspace_size at least 2097152\n"),
+    ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +32 +128 +2 +2 +0 +workspace_size at least 2097152\n"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"
                                           r"as large as the variants need: workspace_size=2097152\nall: a=f16,acc=f32,"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4100", r"^kiln: error: nf4_gemm: k must be a multiple of 64\n$"),

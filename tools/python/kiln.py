@@ -401,7 +401,7 @@ _DRIVER = {  # the rows of kiln/driver.h that are called here
 _RUNTIME = {
     "kiln_driver_load": (_POINTER, ctypes.c_char_p, _POINTER), "kiln_driver_close": (_POINTER,),
     "kiln_open": (_POINTER, _POINTER, _POINTER, _POINTER, _SIZE, _POINTER), "kiln_close": (_POINTER,),
-    "kiln_preload": (_POINTER, _POINTER, _SIZE), "kiln_last_error": (_POINTER, _POINTER),
+    "kiln_preload": (_POINTER, _POINTER, _SIZE), "kiln_usable": (_POINTER, _POINTER), "kiln_last_error": (_POINTER, _POINTER),
     "kiln_describe_error": (_POINTER, _POINTER, _POINTER, ctypes.c_char_p, _SIZE), "kiln_status_string": (_INT,)}
 _RESULTS = {"kiln_driver_close": None, "kiln_describe_error": _SIZE, "kiln_status_string": ctypes.c_char_p}
 _LOG_BYTES = 8192
@@ -1124,17 +1124,18 @@ class Bundle:
     # kernels
 
     def preload(self, *names):
-        """Loads the kernels of these families and variants now, without names all kernels: later launches of them load nothing."""
-        wanted = set()
+        """Loads these variants now, and of these families (without names: of all) those that the device can run. Later launches
+        load nothing."""
+        wanted = {}
         for name in names or self.families:
-            ids = [i for i in self._kernels.values() if name in (i, i.partition("/")[0])]
-            if not ids:
+            found = {address: i for address, i in self._kernels.items() if name in (i, i.partition("/")[0])}
+            if not found:
                 raise KeyError(f"expected a family or a variant's id, found {name!r}{_suggest(str(name), self.families)}")
-            wanted.update(ids)
-        addresses = [address for address, name in self._kernels.items() if name in wanted]
+            wanted.update((address, None) for address, i in found.items()
+                          if name == i or self._core.library.kiln_usable(self._core.loader, address))
         with self._core.using():
             self._core.check(self._core.library.kiln_preload(
-                self._core.loader, (_POINTER * len(addresses))(*addresses), len(addresses)))
+                self._core.loader, (_POINTER * len(wanted))(*wanted), len(wanted)))
 
     def __getitem__(self, name):
         """Returns a function by its name, or by a variant's id."""
