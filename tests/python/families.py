@@ -18,6 +18,7 @@ NF4 = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.
        -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0)
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
+E4M3 = tuple((code % 8 + 8 * (code >= 8)) * 2.0 ** (max(code // 8, 1) - 10) for code in range(127))  # those that are not negative
 draw = random.Random(1)
 called = set()
 launches = []  # the hook's events
@@ -54,6 +55,11 @@ def codes_of(packed):
 
 def packed_of(codes):
     return bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2]))
+
+
+def nearest(table, x):
+    """Returns the code of the nearest number in the table. Between two, it is the even code; beyond the last, the last."""
+    return min(range(len(table)), key=lambda code: (abs(table[code] - x), code & 1))
 
 
 def expect(what, found, wanted, bound=0.0):
@@ -191,6 +197,53 @@ def nvfp4(k):
         expect("nvfp4_gemv", from_halves(k.download(out)), wanted, 0.3)
 
 
+def fp4_quantize(k):
+    """The family's formulas, each operation rounded to f32. With a global scale of 64 the first block's scale is 64, so its codes
+    are the nearest to x; six of its numbers are halfway between two codes."""
+    m, depth = 5, 64
+    x = [0.0, -0.0, 0.25, -0.75, 1.25, -1.75, 2.5, -5.0, 6.0, -6.0] + [0.5] * 6 + [0.0, -0.0] * 8
+    x = from_halves(halves(x + [draw.gauss(0, 1) * 2.0 ** draw.randrange(-4, 5) for _ in range(m * depth - len(x))]))
+    largest = [max(map(abs, x[i:i + 16])) for i in range(0, m * depth, 16)]
+    for global_scale in 64.0, f32(2688 / max(largest)):
+        scale = [nearest(E4M3, f32(f32(a * f32(1 / 6)) * global_scale)) for a in largest]
+        factors = [f32(global_scale / E4M3[code]) if code else 0.0 for code in scale]
+        codes = [nearest(E2M1[:8], f32(abs(v) * factors[i // 16])) | 8 * (math.copysign(1, v) < 0) for i, v in enumerate(x)]
+        with k.upload(halves(x)) as given, k.alloc(m * depth // 2) as packed, k.alloc(m * depth // 16) as scales:
+            call(k, "fp4_quantize", in_=given, packed=packed, scale=scales, m=m, k=depth, global_scale=global_scale)
+            expect("fp4_quantize: scales", k.download(scales), scale)
+            expect("fp4_quantize: codes", codes_of(k.download(packed)), codes)
+
+
+def fp4_gemm(k):
+    m, n, depth, alpha = 5, 72, 96, 0.25
+    x = [float(draw.randrange(-8, 9)) / 8 for _ in range(m * depth)]
+    codes = [draw.randrange(16) for _ in range(n * depth)]
+    scale = [draw.randrange(0x28, 0x48) for _ in range(n * depth // 16)]
+    weight = [E2M1[code] * E4M3[scale[i // 16]] for i, code in enumerate(codes)]
+    terms = [[alpha * x[i * depth + p] * weight[j * depth + p] for p in range(depth)] for i in range(m) for j in range(n)]
+    sums = list(map(sum, terms))
+    bound = 2 ** -11 * max(map(abs, sums)) + 2 ** -24 * (1 + (5 / 4 * depth + 9) * max(sum(map(abs, of)) for of in terms))
+    with k.upload(halves(x)) as given, k.upload(packed_of(codes)) as w, k.upload(bytes(scale)) as scales, k.alloc(2 * m * n) as out:
+        call(k, "fp4_gemm", in_=given, w=w, w_scales=scales, out=out, m=m, n=n, k=depth, alpha=alpha, x="f16", y="f16")
+        expect("fp4_gemm", from_halves(k.download(out)), sums, bound)
+
+
+# ---- bytes ----------------------------------------------------------------------------------------------------------
+
+def q8_quantize(k):
+    """One block is zeros: a block's absmax counts as at least 2^-118."""
+    m, depth, block = 5, 96, 32
+    x = from_halves(halves([0.0] * block + [draw.gauss(0, 1) * 2.0 ** draw.randrange(-4, 5) for _ in range(m * depth - block)]))
+    largest = [max(2.0 ** -118, *map(abs, x[i:i + block])) for i in range(0, m * depth, block)]
+    with k.upload(halves(x)) as given, k.alloc(m * depth) as codes, k.alloc(4 * m * depth // block) as scales:
+        call(k, "q8_quantize", in_=given, codes=codes, scale=scales, m=m, k=depth, type="f16", norm="none")
+        ratios = [127 * scale / a for scale, a in zip(k.download(scales, "f"), largest)]
+        expect("q8_quantize: scales", ratios, [1.0] * len(largest), 2 ** -19 + 2 ** -24)
+        expect("q8_quantize: a scale's low bits", [bits & 15 for bits in k.download(scales, "I")], [0] * len(largest))
+        wanted = [127 * v / largest[i // block] for i, v in enumerate(x)]
+        expect("q8_quantize: codes", k.download(codes, "b"), wanted, 0.5 + 2 ** -10)
+
+
 # ---- attention, rope ------------------------------------------------------------------------------------------------
 
 def softmax_rows(q, keys, v, dim, scale):
@@ -252,7 +305,7 @@ def rope(k):
 
 
 with kiln.load(FOLDER / "kiln_default.json", driver=sys.argv[2], launch_hook=launches.append) as bundle:
-    for check in int4, nf4, nf4_products, q4k, nvfp4, attention, rope:
+    for check in int4, nf4, nf4_products, q4k, nvfp4, fp4_quantize, fp4_gemm, q8_quantize, attention, rope:
         check(bundle)
     if called != set(bundle.families):
         sys.exit(f"not called: {set(bundle.families) - called}")

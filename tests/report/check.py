@@ -142,8 +142,12 @@ def check_well_made(text):
 # ---- figures ----------------------------------------------------------------------------------------------------------------
 
 def registers():
-    return {tuple(line.split("\t")[:2]): int(line.split("\t")[2])
-            for line in pathlib.Path(ROOT, "tests/generated/resources.tsv").read_text(encoding="utf-8").splitlines()[1:]}
+    """{id: {target: registers}}."""
+    found = {}
+    for line in pathlib.Path(ROOT, "tests/generated/resources.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        variant, target, count, *_ = line.split("\t")
+        found.setdefault(variant, {})[target] = int(count)
+    return found
 
 
 def made_up(folder):
@@ -184,8 +188,17 @@ def made_up(folder):
     return paths, verification, old
 
 
+def number_of(target):
+    return int(re.match(r"sm_(\d+)", target)[1])
+
+
+def newest_first(target):
+    """A key to sort by: family-specific targets before base ones. The default bundle has no architecture-specific ones."""
+    return not target.endswith("f"), -number_of(target)
+
+
 def time_of(variant, target):
-    return f"{len(variant['id']) * int(target[3:]) / 4:.2f}"
+    return f"{len(variant['id']) * number_of(target) / 4 + target.endswith('f'):.2f}"
 
 
 def check_figures():
@@ -236,7 +249,7 @@ def bytes_by():
 
 def check_bytes(page):
     part, by = section(page, "bytes"), bytes_by()
-    targets = sorted({t for of in by.values() for t in of}, key=lambda t: int(t[3:]))
+    targets = sorted({t for of in by.values() for t in of}, key=lambda t: (number_of(t), t))
     rows = rows_of(part.one("table", class_="sums"))
     for row in rows[:-1]:
         of = by[row["KB"].text]
@@ -302,6 +315,14 @@ DEVICES = {"T4": Device("sm_75", 1024, 16, 65536, 65536), "A100": Device("sm_80"
            "RTX 5090": Device("sm_120", 1536, 24, 102400, 101376)}
 
 
+def taken(targets, device):
+    """Returns the target, among some, whose code the device runs, or None."""
+    def runs(target):
+        number, own = number_of(target), number_of(DEVICES[device].target)
+        return number <= own and (not target.endswith("f") or number // 10 == own // 10)
+    return min(filter(runs, targets), key=newest_first, default=None)
+
+
 def occupancy(device, threads, shared, registers):
     """Returns the warps of the most thread blocks that fit: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
     def has_room(blocks):
@@ -329,12 +350,12 @@ def check_variants(page, verification):
         expect(v["id"], [row[k].text for k in ("bytes", "images for", "driver", "threads", "shared bytes")],
                [f"{sum(i['bytes'] for i in images):,}", " ".join(dict.fromkeys(i["target"] for i in images)),
                 f"{newest // 1000}.{newest % 1000 // 10}", str(threads), f"{shared:,}"])
-        runs = [d for d in DEVICES if min(int(i["target"][3:]) for i in images) <= int(DEVICES[d].target[3:])]
-        own = {d: known[v["id"], DEVICES[d].target] for d in runs if (v["id"], DEVICES[d].target) in known}
+        runs = [d for d in DEVICES if taken([i["target"] for i in images], d)]
+        own = {d: known[v["id"]][taken(known[v["id"]], d)] for d in runs}
         expect("its time", row["ptxas, ms"].text, milliseconds(max(float(time_of(v, i["target"])) for i in images)))
         expect(f"registers of {v['id']}", row["registers"].text, str(max(own.values())))
         expect(f"occupancy of {v['id']}", {d: row[d].attributes["data-v"] for d in DEVICES},
-               {d: f"{occupancy(DEVICES[d], threads, shared, own.get(d, 1)):.3f}" if d in runs else "" for d in DEVICES})
+               {d: f"{occupancy(DEVICES[d], threads, shared, own[d]):.3f}" if d in runs else "" for d in DEVICES})
         check_result(row["Example 9000, sm_90"], results.get(v["id"]))
     options = [o.text for o in page.one("select", id="family").all("option")]
     expect("families to choose", options, ["all families", *dict.fromkeys(v["family"] for v in MANIFEST["variants"])])
@@ -380,18 +401,15 @@ def milliseconds(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def taken(variant, device):
-    """Returns the target of the image that the device runs, or None. All images here also run on newer devices."""
-    return max((int(i["target"][3:]) for i in variant["images"] if int(i["target"][3:]) <= int(DEVICES[device].target[3:])), default=None)
-
-
 def check_times(page):
     rows = {r["ptxas, ms"].text: r for r in rows_of(section(page, "times").one("table"))}
     families = list(dict.fromkeys(v["family"] for v in MANIFEST["variants"]))
     expect("families with times", list(rows), [*families, "all"])
     for device in DEVICES:
-        times = {f: [float(time_of(v, f"sm_{taken(v, device)}")) for v in MANIFEST["variants"] if v["family"] == f and taken(v, device)]
-                 for f in families}
+        times = {f: [] for f in families}
+        for v in MANIFEST["variants"]:
+            target = taken([i["target"] for i in v["images"]], device)
+            times[v["family"]] += [float(time_of(v, target))] if target else []
         times["all"] = [t for of in times.values() for t in of]
         for name, of in times.items():
             more = f"{len(of)} variants" if name == "all" else f"slowest {milliseconds(max(of, default=0))}"
@@ -458,8 +476,8 @@ def check_parts():
     expect("occupancies", {key: devices.occupancy(devices.find_device(key[0]), *key[1:]) for key in OCCUPANCIES}, OCCUPANCIES)
     picked = {(sm, *targets): devices.preferred(targets, devices.find_device(sm)) for sm, *targets in (
         ("sm_103", "sm_80", "sm_100f", "sm_100", "sm_103"), ("sm_103", "sm_100a", "sm_90a", "sm_80"), ("sm_90", "sm_90", "sm_90a"),
-        ("sm_75", "sm_80"))}
-    expect("images that are taken", list(picked.values()), ["sm_100f", "sm_80", "sm_90a", None])
+        ("sm_121", "sm_120f", "sm_121"), ("sm_100", "sm_120f", "sm_90"), ("sm_75", "sm_80"))}
+    expect("images that are taken", list(picked.values()), ["sm_100f", "sm_80", "sm_90a", "sm_120f", "sm_90", None])
     # The example of Bruls, Huizing and van Wijk.
     expect("a squarified treemap", [tuple(round(v, 2) for v in r) for r in charts.squarify([6, 6, 4, 3, 2, 2, 1], 0, 0, 6, 4)],
            [(0, 0, 3, 2), (0, 2, 3, 2), (3, 0, 1.71, 2.33), (4.71, 0, 1.29, 2.33), (3, 2.33, 1.2, 1.67), (4.2, 2.33, 1.2, 1.67),
