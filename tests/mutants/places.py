@@ -24,7 +24,7 @@ def lines(kiln, config, variant, target, root=ROOT):
     for line in shown.split("\n"):
         text, _, at = line.rpartition(" // ")
         path, _, number = at.rpartition(":")
-        has_place = number.isdigit() and path.endswith(".c")
+        has_place = number.isdigit() and path.endswith((".c", ".h"))
         words = source_lines(root, path)[int(number) - 1].strip() if has_place else line.strip()
         found.append((text if has_place else line, f"{path.removeprefix('generator/')}: {words}"))
     return found
