@@ -1,6 +1,7 @@
 /* fp4_gemm as a family: its parameters and arguments, a call's rules, and its cost. The tiles of y, their parts of k and the
  * epilogues are linear's (linear.h). */
 #include "fp4_gemm.h"
+#include "sharing.h"
 
 #include "descriptor.h"
 #include <kiln/author/families.h>
@@ -101,17 +102,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define X_BYTES      "select(" HAS_CODES ", " X_CODES " + k / " BLOCK ", 2 * k)"
 
 /* Tiles of y, their thread blocks and the parts of k, as linear's. */
-#define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
 #define ROW_TILES    "ceil_div(m, tile_m)"
 #define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
 #define TILE_COUNT   COLUMN_TILES " * " ROW_TILES
-#define MOST_SHARING "min(8 * " TILE_COUNT ", 640)"
-#define SHARING      "min(" AT_ONCE ", " MOST_SHARING ")"
-#define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
+#define GUESSED_SHARERS "640"
 #define STAGES       "ceil_div(k, 128)"
-#define PART_STAGES                                                                                          \
-    "select(split_k == 0, ceil_div(" TILE_COUNT " * " STAGES ", max(1, " SHARING ")), ceil_div(" STAGES      \
-    ", max(1, split_k)))"
 #define PART_K "select(split_k == 1, k, 128 * " PART_STAGES ")"
 
 /* clang-format off */
@@ -225,9 +220,7 @@ const kiln_family fp4_gemm_family = {
              .repeats = "1",
              .side_trips = "min(m, tile_m)",
              .wait = "1600 / stages",
-             .extra =
-                 "select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT
-                 ", max(1, " SHARING ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))",
+             .extra = GUESSED_JOIN,
              .block_bytes = "(tile_n * " W_BYTES " + tile_m * " X_BYTES ") * " PART_K " / max(1, k)"},
     .cost = {.bytes_read =
                  W_ROWS " * " W_BYTES " + m * " X_BYTES " + select(y == f32, 4, 2) * (select(" HAS_BIAS

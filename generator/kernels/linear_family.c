@@ -1,6 +1,7 @@
 /* linear as a family: its parameters and arguments, a call's rules, and its cost. */
 #include "gguf.h"
 #include "linear.h"
+#include "sharing.h"
 #include <kiln/author/families.h>
 
 /* ---- a variant ---------------------------------------------------------------------------------------------------- */
@@ -131,19 +132,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / group_elements * share_bytes)"
 
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
-#define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
 
-/* Tiles of y on tensor cores. With split_k 0, SHARED_BY limits the thread blocks per tile, and the device limits all; each
- * has parts of two tiles. Parts are whole stages. */
+/* Tiles of y on tensor cores. */
 #define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
 #define TILE_COUNT   COLUMN_TILES " * ceil_div(m, tile_m)"
-#define MOST_SHARING "min(8 * " TILE_COUNT ", 640)"
-#define SHARING      "min(" AT_ONCE ", " MOST_SHARING ")"
-#define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
+#define GUESSED_SHARERS "640"
 #define STAGES       "ceil_div(k, stage_elements)"
-#define PART_STAGES                                                                                          \
-    "select(split_k == 0, ceil_div(" TILE_COUNT " * " STAGES ", max(1, " SHARING ")), ceil_div(" STAGES      \
-    ", max(1, split_k)))"
 #define PART_K "select(split_k == 1, k, stage_elements * " PART_STAGES ")"
 
 #define GRID                                                                                                 \
@@ -419,9 +413,7 @@ const kiln_family linear_family = {
          /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
          .wait = "select(" IS_MMA ", 1600 / stages, 400)",
          .extra =
-             "select(" IS_MMA ", select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT
-             ", max(1, " SHARING ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))"
-             ", 300 * ceil_div(" ROWS_HERE
+             "select(" IS_MMA ", " GUESSED_JOIN ", 300 * ceil_div(" ROWS_HERE
              ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
              ", 256), 0))",
          .block_bytes =

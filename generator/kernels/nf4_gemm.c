@@ -1,5 +1,6 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
+#include "sharing.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
@@ -32,11 +33,8 @@ static const kiln_param params[] = {
 #define SPAN(stride, columns)                                                                                          \
     "select(rows == packed, m * " columns ", select(m * " columns " == 0, 0, (max(m, 1) - 1) * " stride " + " columns "))"
 
-/* Thread blocks that share the K of all tiles, with split_k 0: at most SHARED_BY per tile, and at most as many as fit the
- * device. Each has parts of two tiles. */
 #define TILE_COUNT   "ceil_div(m, tile_m) * ceil_div(n, tile_n)"
-#define MOST_SHARING "min(8 * " TILE_COUNT ", 320)"
-#define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
+#define GUESSED_SHARERS "320"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", SPAN("a_stride", "k"), 16, NULL, "A, row by row"},
@@ -75,8 +73,6 @@ static const kiln_rule rules[] = {
 /* Strategy simt launches as many persistent thread blocks as fit. */
 #define TILES_N     "ceil_div(n, tile_n)"
 #define IS_PERSISTENT "(" IS_SIMT " && tile_m < 16)"
-#define AT_ONCE     "multiprocessors * blocks_per_multiprocessor"
-#define SHARING     "min(" AT_ONCE ", " MOST_SHARING ")"
 #define GRID_N      "select(" IS_PERSISTENT ", min(" TILES_N ", " AT_ONCE "), select(split_k == 0, " SHARING ", " TILES_N "))"
 
 /* A thread block's part of K, and its tiles. */
@@ -195,11 +191,7 @@ const kiln_family nf4_gemm_family = {
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",
-         /* with split_k: partial sums go through the L2 cache, and counters find the last part; with split_k 0 each tile of a
-          * stretch begins with no loads in flight, and its sums leave at once. Then `extra` has the stores too */
-         .extra =
-             "select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT ", max(1, " SHARING
-             ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))"},
+         .extra = GUESSED_JOIN},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

@@ -112,7 +112,8 @@ typedef struct kiln_rule {
 } kiln_rule;
 
 /* The inputs of dispatch's estimates, beside the grid and the counted instructions: see kiln/estimate.h. Each is an
- * expression over arguments, parameters, device and shape; null: 0, unless noted. */
+ * expression over arguments, parameters, device and shape; null: 0, unless noted. `wait` and `extra` of kiln's own families are
+ * guesses: no GPU has measured them. kiln-tune's times replace estimates. */
 typedef struct kiln_time {
     const char *length;  /* iterations of the main loop in a thread block, in the unit of kiln_shape.trip */
     const char *repeats; /* runs of the main loop in a thread block; null: 1 */
