@@ -59,7 +59,7 @@ typedef struct linear {
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
     bool overlaps;        /* it waits for the preceding launch: linear_overlap.c */
     bool may_scale;       /* scales x by powers of two if its squares leave the range of f32 */
-    bool keeps_infinity;  /* an infinite sum stays one; else it becomes a NaN */
+    bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
