@@ -78,8 +78,8 @@ const char *cuda_version_text(arena *a, uint32_t driver);
 image_hash image_hash_of(const char *data, size_t bytes);
 
 /* The variant's PTX images, in ascending order: the files of its module, or one for every target of the plan that it runs
- * on. A text that the next lower base target already has is folded into that one. Returns how many. Their data is in the spool then; s null: nowhere. The
- * scratch is cleared: a kernel takes hundreds of times its text. */
+ * on. A text that the next lower base target already has is folded into that one. Returns how many. Their data goes into the spool,
+ * unless s is null. Clears the scratch: a kernel takes hundreds of times its text. */
 size_t variant_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 
 /* Bytes of the variant's PTX images in a bundle. */

@@ -52,8 +52,8 @@ uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit)
 
 /* ---- wgmma's matrices (PTX ISA 9.7.15.5.1.2) ---------------------------------------------------------------------- */
 
-/* Where wgmma finds a unit of a part of the matrix that begins at `start`: `mn` rows or units further along m or n, and `k` units or
- * rows along k. */
+/* Where wgmma finds a unit of the part of the matrix that begins at `start`: `mn` rows or units further along m or n, and `k`
+ * units or rows along k. */
 static uint32_t matrix_place(const ptx_matrix *m, bool is_transposed, uint32_t start, uint32_t mn, uint32_t k)
 {
     const uint32_t span = m->swizzle_bytes ? m->swizzle_bytes : UNIT_BYTES, wide = span / UNIT_BYTES;

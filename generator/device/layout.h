@@ -21,7 +21,7 @@ typedef struct layout {
     uint32_t start;     /* byte of the first row, from a base that tiles share */
     uint32_t row_bytes; /* from one row to the next */
     uint32_t unit_bytes;
-    uint32_t padded_rows, pad_bytes; /* rows between paddings, 0: no padding; of a padding */
+    uint32_t padded_rows, pad_bytes; /* rows between paddings (0: none); bytes of a padding */
     uint32_t strip_bytes;            /* from one strip to the next; 0: no strips */
     uint32_t turn_count;
     layout_turn turns[LAYOUT_MOST_TURNS];

@@ -38,8 +38,7 @@ uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 /* Sets this lane's read address, after the layout. */
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane);
 
-/* Fills the table, eight threads per entry. All threads of the thread block call it: a power of two, or at least 256. A barrier
- * must follow. */
+/* Fills the table, eight threads to an entry. All threads call it: a power of two, or at least 256. A barrier must follow. */
 void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid);
 
 /* Decodes the two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */

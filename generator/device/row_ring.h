@@ -24,13 +24,13 @@ enum { ROW_RING_LANES = 4 /* that copy a row together, by default */, ROW_RING_M
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
     uint32_t alignment;     /* of rows in global memory */
-    uint32_t start;         /* 16 or 32: a copy begins at the multiple of it at or before the row */
+    uint32_t start;         /* 16 or 32: copies begin at a multiple of it, at or before the row */
     uint32_t lane_bytes;    /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
     layout rows;            /* in shared memory */
 } row_ring_shape;
 
 /* The shape for `bytes` of each row, aligned to `alignment`, at most 16. A lane loads `lane_bytes` of codes at once, 4 or 8, and
- * number_bytes of scales, 0 to 16. If a row for lane_bytes 8 would take more than 5/4 of its bytes, the shape's is 4. */
+ * number_bytes of scales, 0 to 16. If lane_bytes 8 would make rows longer than 5/4 of `bytes`, the shape's lane_bytes is 4. */
 row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_bytes, uint32_t number_bytes);
 
 /* The user sets the members down to `from`. */

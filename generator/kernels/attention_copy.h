@@ -53,7 +53,7 @@ void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_
 
 /* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. Shared memory has an entry for each octet of
  * a tile: the offsets of its rows of K and V. It has room for two tiles: one tile's entries are built while the other tile is
- * copied, and loads of the next tile's page numbers are in flight. Without pages all this emits nothing. */
+ * copied, and loads of page numbers for the tile after that are in flight. Without pages all this emits nothing. */
 typedef struct attention_pages {
     attention *a;
     ptx_val octets; /* in shared memory; U32 */
@@ -75,7 +75,7 @@ void attention_select_pages(attention_pages *p, ptx_val counted);
  * before `counted` and this call, and another between this call and the copies of the new tile. */
 void attention_build_pages(attention_pages *p, ptx_val counted);
 
-/* The address of a row's entry; and the offset in the entry of the octet `rows` rows later, a multiple of eight. */
+/* The address of a row's entry; and the offset of the octet `rows` rows, a multiple of eight, after that of an entry. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 

@@ -81,7 +81,7 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-/* The panel of Q, or of K, which follows Q in shared memory, with `elements` columns. Elements have s->bytes there. */
+/* The panel of Q, or of K, which follows Q in shared memory, with `elements` columns of s->bytes each. */
 static attention_panel init_panel(const simt *s, bool is_k, uint32_t elements)
 {
     const attention *a = s->a;

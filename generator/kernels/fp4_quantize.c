@@ -117,7 +117,7 @@ static ptx_val code_bytes(quantizer *q, ptx_val codes)
     return q->to->code_bits == 4 ? ptx_shr(q->f, codes, 1) : codes;
 }
 
-/* Sets addresses and steps. `block`, U64, has index 0; from index to index are `elements` of a row, U32. */
+/* Sets addresses and steps. `block`, U64, has index 0; the next index is `elements`, U32, further. */
 static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
 {
     ptx_fn *f = q->f;

@@ -59,7 +59,7 @@ typedef struct linear {
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
     bool overlaps;        /* it waits for the preceding launch: linear_overlap.c */
     bool may_scale;       /* scales x by powers of two if its squares leave the range of f32 */
-    bool keeps_infinity;  /* an infinite sum stays one; else it becomes a NaN */
+    bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
@@ -183,7 +183,7 @@ typedef struct linear_ring {
 /* The shape of a stage of W: some elements of each row. Paired: a lane takes two neighbouring units of a row's codes at once. */
 row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements, bool is_paired);
 
-/* The layout of a stage's numbers if the format has arrays: a unit is a scale and its zero. _bytes: those of `rows` rows. */
+/* The layout of a stage's numbers if the format has arrays: a unit is a scale and its zero. _bytes: the size of `rows` rows. */
 layout linear_numbers_layout(const weight_format *format, uint32_t stage);
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
 

@@ -45,9 +45,9 @@ enum {
     QUAD_LANES = 4, /* t */
     WARP_ELEMENTS = 256,
     STEP = 128,         /* elements of a step of x, in tiles */
-    MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
-    MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
-    VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
+    MOST_GROUPS = 8,    /* per row, in a warp's part of a stage */
+    MOST_NUMBERS = 8,   /* per row, in a batch of groups */
+    VECTOR_NUMBERS = 4, /* per load or store of a lane */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
                        32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
@@ -58,13 +58,13 @@ typedef struct q8_geometry {
     bool is_tiles;
     uint32_t tile_m, tile_n, stages, threads;
     uint32_t row_tiles;     /* of a warp */
-    uint32_t stage, steps;  /* elements of k, of W; steps of x */
-    uint32_t warp_elements; /* of a step, that a warp has */
-    uint32_t groups;        /* of these and a row */
-    uint32_t batch;         /* of groups whose numbers are loaded together */
-    uint32_t numbers;       /* of such a batch and row: scales, then minima */
+    uint32_t stage, steps;  /* elements of k in a stage of W; its steps of x */
+    uint32_t warp_elements; /* elements of a step in each warp */
+    uint32_t groups;        /* per row, in these elements */
+    uint32_t batch;         /* groups whose numbers are loaded together */
+    uint32_t numbers;       /* per batch and row: scales, then minima */
     uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;     /* that copy a row of W together */
+    uint32_t row_lanes;     /* lanes that copy a row of W together */
     row_ring_shape w;       /* a stage of W */
     q8_x_shape x;
     uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
@@ -331,7 +331,7 @@ typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
 /* A part of a group: the registers of its product. */
 typedef struct sub_block {
-    uint32_t element; /* its first, from the step's first on, of this warp's */
+    uint32_t element; /* first element, counted from this warp's first of the step */
     q8_x_codes x[2];
     ptx_val w[TILES][4];
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];

@@ -17,7 +17,7 @@ layout q8_x_blocks(uint32_t rows, bool is_tiles, bool has_sums)
     return l;
 }
 
-/* The distance of the rows that a thread copies. */
+/* The distance between the rows that a thread copies. */
 static uint32_t rows_at_once(const q8_x_shape *s)
 {
     return s->threads / (s->step / UNIT_BYTES);
@@ -29,7 +29,7 @@ static uint32_t sum_lanes(const q8_x_shape *s)
     return s->step / UNIT_BYTES / s->scales;
 }
 
-/* The distance of the rows whose scales a thread copies, and their end. */
+/* The distance between the rows whose scales a thread copies, and their end. */
 static uint32_t scale_rows_at_once(const q8_x_shape *s)
 {
     return s->has_sums ? rows_at_once(s) : s->threads / s->scales;

@@ -1,8 +1,8 @@
 /* linear on tensor cores: a thread block's tiles of y, and its part of k.
  *
- * With split_k 1 a thread block makes a tile, and has all of k. With more, split_k thread blocks share a tile: each has some of k's
- * stages, and if these do not divide evenly, the first have one more. With split_k 0 as many thread blocks as fit the device at once
- * have equal stretches of the stages of all tiles (device/split.h). The last to arrive at a tile adds all parts in the order of k.
+ * With split_k 1 a thread block makes a tile, and has all of k. With more, split_k thread blocks share a tile: each has some of
+ * k's stages, and if these do not divide evenly, the first have one more. With split_k 0 as many thread blocks as the device runs
+ * at once have equal stretches of the stages of all tiles (device/split.h). A tile's last thread block adds its parts in k's order.
  */
 #include "linear.h"
 

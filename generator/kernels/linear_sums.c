@@ -94,7 +94,7 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
     }
 }
 
-/* Adds the sums of the warps that share k, and then those of the thread blocks: the last of these has the tile's in shared memory. */
+/* Adds the sums of the warps that share k, then those of the thread blocks: the last one then has the tile's in shared memory. */
 static ptx_val add_parts(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };

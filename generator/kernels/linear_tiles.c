@@ -195,7 +195,7 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Finds the numbers of such a group. */
+/* Finds the numbers of group i of the step. */
 static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, ptx_val number)
 {
     ptx_fn *f = g->f;

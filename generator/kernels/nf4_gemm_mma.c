@@ -96,8 +96,8 @@ typedef struct row_stages {
     ptx_val from; /* this thread's copies, a variable */
     buffered to;
     ptx_val step;               /* from row to row, bytes */
-    ptx_val bytes[MOST_COPIES]; /* of its rows, in a copy; those out of bounds are zeros */
-    ptx_val rows_left;          /* strategy tiles: they are the last row again */
+    ptx_val bytes[MOST_COPIES]; /* per copy of a row, 0 if out of bounds: zeros are stored */
+    ptx_val rows_left;          /* strategy tiles: index of the last copy in bounds; later ones repeat it */
     block_ends ends;
     buffered read; /* this lane's first 16 bytes */
 } row_stages;

@@ -1,5 +1,5 @@
-/* q8_quantize: rows of activations to signed bytes with a scale for each 32 neighbours, once for all products that share them; a
- * norm before it, if any. linear takes them as x s8.
+/* q8_quantize: quantises rows of activations to signed bytes with a scale for each 32 neighbours, once for all products that share
+ * them; applies a norm first, if any. linear takes the bytes as x s8.
  *
  * GEOMETRY. A thread takes 16 bytes of a row at once, so the lanes of a block of 32 are 8 or 4 neighbours. Without a norm a
  * thread block has a stretch of a row. With one it has a whole row: codes do not depend on the norm's factor, which divides
@@ -182,7 +182,7 @@ static ptx_val find_power(quantizer *q)
     return ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
 }
 
-/* Codes of the row, and the mean; computed twice if it is out of range. */
+/* Makes the row's codes and the mean; twice if the mean is out of range. */
 static ptx_val quantize_in_range(quantizer *q)
 {
     ptx_fn *f = q->f;

@@ -1,6 +1,6 @@
 /* Assembles every row of the builder's tables with ptxas: operations in every type, mma shapes, wgmma's types in several shapes,
- * special registers, cache hints, orders, wide vectors. ptxas must accept each form with the row's requirements, and reject it one .version or one target below,
- * so that no row requires too much.
+ * special registers, cache hints, orders, wide vectors. ptxas must accept each form with the row's requirements, and reject it one
+ * .version or one target below, so that no row requires too much.
  *     ptx_rows_test SCRATCH_DIR
  * Exit status 77 (skipped) when ptxas is not on PATH. */
 #include <stdio.h>
