@@ -1,5 +1,5 @@
-"""Tests the machine code of the probes of constants and of wgmma's rate: each loop has the intended instructions, in the
-intended number, and few others.
+"""Tests the machine code of the probes of constants and of wgmma's rate: each loop has the intended number of the
+intended instructions, and few others.
 
 usage: sass_test.py ROOT [FOLDER]
 

@@ -33,7 +33,7 @@ def wgmma_text(n, a, consumers, beside, kind, **_):
     width = {"lds.32": 1, "lds.128": 4}.get(load, 0)
 
     def loads():
-        """Up to 16 registers at a time, whose values are used: ptxas drops loads, though volatile, that others overwrite."""
+        """Loads up to 16 registers at a time and uses them: ptxas drops even volatile loads whose registers are overwritten."""
         if not width:
             return ""
         to = (lambda i: f"r{24 + i % 16}") if width == 1 else (lambda i: listed("r", 24 + 4 * i % 16, 4))

@@ -577,7 +577,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
         b->init->shared[c->to + k] = !(c->unwritten >> k & 1);
 }
 
-/* Sixteen bytes of the source of which none was written. */
+/* Returns true if 16 bytes of the source, at *where, were never written. */
 static bool has_unwritten(const emu_warp *w, const emu_op *op, uint64_t at, uint32_t bytes, uint64_t *where)
 {
     for (uint32_t k = 0; k < bytes; k += 16) {

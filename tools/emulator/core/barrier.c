@@ -1,5 +1,5 @@
-/* The sixteen barriers of a block (ISA 9.7.13.1). A warp arrives as a whole: when all its lanes that have not exited wait
-   at the same barrier. A barrier waits for no thread that has exited. */
+/* The sixteen barriers of a block (ISA 9.7.13.1). A warp arrives as a whole: when all its live lanes wait at the same barrier.
+   A barrier does not wait for exited threads. */
 #include "launch.h"
 
 enum { NO_REDUCTION, POPC, AND, OR }; /* mods.mode of the operations in exec/barrier.c */

@@ -69,7 +69,7 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
     switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
     case 0:
-        *found = (window){.space = EMU_SHARED}; /* of some block */
+        *found = (window){.space = EMU_SHARED}; /* of any block of the cluster */
         return true;
     case 1:
         *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};
@@ -176,7 +176,7 @@ bool emu_bounds_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
     return false;
 }
 
-/* One lane's: from an address of .shared::cluster to a host address. */
+/* Converts a lane's .shared::cluster address to a host address. */
 static bool find_in_cluster(emu_warp *w, const emu_op *op, uint32_t lane, unsigned bytes, bool writes,
                             uint64_t *at)
 {

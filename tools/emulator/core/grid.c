@@ -42,7 +42,7 @@ static uint64_t step_of(uint64_t count)
     return step;
 }
 
-/* Among clusters of several blocks the ones that run are chosen when they would begin. */
+/* For clusters of several blocks, the ones to run are chosen when they would begin. */
 static void choose_clusters(emu_launch *l, const emu_limits *limits)
 {
     uint64_t last = limits->last_block, first = limits->first_block;
@@ -95,7 +95,7 @@ static uint64_t numbered_cluster(const emu_launch *l, uint64_t number)
     return l->first_cluster + (uint64_t)((u128)(number + 1) * l->step % count);
 }
 
-/* Whether one of its blocks is to run. */
+/* Returns true if a block of the cluster is to run. */
 static bool is_chosen(const emu_launch *l, uint64_t index)
 {
     uint32_t id[3];

@@ -202,7 +202,7 @@ static bool is_over_limit(const emu_block *b)
     return b->jumps > b->launch->most_jumps;
 }
 
-/* What the first of the lanes waits for, if it has failed the test of an mbarrier. */
+/* If the lane has failed the test of an mbarrier, says what the mbarrier waits for. */
 static bool append_tested(emu_log *log, const emu_warp *w, uint32_t lane)
 {
     uint64_t bits;

@@ -7,14 +7,14 @@
 
 struct emu_launch;
 
-/* What ended a launch; the fault of the lowest cluster decides its result. */
+/* The fault that ended a launch: that of the lowest cluster. */
 typedef struct emu_report {
     CUresult result; /* CUDA_SUCCESS: no fault */
     char *text;
 } emu_report;
 
-/* What only a check finds: a device would have gone on, and so does the launch, which fails in the end. One per place,
-   which is the instruction, the other party's instruction, and the message: the first of the lowest cluster. */
+/* A mistake that only a check finds: a device would continue, so the launch continues, and fails at its end. One per
+   instruction, other party's instruction, and message: the first of the lowest cluster. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;

@@ -95,7 +95,7 @@ typedef struct emu_count_access {
     uint64_t requests, bytes, bytes_used, sectors, wavefronts, ideal_wavefronts;
 } emu_count_access;
 
-/* What the bulk copies of a kind moved. */
+/* Sums over the bulk copies of a kind. */
 typedef struct emu_count_bulk {
     uint64_t copies, global_bytes, shared_bytes;
 } emu_count_bulk;

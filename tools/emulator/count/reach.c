@@ -89,7 +89,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
 
 #define LINE_BEGINS "{\"unreached\":"
 
-/* What never happened, in the words of the file; NULL: nothing to report. */
+/* Returns what never happened, in the words of the file, or NULL. */
 static const char *never(const emu_reach *r, size_t op)
 {
     const uint8_t seen = r->seen[op];

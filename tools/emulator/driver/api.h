@@ -225,17 +225,17 @@ void emu_capture_forget_event(CUevent event);
 
 void emu_unload_module(CUmodule module);
 
-/* cluster.c: attributes of functions; false: it is another attribute. */
+/* cluster.c: return false for attributes of functions that do not concern clusters. */
 bool emu_get_cluster_attribute(CUfunction function, int attribute, int *value);
 bool emu_set_cluster_attribute(CUfunction function, int attribute, int value, CUresult *result);
-/* The cluster's extents that a launch is given, NULL: none, or that its function requires, or 1; and whether they are valid. */
+/* Chooses the cluster's extents: those of the launch (NULL: none), else those of the function, else 1. Checks them. */
 CUresult emu_choose_cluster(CUfunction function, const uint32_t *given, uint32_t cluster[3],
                             bool *is_explicit);
 CUresult emu_check_cluster(CUfunction function, const uint32_t grid[3], const uint32_t cluster[3]);
 unsigned emu_most_cluster_blocks(CUfunction function);
 
 unsigned emu_max_threads(CUfunction function);
-/* Per thread, as ptxas knows them for setmaxnreg; 0: it does not. */
+/* Returns the registers per thread at entry, which setmaxnreg needs; 0: unknown, as to ptxas. */
 unsigned emu_entry_registers(CUfunction function);
 int emu_occupancy(CUfunction function, unsigned threads, size_t dynamic_shared_bytes);
 

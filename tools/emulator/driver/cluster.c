@@ -1,4 +1,4 @@
-/* Clusters of thread blocks: attributes of functions, and what a launch may ask for. */
+/* Clusters of thread blocks: attributes of functions, and the sizes that a launch may have. */
 #include "api.h"
 
 enum { PORTABLE_BLOCKS = 8 }; /* the largest cluster of a function that does not allow larger ones */

@@ -42,7 +42,7 @@ static bool read_devices(emu_driver *d)
     return true;
 }
 
-/* The same in every run: made of the model, the slot and a constant. */
+/* Makes the UUID from the model, the slot and a constant, so that it is the same in every run. */
 static CUuuid uuid_of(const emu_device *d)
 {
     CUuuid uuid = {{(char)d->model->number, (char)d->slot}};

@@ -223,7 +223,7 @@ static CUresult read_parameters(const emu_function *k, void **parameters, void *
     return CUDA_SUCCESS;
 }
 
-/* cluster: its extents as the launch gives them; NULL: it does not. */
+/* cluster: its extents from the launch; NULL: not given. */
 static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, const uint32_t *cluster,
                               bool is_dependent, CUfunction f, void **parameters, void **extra)
 {

@@ -154,7 +154,7 @@ static void start(emu_warp *w, const emu_op *op, uint32_t lane, emu_bulk *bulk)
         emu_bulk_issue(bulk);
 }
 
-/* Returns true if the cluster has all blocks of the multicast mask and none has ended; otherwise the launch fails. */
+/* Returns true if the cluster has all blocks of the multicast mask, all still running; otherwise the launch fails. */
 static bool is_mask_right(emu_warp *w, const emu_op *op, uint32_t lane, uint32_t mask)
 {
     const emu_cluster *c = w->block->cluster;

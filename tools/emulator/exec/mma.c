@@ -183,12 +183,12 @@ static void multiply_float(emu_warp *w, const emu_op *op, uint32_t mask)
 
 /* ---- block scaling (ISA 9.7.14.3) ---- */
 
-/* Which byte of which threads of a quad hold scales: the first byte, and of a pair for A or one for B. */
+/* Which byte of which threads of a quad holds the scales: the first such byte, and a pair of threads for A or one for B. */
 typedef struct scale_selector {
     uint32_t byte, thread;
 } scale_selector;
 
-/* False: the lanes' selectors differ, or are none that the ISA defines. */
+/* Returns false if the lanes' selectors differ, or the ISA does not define them. */
 static bool read_selector(emu_warp *w, const emu_op *op, const emu_mma *f, char name, const uint32_t args[2],
                           uint32_t threads, scale_selector *s)
 {

@@ -58,7 +58,7 @@ const char *emu_refuse_count(const emu_instruction *i, const emu_mods *mods)
     return n < 24 || n > 256 || n % 8 ? "the number of registers is a multiple of 8 from 24 to 256" : NULL;
 }
 
-/* What is written as a number: the ordinal of a dimension, and the value of a field of codes. */
+/* Checks operands that must be constants: the ordinal of a dimension, and the value of a field of codes. */
 const char *emu_refuse_map_field(const emu_instruction *i, const emu_mods *mods)
 {
     const bool is_code = mods->mode >= EMU_MAP_TYPE;

@@ -24,7 +24,7 @@
      9.0 on       25                all                                       cut to 23 fractional bits
      9.0 wgmma, fp8 13             all                                       cut to 13 fractional bits
 
-   A sum of zero is +0. Subnormals take part. Block-scaled products, of which nothing is published, are assumed to be added in
+   A sum of zero is +0. Subnormals take part. Nothing is published about block-scaled products: they are assumed to be added in
    the same way after the scales have multiplied the elements. */
 enum { TENSOR_MOST_TERMS = 64, TENSOR_EXPONENT_OF_ZERO = -1000 };
 
