@@ -3,12 +3,14 @@
 
 usage: reached.py KILN CONFIG MANIFEST FOLDER
 
-FOLDER has unreached.TARGET.json, the emulated driver's KILN_EMU_UNREACHED, for each target of the manifest's images.
+FOLDER has unreached.DEVICE.json, the emulated driver's KILN_EMU_UNREACHED, for each target of the manifest's images: that of
+sm_120 also has the images for sm_120f.
 unreached.txt says, for a line of a kernel's source, what never happens there and why. Fails if a row is missing, or if no kernel
 needs a row any more.
 """
 import json
 import pathlib
+import re
 import sys
 
 from places import places
@@ -35,9 +37,13 @@ def known():
     return rows
 
 
+def number_of(target):
+    return int(re.match(r"sm_(\d+)", target)[1])
+
+
 def image_targets(variant):
-    """Returns the targets of the manifest's images, oldest first. All are base targets."""
-    return sorted((image["target"] for image in variant["images"]), key=lambda target: int(target.removeprefix("sm_")))
+    """Returns the targets of the manifest's images, oldest first: base targets, or a single family target."""
+    return sorted((image["target"] for image in variant["images"]), key=number_of)
 
 
 def found(kiln, config, manifest, folder):
@@ -45,12 +51,12 @@ def found(kiln, config, manifest, folder):
     variants = {v["entry"]: v for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]}
     targets = {target for v in variants.values() for target in image_targets(v)}
     seen, texts = {}, {}  # per image {line: what happened}, over all reports that ran it
-    for report in (pathlib.Path(folder) / f"unreached.{target}.json" for target in sorted(targets)):
+    for report in (pathlib.Path(folder) / f"unreached.sm_{number}.json" for number in sorted(set(map(number_of, targets)))):
         for kernel in map(json.loads, report.read_text(encoding="utf-8").splitlines()):
             if kernel["unreached"] not in variants:  # kiln-verify's own
                 continue
-            variant, device = variants[kernel["unreached"]], int(kernel["device"].removeprefix("sm_"))
-            image = variant["id"], [t for t in image_targets(variant) if int(t.removeprefix("sm_")) <= device][-1]
+            variant, device = variants[kernel["unreached"]], number_of(kernel["device"])
+            image = variant["id"], [t for t in image_targets(variant) if number_of(t) <= device][-1]
             lines = {missed["line"]: SEEN[missed["never"]] for missed in kernel["lines"]}
             texts.update({(image, missed["line"]): missed["text"].strip() for missed in kernel["lines"]})
             before = seen.get(image, lines)

@@ -175,10 +175,12 @@ def made_up(folder):
     old["variants"].append(gone)
     old["generator"] = "kiln 0.1.0"
     kinds = ("read", "write", "atomic")
+    products = [[], [], [{"name": "mma.m16n8k32.row.col.s32.s8.s8.s32", "multiply_adds": 3 << 30}]]  # of the variants counted
     counts = [{"launch": 1, "kernel": v["entry"], "grid": [3, 2, 1], "result": 0, "warp_instructions": w,
-               "tensor": {"multiply_adds": 0}, "shared": {kind: {"wavefronts": 0} for kind in kinds},
+               "tensor": {"multiply_adds": sum(p["multiply_adds"] for p in of), "shapes": of},
+               "shared": {kind: {"wavefronts": 0} for kind in kinds},
                "allocations": [{kind: {"distinct_sectors": 1000 * (kind == "read")} for kind in kinds}]}
-              for v in MANIFEST["variants"][:2] for w in (100, 4000000, 200)]
+              for v, of in zip(MANIFEST["variants"], products) for w in (100, 4000000, 200)]
     paths = {"times": pathlib.Path(folder, "times.tsv")}
     paths["times"].write_text("variant\ttarget\tmilliseconds\n" + "".join(
         f"{v['id']}\t{i['target']}\t{time_of(v, i['target'])}\n" for v in MANIFEST["variants"] for i in v["images"]))
@@ -422,20 +424,27 @@ def microseconds(text):
 
 
 def check_counted(page):
-    """Two variants of one family: 4,000,000 warp instructions and 32,000 bytes. An A100 executes 108 * 4 per cycle at 1,410 MHz."""
+    """Three variants of one family: 4,000,000 warp instructions and 32,000 bytes. An A100 executes 108 * 4 per cycle at 1,410 MHz.
+    The last one's 3 * 2^30 multiply-adds of s8 take 2 cycles for 1,024 on an A100's tensor cores, and 4 on a T4's."""
+    products = 3 << 20  # of 1,024 multiply-adds
+    a100, t4 = 108 * 4 * 1410, 40 * 4 * 1590
+    both = " instructions, tensor cores"
     part = section(page, "roofline")
     times = rows_of(list(part.all("table"))[-1])
     expect("minimum times that were counted", {k: v.text for k, v in times[0].items()},
-           {"minimum time, us": "int4_quantize", "A100": microseconds(4e6 / (108 * 4 * 1410)) + " instructions",
-            "T4": microseconds(4e6 / (40 * 4 * 1590)) + " instructions"})
+           {"minimum time, us": "int4_quantize",
+            "A100": f"{microseconds(4e6 / a100)} to {microseconds(2 * products / a100)}{both}",
+            "T4": f"{microseconds(4e6 / t4)} to {microseconds(4 * products / t4)}{both}"})
     expect("one family was counted", len(times), 1)
     expect("what was counted", [[c.text for c in row.values()] for row in rows_of(part.one("table", class_="counts"))],
-           [[v["id"], "6", "4,000,000", "0", "0", "32,000"] for v in MANIFEST["variants"][:2]])
+           [[v["id"], "6", "4,000,000", "0", n, "32,000"] for v, n in zip(MANIFEST["variants"], ("0", "0", f"{products << 10:,}"))])
     expect("its point", [c.one("title").text for c in next(part.all("figure")).all("circle")],
-           [f"{MANIFEST['variants'][0]['id']}: 125 issue slots per byte, at least {microseconds(4e6 / (108 * 4 * 1410))} us by "
-            "instructions; and 1 more of int4_quantize"])
+           [f"{MANIFEST['variants'][0]['id']}: 125 issue slots per byte, at least {microseconds(4e6 / a100)} us by "
+            "instructions; and 1 more of int4_quantize",
+            f"{MANIFEST['variants'][2]['id']}: 197 issue slots per byte, at least {microseconds(2 * products / a100)} us by "
+            "tensor cores"])
     listed = next(d for d in part.all("details") if "not counted" in d.one("summary").text)
-    expect("those that were not", listed.one("summary").text, f"{len(MANIFEST['variants']) - 2} variants not counted")
+    expect("those that were not", listed.one("summary").text, f"{len(MANIFEST['variants']) - 3} variants not counted")
 
 
 def check_changes(page, old):
@@ -467,6 +476,14 @@ def check_changes(page, old):
 OCCUPANCIES = {("A100", 256, 0, 41): 62.5, ("A100", 256, 0, 40): 75, ("A100", 1024, 0, 65): 0, ("T4", 32, 5957, None): 31.25,
                ("A100", 32, 0, None): 50, ("T4", 256, 65537, None): 0, ("H100", 256, 115 * 1024, None): 12.5}
 
+# Computed by hand from include/kiln/kiln.h and devices.def: cycles of 2^20 multiply-adds.
+CYCLES = {("A100", "mma.m16n8k16.row.col.f32.f16.f16.f32"): 4096, ("A100", "mma.m16n8k32.row.col.satfinite.s32.s8.u8.s32"): 2048,
+          ("A100", "mma.m16n8k64.row.col.s32.s4.s4.s32"): 1024, ("A100", "mma.m16n8k8.row.col.f32.tf32.tf32.f32"): 8192,
+          ("H100", "wgmma.m64n16k32.f32.e4m3.e4m3"): 2048, ("H100", "wgmma.m64n16k32.s32.s8.s8"): 2048,
+          ("RTX 5090", "mma.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"): 2048,
+          ("RTX 5090", "mma.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0"): 8192,
+          ("RTX 5090", "mma.m16n8k16.row.col.f32.bf16.bf16.f32"): 16384}
+
 
 def check_parts():
     """The program's own parts."""
@@ -477,6 +494,8 @@ def check_parts():
     picked = {(sm, *targets): devices.preferred(targets, devices.find_device(sm)) for sm, *targets in (
         ("sm_103", "sm_80", "sm_100f", "sm_100", "sm_103"), ("sm_103", "sm_100a", "sm_90a", "sm_80"), ("sm_90", "sm_90", "sm_90a"),
         ("sm_121", "sm_120f", "sm_121"), ("sm_100", "sm_120f", "sm_90"), ("sm_75", "sm_80"))}
+    cycles = {(name, product): devices.product_cycles(devices.find_device(name), product, 1 << 20) for name, product in CYCLES}
+    expect("cycles of products", cycles, CYCLES)
     expect("images that are taken", list(picked.values()), ["sm_100f", "sm_80", "sm_90a", "sm_120f", "sm_90", None])
     # The example of Bruls, Huizing and van Wijk.
     expect("a squarified treemap", [tuple(round(v, 2) for v in r) for r in charts.squarify([6, 6, 4, 3, 2, 2, 1], 0, 0, 6, 4)],

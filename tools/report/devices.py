@@ -8,7 +8,11 @@ from inputs import TARGET
 
 ROW = re.compile(r'^DEVICE\("([^"]+)",\s*([\d,\s]+)\)', re.M)
 WARP, SCHEDULERS, REGISTERS = 32, 4, 65536  # per multiprocessor, on all of them
-MULTIPLY_ADDS = 256                         # of a scheduler's tensor core in mma_cycles; include/kiln/kiln.h
+# (types in a product's name, multiply-adds, member): a scheduler's tensor core takes the member's cycles for these multiply-adds
+# (include/kiln/kiln.h). As in kiln's estimates, 8-bit floats take half the cycles of 16-bit ones, tf32 takes twice as many, and
+# 4-bit integers take half the cycles of 8-bit ones.
+PRODUCTS = ((r"kind::mxf4", 2048, "mma_fp4_cycles"), (r"\.[su]8\b", 1024, "mma_s8_cycles"), (r"\.[su]4\b", 2048, "mma_s8_cycles"),
+            (r"\.e[2345]m[123]\b", 512, "mma_cycles"), (r"\.tf32\b", 128, "mma_cycles"), ("", 256, "mma_cycles"))
 
 
 class Device(NamedTuple):
@@ -81,6 +85,12 @@ def preferred(targets, device):
 def taken(images, device):
     """Returns the image that the runtime picks (runtime/select.c), whatever the driver's version; None if it takes none."""
     return max((i for i in images if runs_on(i.target, device, i.is_cubin)), key=lambda i: (i.is_cubin, rank(i.target)), default=None)
+
+
+def product_cycles(device, name, multiply_adds):
+    """Returns the cycles of one scheduler's tensor core for products of a shape that the emulated driver names."""
+    unit, member = next((unit, member) for types, unit, member in PRODUCTS if re.search(types, name))
+    return multiply_adds / unit * getattr(device, member)
 
 
 def occupancy(device, threads, shared_bytes, registers):

@@ -110,7 +110,7 @@ class Report:
         """Returns a point per variant that runs on the device and was counted."""
         for v in self.variants:
             if v.id in self.counts and devices.taken(v.images, device):
-                point = limited(v, device, count_of(self.counts[v.id]))
+                point = limited(v, device, self.counts[v.id])
                 if point.work and point.bytes:
                     yield point
 
@@ -141,10 +141,11 @@ def variant_of(v, registers, times):
                    launch["static_shared_bytes"] + launch["max_shared_bytes"], registers, times)
 
 
-def limited(v, device, c):
+def limited(v, device, launch):
     """In issue slots, including those that tensor-core products and shared-memory wavefronts occupy."""
+    c = count_of(launch)
     slots = {"instructions": c.instructions, "shared memory": devices.SCHEDULERS * c.wavefronts,
-             "tensor cores": c.multiply_adds / devices.MULTIPLY_ADDS * device.mma_cycles}
+             "tensor cores": sum(devices.product_cycles(device, s["name"], s["multiply_adds"]) for s in launch["tensor"]["shapes"])}
     limit = max(slots, key=slots.get)
     times = {"memory": c.bytes / device.bytes_per_second, limit: slots[limit] / device.slots_per_second}
     return Point(v, slots[limit], c.bytes, *max(times.items(), key=lambda t: t[1]))

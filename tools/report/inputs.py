@@ -183,7 +183,8 @@ def read_verification(path, manifest):
 # ---- counts, registers and times -------------------------------------------------------------------------------------------
 
 ACCESS = {"distinct_sectors": int}
-LAUNCH = {"kernel": str, "grid": [int], "result": int, "warp_instructions": int, "tensor": {"multiply_adds": int},
+LAUNCH = {"kernel": str, "grid": [int], "result": int, "warp_instructions": int,
+          "tensor": {"multiply_adds": int, "shapes": [{"name": str, "multiply_adds": int}]},
           "shared": {kind: {"wavefronts": int} for kind in ("read", "write", "atomic")},
           "allocations": [{kind: ACCESS for kind in ("read", "write", "atomic")}]}
 PROFILE = {"variant": str, "registers": dict, "report": dict}
