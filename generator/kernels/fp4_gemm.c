@@ -102,12 +102,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define X_BYTES      "select(" HAS_CODES ", " X_CODES " + k / " BLOCK ", 2 * k)"
 
 /* Tiles of y, their thread blocks and the parts of k, as linear's. */
-#define ROW_TILES    "ceil_div(m, tile_m)"
-#define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
-#define TILE_COUNT   COLUMN_TILES " * " ROW_TILES
+#define ROW_TILES       "ceil_div(m, tile_m)"
+#define COLUMN_TILES    "ceil_div(" W_ROWS ", tile_n)"
+#define TILE_COUNT      COLUMN_TILES " * " ROW_TILES
 #define GUESSED_SHARERS "640"
-#define STAGES       "ceil_div(k, 128)"
-#define PART_K "select(split_k == 1, k, 128 * " PART_STAGES ")"
+#define STAGES          "ceil_div(k, 128)"
+#define PART_K          "select(split_k == 1, k, 128 * " PART_STAGES ")"
 
 /* clang-format off */
 static const kiln_param params[] = {

@@ -134,11 +134,11 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
 
 /* Tiles of y on tensor cores. */
-#define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
-#define TILE_COUNT   COLUMN_TILES " * ceil_div(m, tile_m)"
+#define COLUMN_TILES    "ceil_div(" W_ROWS ", tile_n)"
+#define TILE_COUNT      COLUMN_TILES " * ceil_div(m, tile_m)"
 #define GUESSED_SHARERS "640"
-#define STAGES       "ceil_div(k, stage_elements)"
-#define PART_K "select(split_k == 1, k, stage_elements * " PART_STAGES ")"
+#define STAGES          "ceil_div(k, stage_elements)"
+#define PART_K          "select(split_k == 1, k, stage_elements * " PART_STAGES ")"
 
 #define GRID                                                                                                 \
     "select(" IS_MMA ", select(split_k == 0, " SHARING ", " COLUMN_TILES "), min(ceil_div(" W_ROWS           \

@@ -184,14 +184,13 @@ const kiln_family nf4_gemm_family = {
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},
-    .time =
-        {.length = PART_K,
-         .repeats = TILES,
-         .side_trips = "select(" IS_SIMT " || split_k != 1, 0, ceil_div(min(m, tile_m), k_warps))",
-         .wait = "select(" IS_SIMT ", 600, 200)",
-         .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
-                              " / 64 + tile_m * select(a == f32, 4, 2))",
-         .extra = GUESSED_JOIN},
+    .time = {.length = PART_K,
+             .repeats = TILES,
+             .side_trips = "select(" IS_SIMT " || split_k != 1, 0, ceil_div(min(m, tile_m), k_warps))",
+             .wait = "select(" IS_SIMT ", 600, 200)",
+             .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
+                                  " / 64 + tile_m * select(a == f32, 4, 2))",
+             .extra = GUESSED_JOIN},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

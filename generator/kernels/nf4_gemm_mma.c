@@ -606,7 +606,7 @@ static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t
 /* Registers hold half of the block's weights, scaled: their products are added to the sums directly. */
 static void add_scaled_block(gemm_mma *g, uint32_t block)
 {
-    ptx_val codes[MOST_LANE_COLUMNS][NF4_LANE_WORDS], scale[MOST_LANE_COLUMNS][2];
+    ptx_val codes[MOST_LANE_COLUMNS][NF4_LANE_WORDS] = {{{0}}}, scale[MOST_LANE_COLUMNS][2] = {{{0}}};
     ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS / 2][4], a[BLOCK_PRODUCTS];
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
         split_scale(g, g->scale[i][block], scale[i]);
