@@ -228,8 +228,8 @@ void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
     }
 }
 
-/* Values of a quad's codes as pairs of 16 bits. An F32 is two such numbers: pairs[0] has the lower halves, pairs[1] the upper. */
-static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[][2])
+/* Values of a quad's codes as two pairs of 16 bits. An F32 is two such numbers: first come the pairs of lower halves. */
+static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[])
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
     ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, OR_MASKED);
@@ -237,17 +237,16 @@ static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_va
         const ptx_val *value = &lane->value[8 * half];
         ptx_val low = pick_bytes(f, value, in_eight, between);
         ptx_val high = pick_bytes(f, value + 4, in_eight, between);
-        join_bytes(f, low, high, pairs[half]);
+        join_bytes(f, low, high, &pairs[2 * half]);
     }
 }
 
 static void value_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
 {
-    ptx_val pairs[2][2];
+    ptx_val pairs[4];
     pick_pairs(f, lane, PTX_F32, quad, pairs);
     for (uint32_t i = 0; i < 4; i++)
-        x[i] =
-            ptx_as(f, PTX_F32, ptx_prmt(f, pairs[0][i / 2], pairs[1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632));
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, pairs[i / 2], pairs[2 + i / 2], i % 2 ? 0x7632 : 0x5410));
 }
 
 /* ---- scales and minima -------------------------------------------------------------------------------------------- */
@@ -597,21 +596,20 @@ uint32_t format_row_element(const weight_format *w, uint32_t group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
-/* The alignment after adding a step to an address of that alignment. */
-static uint32_t lower(uint32_t alignment, uint32_t step)
+/* Alignment of a lane's words: `unit_bytes` from one possible first unit to the next, or 0. */
+static uint32_t run_alignment(const weight_format *w, const format_run *r, uint32_t unit_bytes)
 {
-    while (step % alignment != 0)
-        alignment /= 2;
+    const uint32_t steps[] = {r->group, r->half, r->odd, unit_bytes};
+    uint32_t alignment = format_alignment(w);
+    for (uint32_t i = 0; i < 4; i++)
+        while (steps[i] % alignment != 0)
+            alignment /= 2;
     return alignment;
 }
 
-static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, uint32_t step)
+static void add_term(ptx_fn *f, ptx_val *offset, ptx_val count, uint32_t step)
 {
-    if (step == 0)
-        return;
-    ptx_val *offset = &lane->offset[run];
     *offset = offset->type == PTX_NONE ? ptx_mul(f, count, step) : ptx_mad(f, count, step, *offset);
-    lane->alignment[run] = lower(lane->alignment[run], step);
 }
 
 static bool same_steps(const format_run *a, const format_run *b)
@@ -622,19 +620,21 @@ static bool same_steps(const format_run *a, const format_run *b)
 static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
 {
     const format_run *r = &lane->format->runs[run];
-    lane->alignment[run] = format_alignment(lane->format);
+    const bool has_unit = lane->unit.type != PTX_NONE && r->kind == RUN_UNITS;
+    ptx_val *offset = &lane->offset[run];
+    lane->alignment[run] = run_alignment(lane->format, r, has_unit ? 4 : 0);
     if (run > 0 && same_steps(r, r - 1)) {
-        lane->offset[run] = lane->offset[run - 1];
-        lane->alignment[run] = lane->alignment[run - 1];
+        *offset = lane->offset[run - 1];
         return;
     }
-    add_term(f, lane, run, lane->group, r->group);
+    if (r->group > 0)
+        add_term(f, offset, lane->group, r->group);
     if (r->half > 0)
-        add_term(f, lane, run, ptx_shr(f, lane->group, 1), r->half);
+        add_term(f, offset, ptx_shr(f, lane->group, 1), r->half);
     if (r->odd > 0)
-        add_term(f, lane, run, ptx_and(f, lane->group, 1), r->odd);
-    if (lane->unit.type != PTX_NONE && r->kind == RUN_UNITS)
-        add_term(f, lane, run, lane->unit, 4);
+        add_term(f, offset, ptx_and(f, lane->group, 1), r->odd);
+    if (has_unit)
+        add_term(f, offset, lane->unit, 4);
 }
 
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
@@ -651,14 +651,9 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
 
 void format_lane_pair(format_lane *lane)
 {
-    enum { PAIR_BYTES = 8 };
-    for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
-        const format_run *r = &lane->format->runs[run];
-        if (r->kind != RUN_UNITS)
-            continue;
-        lane->alignment[run] = lower(format_alignment(lane->format), PAIR_BYTES);
-        lane->alignment[run] = lower(lower(lower(lane->alignment[run], r->group), r->half), r->odd);
-    }
+    for (uint32_t run = 0; run < FORMAT_RUNS; run++)
+        if (lane->format->runs[run].kind == RUN_UNITS)
+            lane->alignment[run] = run_alignment(lane->format, &lane->format->runs[run], 8);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
@@ -733,19 +728,32 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
     }
 }
 
+/* The codes as unsigned bytes, which have this offset. */
+static ptx_val unsigned_codes(ptx_fn *f, const weight_format *w, ptx_val quad, float *offset)
+{
+    ptx_val bytes = ptx_as(f, PTX_U32, quad);
+    *offset = w->is_signed ? 128.0f : (float)w->offset;
+    return w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes;
+}
+
 void format_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
 {
-    const weight_format *w = lane->format;
-    if (format_has_values(w)) {
+    if (format_has_values(lane->format)) {
         value_floats(f, lane, quad, x);
         return;
     }
-    ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), 0x80808080) : quad;
-    float taken = 0x1p23f + (w->is_signed ? 128.0f : (float)w->offset);
+    float offset;
+    ptx_val bytes = unsigned_codes(f, lane->format, quad, &offset);
     for (uint32_t i = 0; i < 4; i++) {
         ptx_val raised = ptx_prmt(f, bytes, DECODE_RAISED, 0x7440 + i);
-        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), taken);
+        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), 0x1p23f + offset);
     }
+}
+
+void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
+{
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, 0, 0x4440 + i));
 }
 
 enum { F16_1024 = 0x64, BF16_128 = 0x43 };
@@ -762,57 +770,44 @@ static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper,
 void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;
+    ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], high[2];
     if (format_has_values(w)) {
-        ptx_val halves[1][2];
-        pick_pairs(f, lane, type, quad, halves);
+        pick_pairs(f, lane, type, quad, pairs);
+    } else if (type == PTX_F16) {
+        float offset;
+        raise_codes(f, unsigned_codes(f, w, quad, &offset), PTX_F16X2, F16_1024, raised);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_as(f, PTX_B32, halves[0][i]);
-        return;
-    }
-    ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
-    if (type == PTX_F16) {
-        raise_codes(f, w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes, PTX_F16X2, F16_1024, raised);
-        for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + (w->is_signed ? 128 : w->offset)));
+            pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + offset));
     } else if (w->is_signed) {
         raise_codes(f, ptx_and(f, bytes, 0x7f7f7f7f), PTX_BF16X2, BF16_128, raised);
-        raise_codes(f, ptx_and(f, bytes, 0x80808080), PTX_BF16X2, BF16_128, taken);
+        raise_codes(f, ptx_and(f, bytes, 0x80808080), PTX_BF16X2, BF16_128, high);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_fma(f, taken[i], ptx_number(PTX_BF16X2, -1), raised[i]);
+            pairs[i] = ptx_fma(f, high[i], ptx_number(PTX_BF16X2, -1), raised[i]);
     } else {
+        ptx_val offset = ptx_number(PTX_BF16X2, -128 - w->offset);
         raise_codes(f, bytes, PTX_BF16X2, BF16_128, raised);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] =
-                ptx_fma(f, raised[i], ptx_number(PTX_BF16X2, 1), ptx_number(PTX_BF16X2, -128 - w->offset));
+            pairs[i] = ptx_fma(f, raised[i], ptx_number(PTX_BF16X2, 1), offset);
     }
     for (uint32_t i = 0; i < 2; i++)
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
 }
 
-/* Whether 128 + offset times a scale is exact. MXFP4's scales are too large for that, and F32 scales have too many bits. */
-static bool has_short_scales(const weight_format *w)
-{
-    return w->numbers == NUMBERS_F16 || w->numbers == NUMBERS_PRODUCT;
-}
-
-/* scale * (code - offset): with the code under 128 a single fma, if scales are short. */
-static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
-{
-    enum { RAISED_128 = 0x43 };
-    ptx_val minus_raised = ptx_mul(f, scale, -128.0f - (float)w->offset);
-    for (uint32_t i = 0; i < 4; i++) {
-        ptx_val raised = ptx_prmt(f, quad, RAISED_128, 0x4077 | i << 8);
-        x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
-    }
-}
-
+/* scale * (code - offset) is a single fma with the code under 128, if 128 + offset times the scale is exact. MXFP4's scales are
+ * too large for that, and F32 scales have too many bits. */
 void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val scale,
                     ptx_val minimum, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;
+    const bool has_short_scales = w->numbers == NUMBERS_F16 || w->numbers == NUMBERS_PRODUCT;
     ptx_val x[4];
-    if (!w->is_signed && !w->has_minimum && has_short_scales(w)) {
-        scale_codes(f, w, quad, scale, x);
+    if (!w->is_signed && !w->has_minimum && has_short_scales) {
+        enum { RAISED_128 = 0x43 };
+        ptx_val minus_raised = ptx_mul(f, scale, -128.0f - (float)w->offset);
+        for (uint32_t i = 0; i < 4; i++) {
+            ptx_val raised = ptx_prmt(f, quad, RAISED_128, 0x4077 | i << 8);
+            x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
+        }
     } else {
         format_floats(f, lane, quad, x);
         for (uint32_t i = 0; i < 4; i++)
@@ -825,26 +820,25 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2])
 {
-    const double down = 1.0 / (1 << lift), offset = w->is_signed ? 128 : w->offset;
-    ptx_val bytes = ptx_as(f, PTX_U32, quad), codes[2];
-    if (w->is_signed)
-        bytes = ptx_xor(f, bytes, 0x80808080);
-    raise_codes(f, bytes, PTX_F16X2, F16_1024, codes);
+    const double down = 1.0 / (1 << lift);
+    float offset;
+    ptx_val codes[2];
+    raise_codes(f, unsigned_codes(f, w, quad, &offset), PTX_F16X2, F16_1024, codes);
+    ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
-        codes[i] =
+        ptx_val code =
             lift > 0 ? ptx_fma(f, codes[i], ptx_number(PTX_F16X2, down), taken) : ptx_add(f, codes[i], taken);
-        ptx_val scaled = w->has_minimum ? ptx_fma(f, codes[i], scale, minimum) : ptx_mul(f, codes[i], scale);
+        ptx_val scaled = w->has_minimum ? ptx_fma(f, code, scale, minimum) : ptx_mul(f, code, scale);
         pairs[i] = ptx_as(f, PTX_B32, scaled);
     }
 }
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
 bool format_has_half_numbers(const weight_format *w)
 {
     return w->numbers == NUMBERS_F16;
 }
-
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
 format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group)
 {
@@ -859,10 +853,4 @@ void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *plac
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
 {
     lane->format->decoder->numbers(f, lane, place, scale, minimum);
-}
-
-void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
-{
-    for (uint32_t i = 0; i < 4; i++)
-        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, 0, 0x4440 + i));
 }
