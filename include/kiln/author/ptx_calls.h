@@ -217,54 +217,25 @@ void ptx_call_begins(ptx_fn *f);
 ptx_val ptx_signed_literal(int64_t value);
 ptx_val ptx_unsigned_literal(uint64_t value);
 ptx_val ptx_real_literal(double value);
-static inline ptx_val ptx_same_value(ptx_val v) { return v; }
 
-/* clang-format on */
 #ifdef __cplusplus
 }
-static inline ptx_val ptx_val_of(ptx_val v)
-{
-    return v;
-}
-static inline ptx_val ptx_val_of(int v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(long v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(long long v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned long v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned long long v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(double v)
-{
-    return ptx_real_literal(v);
-}
+static inline ptx_val ptx_val_of(ptx_val v)            { return v; }
+static inline ptx_val ptx_val_of(int v)                { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(long v)               { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(long long v)          { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(unsigned v)           { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(unsigned long v)      { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(unsigned long long v) { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(double v)             { return ptx_real_literal(v); }
 #define PTX_VAL_(x) ptx_val_of(x)
 #else
-#define PTX_VAL_(x)                                                                                          \
-    _Generic((x), ptx_val                                                                                    \
-             : ptx_same_value, float                                                                         \
-             : ptx_real_literal, double                                                                      \
-             : ptx_real_literal, unsigned                                                                    \
-             : ptx_unsigned_literal, unsigned long                                                           \
-             : ptx_unsigned_literal, unsigned long long                                                      \
-             : ptx_unsigned_literal, default                                                                 \
-             : ptx_signed_literal)(x)
+static inline ptx_val ptx_same_value(ptx_val v) { return v; }
+#define PTX_VAL_(x)                                                                                              \
+    _Generic((x), ptx_val: ptx_same_value, float: ptx_real_literal, double: ptx_real_literal,                    \
+             unsigned: ptx_unsigned_literal, unsigned long: ptx_unsigned_literal,                                \
+             unsigned long long: ptx_unsigned_literal, default: ptx_signed_literal)(x)
 #endif
+/* clang-format on */
 
 #endif
