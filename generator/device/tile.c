@@ -240,40 +240,38 @@ static bool has_operand(const tile_pipeline *p, uint32_t slot)
     return slot < p->slot_count && p->slots[slot].in_unit == UNIT;
 }
 
-/* Addresses in the first stage of `count` units of a row of the slot, `step` apart: `unit` and its neighbours. */
-static void find_units(const tile_pipeline *p, const tile_slot *s, ptx_val row, ptx_val unit, uint32_t count,
-                       uint32_t step, ptx_val at[])
-{
-    ptx_fn *f = p->f;
-    const layout l = layout_of_matrices(s->units);
-    ptx_val place_of = layout_place(f, &l, row, unit);
-    ptx_val line_at = ptx_add(f, layout_row_at(f, &l, row), p->shared);
-    for (uint32_t i = 0; i < count; i++)
-        at[i] = ptx_mad(f, i ? ptx_xor(f, place_of, step * i) : place_of, UNIT_BYTES, line_at);
-}
-
 /* Lane 8 * i + j points to row j of ldmatrix's matrix i: for rows these are rows 0 to 7 and 8 to 15 of the first unit, then
- * of the second; for columns both units of rows 0 to 7, then of rows 8 to 15. */
-tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,
+ * of the second; for columns both units of rows 0 to 7, then of rows 8 to 15. For words lane (g, t) points to row g. */
+tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, tile_view view,
                              const char *file, int line)
 {
     ptx_fn *f = p->f;
-    const place at = {file, line};
-    tile_operand o = {.f = f, .type = p->type, .is_rows = is_rows, .rows = UINT32_MAX, .pipeline = p};
-    if (!require(f, at, has_operand(p, slot), "tile_rows, tile_columns: the pipeline has no such slot"))
+    const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
+    const layout l = layout_of_matrices(s->units);
+    tile_operand o = {.f = f, .type = p->type, .view = view, .rows = UINT32_MAX, .pipeline = p};
+    if (!require(f, (place){file, line}, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
+                 "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot"))
         return o;
-    o.rows = p->slots[slot].rows;
-    o.steps = p->depth / TILE_STEP;
-    o.byte = p->slots[slot].byte;
-    ptx_val lane = ptx_laneid(f), upper = ptx_shr(f, lane, 4), unit = upper, row;
-    if (is_rows) {
+    o.rows = s->rows;
+    o.byte = s->byte;
+    o.step_units = view == TILE_WORDS ? 1 : TILE_STEP / UNIT;
+    o.steps = s->units / o.step_units;
+    ptx_val lane = ptx_laneid(f), unit = ptx_u32(0), row;
+    if (view == TILE_WORDS) {
+        row = fragment_find_lane(f, lane).g;
+    } else if (view == TILE_ROWS) {
+        unit = ptx_shr(f, lane, 4);
         row = ptx_and(f, lane, A_ROWS - 1);
     } else {
+        ptx_val upper = ptx_shr(f, lane, 4), in_eight = ptx_and(f, lane, B_COLUMNS - 1);
         unit = ptx_bfe(f, lane, 3, 1);
-        ptx_val in_eight = ptx_and(f, lane, B_COLUMNS - 1);
         row = ptx_mad(f, upper, B_COLUMNS, in_eight);
     }
-    find_units(p, &p->slots[slot], ptx_add(f, row, first), unit, o.steps, TILE_STEP / UNIT, o.at);
+    row = ptx_add(f, row, first);
+    ptx_val place_of = layout_place(f, &l, row, unit);
+    ptx_val line_at = ptx_add(f, layout_row_at(f, &l, row), p->shared);
+    for (uint32_t i = 0; i < o.steps; i++)
+        o.at[i] = ptx_mad(f, i ? ptx_xor(f, place_of, o.step_units * i) : place_of, UNIT_BYTES, line_at);
     return o;
 }
 
@@ -290,12 +288,11 @@ tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles
     return s;
 }
 
-/* 16 rows of the operand's slot, from `row` on. */
-static void load(const tile_operand *o, ptx_val at, uint32_t row, ptx_val out[4])
+/* This lane's part of a step, `rows` below its row, in the current stage. */
+static ptx_val part_at(const tile_operand *o, ptx_type type, ptx_val at, uint32_t rows)
 {
-    const layout l = layout_of_matrices(o->steps * TILE_STEP / UNIT);
-    const uint32_t byte = stage_byte(o->pipeline) + o->byte + layout_rows(&l, row);
-    ptx_ldmatrix(o->f, 4, out, shared_at(o->f, o->type, at, byte));
+    const uint32_t row_bytes = UNIT_BYTES * o->steps * o->step_units;
+    return shared_at(o->f, type, at, stage_byte(o->pipeline) + o->byte + row_bytes * rows);
 }
 
 /* Adds the products of a step, of A's row tiles in registers. `at` is this lane's part of the columns. */
@@ -304,7 +301,7 @@ static void multiply(const tile_operand *columns, ptx_val at, const ptx_val a[],
     ptx_val b[4];
     for (uint32_t j = 0; j < sums->column_tiles; j++) {
         if (j % 2 == 0)
-            load(columns, at, B_COLUMNS * j, b);
+            ptx_ldmatrix(sums->f, 4, b, part_at(columns, columns->type, at, B_COLUMNS * j));
         for (uint32_t i = 0; i < sums->row_tiles; i++) {
             ptx_val *sum = &sums->of[4 * (i * sums->column_tiles + j)];
             tensor_multiply(sums->f, columns->type, sum, &a[4 * i], &b[2 * (j % 2)], sum);
@@ -317,7 +314,7 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
 {
     ptx_fn *f = sums->f;
     const place at = {file, line};
-    require(f, at, rows->is_rows && !columns->is_rows,
+    require(f, at, rows->view == TILE_ROWS && columns->view == TILE_COLUMNS,
             "tile_multiply: the first operand must be of tile_rows, the second of tile_columns");
     require(f, at, rows->pipeline == columns->pipeline,
             "tile_multiply: both operands must be of one pipeline");
@@ -327,7 +324,7 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
         ptx_val a[TILE_MOST_SUMS], a_at = stage_at(rows->pipeline, rows->at[step]),
                                    b_at = stage_at(columns->pipeline, columns->at[step]);
         for (uint32_t i = 0; i < sums->row_tiles; i++)
-            load(rows, a_at, A_ROWS * i, &a[4 * i]);
+            ptx_ldmatrix(f, 4, &a[4 * i], part_at(rows, rows->type, a_at, A_ROWS * i));
         multiply(columns, b_at, a, sums);
     }
 }
@@ -349,7 +346,7 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
         return t;
     t.columns = s->rows;
     if (atom == TILE_MMA) {
-        t.b = tile_operand_at(p, slot, ptx_u32(0), false, file, line);
+        t.b = tile_operand_at(p, slot, ptx_u32(0), TILE_COLUMNS, file, line);
         return t;
     }
     require(f, at, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
@@ -438,35 +435,13 @@ void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns)
         ptx_set(f, rows[i], ptx_at_const(f, rows[i], columns));
 }
 
-/* ---- packed rows -------------------------------------------------------------------------------------------------- */
-
-tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,
-                              int line)
-{
-    ptx_fn *f = p->f;
-    const place at = {file, line};
-    tile_words w = {.f = f, .pipeline = p};
-    if (!require(f, at, slot < p->slot_count, "tile_words_open: the pipeline has no such slot"))
-        return w;
-    const tile_slot *s = &p->slots[slot];
-    w.units = s->units;
-    w.byte = s->byte;
-    w.lower = UNIT_BYTES * s->units * A_ROWS / 2;
-    const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
-    find_units(p, s, ptx_add(f, lane.g, first), ptx_u32(0), w.units, 1, w.at);
-    return w;
-}
-
 void tile_words_load(const tile_words *words, ptx_val out[])
 {
-    ptx_fn *f = words->f;
-    for (uint32_t unit = 0; unit < words->units; unit++) {
+    for (uint32_t unit = 0; unit < words->steps; unit++) {
         ptx_val at = stage_at(words->pipeline, words->at[unit]);
         for (uint32_t is_lower = 0; is_lower < 2; is_lower++)
-            ptx_load_vec(f, 4, &out[4 * (is_lower * words->units + unit)],
-                         shared_at(f, PTX_U32, at,
-                                   stage_byte(words->pipeline) + words->byte + is_lower * words->lower),
-                         PTX_PLAIN);
+            ptx_load_vec(words->f, 4, &out[4 * (is_lower * words->steps + unit)],
+                         part_at(words, PTX_U32, at, is_lower * A_ROWS / 2), PTX_PLAIN);
     }
 }
 

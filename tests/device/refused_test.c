@@ -150,8 +150,8 @@ static const mistake mistakes[] = {
      "k.c:4: error: tile_product_open: the slot must have at most 256 rows, a multiple of 16\n"
      "k.c:5: error: tile_product_open: the pipeline has no such slot\n"
      "k.c:6: error: tile_product_open: the pipeline has no such slot\n"
-     "k.c:7: error: tile_words_open: the pipeline has no such slot\n"
-     "k.c:8: error: tile_rows, tile_columns: the pipeline has no such slot\n"},
+     "k.c:7: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"},
     {"few_stages", few_stages, "k.c:4: error: tile_product_open: wgmma needs at least three stages\n"},
     {"bad_packed", bad_packed,
      "k.c:4: error: tile_pipeline_add_packed: the matrix must be of u8\n"

@@ -143,21 +143,24 @@ void tile_pipeline_end(tile_pipeline *p);
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
+typedef enum KILN_AS_INT tile_view { TILE_ROWS, TILE_COLUMNS, TILE_WORDS } tile_view;
+
 /* A warp's view of a slot. */
 typedef struct tile_operand {
     ptx_fn *f;
     ptx_type type;
-    bool is_rows;
-    uint32_t rows, steps, byte;  /* rows of the slot, steps of a stage; the slot's offset in a stage */
-    ptx_val at[TILE_MOST_STEPS]; /* this lane's 16 bytes of each step, in the first stage */
+    tile_view view;
+    uint32_t rows, byte;         /* of the slot; its offset in a stage */
+    uint32_t steps, step_units;  /* of a stage; 16 bytes each, of a step */
+    ptx_val at[TILE_MOST_UNITS]; /* this lane's 16 bytes of each step, in the first stage */
     const tile_pipeline *pipeline;
 } tile_operand;
 
 /* An operand: the rows of the product, 16 for each row tile of the sums, or its columns, 8 for each column tile. `first` is
  * the warp's first row in the slot, a multiple of 8. */
-#define tile_rows(p, slot, first)    tile_operand_at(p, slot, first, true, PTX_HERE)
-#define tile_columns(p, slot, first) tile_operand_at(p, slot, first, false, PTX_HERE)
-tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,
+#define tile_rows(p, slot, first)    tile_operand_at(p, slot, first, TILE_ROWS, PTX_HERE)
+#define tile_columns(p, slot, first) tile_operand_at(p, slot, first, TILE_COLUMNS, PTX_HERE)
+tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, tile_view view,
                              const char *file, int line);
 
 enum { TILE_MOST_SUMS = 128 };
@@ -229,15 +232,8 @@ void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
  * same. */
-typedef struct tile_words {
-    ptx_fn *f;
-    uint32_t units, byte, lower; /* bytes of the slot in a stage, and from row g to row g + 8 */
-    ptx_val at[TILE_MOST_UNITS]; /* row g in the first stage */
-    const tile_pipeline *pipeline;
-} tile_words;
-#define tile_words_open(p, slot, first) tile_words_open_at(p, slot, first, PTX_HERE)
-tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,
-                              int line);
+typedef tile_operand tile_words;
+#define tile_words_open(p, slot, first) tile_operand_at(p, slot, first, TILE_WORDS, PTX_HERE)
 
 /* Loads the current stage's words of row g, then those of row g + 8, U32: depth / packed / 4 of each. */
 void tile_words_load(const tile_words *words, ptx_val out[]);
