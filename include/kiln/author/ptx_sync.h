@@ -16,10 +16,9 @@ extern "C" {
 /* Copies 4, 8 or 16 bytes from global to shared memory, both aligned to that size. Hints: PTX_CA (or none), or PTX_CG
  * to bypass L1; a prefetch size. _zfill reads only the first from_bytes, a U32, and zero-fills the rest: with 0 nothing
  * is read, and the source may be invalid. */
-#define ptx_cp_async(f, to, from, bytes, hints)                                                              \
-    ptx_cp_async_at(f, to, from, bytes, hints, PTX_HERE)
+#define ptx_cp_async(f, to, from, bytes, hints) PTX_CALL_(f, cp_async, to, from, bytes, hints)
 #define ptx_cp_async_zfill(f, to, from, bytes, from_bytes, hints)                                            \
-    ptx_cp_async_zfill_at(f, to, from, bytes, from_bytes, hints, PTX_HERE)
+    PTX_CALL_(f, cp_async_zfill, to, from, bytes, from_bytes, hints)
 /* _commit makes a group of this thread's copies since the last one; _wait waits until at most `pending` of its groups
  * are in flight; _wait_all waits for all. Then a thread sees its own copies; a barrier must follow before other threads
  * see them. */
@@ -69,7 +68,7 @@ extern "C" {
         /* U32; wraps around in 0 ... last, up or down */
 /* Writes `value` if memory equals `expected` bitwise; any type of 16, 32 or 64 bits. */
 #define ptx_atom_cas(f, pointer, expected, value, order)                                                     \
-    ptx_atom_cas_at(f, pointer, expected, value, order, PTX_HERE)
+    PTX_CALL_(f, atom_cas, pointer, PTX_VAL_(expected), PTX_VAL_(value), order)
 /* Same without a result; order: relaxed or release. */
 #define ptx_red_add(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_ADD, pointer, value, order, PTX_HERE)
 #define ptx_red_min(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_MIN, pointer, value, order, PTX_HERE)
