@@ -19,13 +19,14 @@ typedef struct format_unit {
     ptx_val word[FORMAT_RUNS];
 } format_unit;
 
+enum { SCALE, MINIMUM }; /* what numbers computes, for each part */
+
 struct format_decoder {
     const uint64_t *values; /* sixteen bytes in four words, for lane->value; null: unused */
     /* Sets select, shift, turn, first, last for the functions below; null: unused. */
     void (*init)(ptx_fn *f, format_lane *lane);
     void (*split)(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[]);
-    void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                    ptx_val minimum[]);
+    void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2]);
 };
 
 /* word >> shift, or a left shift if it is negative. */
@@ -304,15 +305,14 @@ static void load_d(ptx_fn *f, const format_lane *lane, const format_place *place
     widen_d(f, lane, bytes_load_low(f, &place->order, place->block, lane->format->d_byte), d);
 }
 
-static void numbers_d(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                      ptx_val minimum[])
+static void numbers_d(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
     ptx_val d[2];
     load_d(f, lane, place, d);
     for (uint32_t part = 0; part < lane->format->parts; part++) {
-        scale[part] = d[0];
+        to[SCALE][part] = d[0];
         if (lane->format->has_minimum)
-            minimum[part] = d[1];
+            to[MINIMUM][part] = d[1];
     }
 }
 
@@ -354,8 +354,7 @@ static void init_q5k(ptx_fn *f, format_lane *lane)
     lane->turn = ptx_sub(f, 4, bit);
 }
 
-static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                        ptx_val minimum[])
+static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
     ptx_val word[4], d[2];
     load_scales(f, lane, place, 4, word);
@@ -366,8 +365,8 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val first = ptx_and(f, shifted, lane->first);
     ptx_val bytes = ptx_lop3(f, last, lane->last, first, OR_MASKED);
     widen_d(f, lane, word[0], d);
-    decode_products(f, lane, d[0], bytes, 0, 0, true, scale);
-    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, minimum);
+    decode_products(f, lane, d[0], bytes, 0, 0, true, to[SCALE]);
+    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, to[MINIMUM]);
 }
 
 /* select: a prmt selector of every second one of eight bytes, from byte o on: those of the group's four sub-blocks. */
@@ -377,20 +376,17 @@ static void init_sixteens(ptx_fn *f, format_lane *lane)
     lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
 }
 
-static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                        ptx_val minimum[])
+static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    (void)minimum;
     ptx_val word[2], d[2];
     load_scales(f, lane, place, 2, word);
     ptx_val bytes = ptx_prmt(f, word[0], word[1], lane->select);
     ptx_val biased = ptx_xor(f, bytes, 0x80808080);
     load_d(f, lane, place, d);
-    decode_products(f, lane, d[0], biased, 0, 128, true, scale);
+    decode_products(f, lane, d[0], biased, 0, 128, true, to[SCALE]);
 }
 
-static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                        ptx_val minimum[])
+static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
     ptx_val word[2], d[2];
     load_scales(f, lane, place, 2, word);
@@ -398,8 +394,8 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val low = ptx_and(f, bytes, NIBBLES);
     ptx_val high = ptx_and(f, ptx_shr(f, bytes, 4), NIBBLES);
     load_d(f, lane, place, d);
-    decode_products(f, lane, d[0], low, 0, 0, true, scale);
-    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, minimum);
+    decode_products(f, lane, d[0], low, 0, 0, true, to[SCALE]);
+    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, to[MINIMUM]);
 }
 
 /* shift: 4h. turn: for bit 4h of each byte. first: the left rotation that moves bit 4h to bit 4. */
@@ -413,10 +409,8 @@ static void init_q3k(ptx_fn *f, format_lane *lane)
 }
 
 /* High bits of sub-blocks o and o + 2 of a half: bytes o and o + 2 of the last word; of o + 4 and o + 6: two bits higher. */
-static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                        ptx_val minimum[])
+static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    (void)minimum;
     ptx_val word[3], d[2];
     load_scales(f, lane, place, 3, word);
     ptx_val low = ptx_prmt(f, word[0], word[1], lane->select);
@@ -425,7 +419,7 @@ static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val turned = ptx_shf_l(f, high, high, lane->first);
     ptx_val bytes = ptx_lop3(f, turned, 0x30303030, low_bits, OR_MASKED);
     load_d(f, lane, place, d);
-    decode_products(f, lane, d[0], bytes, 0, 32, true, scale);
+    decode_products(f, lane, d[0], bytes, 0, 32, true, to[SCALE]);
 }
 
 /* shift, turn: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
@@ -435,10 +429,8 @@ static void init_iq4xs(ptx_fn *f, format_lane *lane)
     lane->turn = ptx_mad(f, lane->group, 2, 12);
 }
 
-static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                          ptx_val minimum[])
+static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    (void)minimum;
     ptx_val word[2], d[2];
     load_scales(f, lane, place, 2, word);
     ptx_val low = ptx_shr(f, word[1], lane->shift);
@@ -446,20 +438,19 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     ptx_val low_bits = ptx_and(f, low, 0xf);
     ptx_val bits = ptx_lop3(f, high, 0x30, low_bits, OR_MASKED);
     widen_d(f, lane, word[0], d);
-    decode_products(f, lane, d[0], bits, 0, 32, true, scale);
+    decode_products(f, lane, d[0], bits, 0, 32, true, to[SCALE]);
 }
 
 /* Builds 2^(e - 128), for values that are twice e2m1's, from e, the first byte. It is a denormal number if e is 0 or 1. */
-static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                          ptx_val minimum[])
+static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    (void)lane, (void)minimum;
+    (void)lane;
     ptx_val word = bytes_load_low(f, &place->order, place->block, 0);
     ptx_val e = ptx_and(f, word, 0xff);
     ptx_val is_denormal = ptx_lt(f, e, 2);
     ptx_val denormal = ptx_shl(f, ptx_u32(0x00200000), e);
     ptx_val normal = ptx_mad(f, e, 1u << 23, 0u - (1u << 23));
-    scale[0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
+    to[SCALE][0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
 }
 
 /* An infinity becomes a NaN, as in other formats. */
@@ -469,17 +460,17 @@ static ptx_val finite_or_nan(ptx_fn *f, ptx_val number)
 }
 
 /* scale * (code - zero) is scale * code + minimum. An infinite scale makes the minimum a NaN too. */
-static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val scale[],
-                              ptx_val minimum[])
+static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_place *place,
+                              ptx_val *const to[2])
 {
     if (!lane->format->has_minimum) {
-        scale[0] = finite_or_nan(f, ptx_load(f, place->block));
+        to[SCALE][0] = finite_or_nan(f, ptx_load(f, place->block));
         return;
     }
     ptx_val numbers[2];
     ptx_load_vec(f, 2, numbers, place->block, PTX_PLAIN);
-    scale[0] = numbers[0];
-    minimum[0] = finite_or_nan(f, ptx_mul(f, ptx_neg(f, numbers[1]), numbers[0]));
+    to[SCALE][0] = numbers[0];
+    to[MINIMUM][0] = finite_or_nan(f, ptx_mul(f, ptx_neg(f, numbers[1]), numbers[0]));
 }
 
 /* ---- the tables --------------------------------------------------------------------------------------------------- */
@@ -506,9 +497,9 @@ static const format_decoder decode_nf4 = {NULL, NULL, split_values, numbers_of_a
 #define ELEMENTS(name, number, elements, bytes) name##_elements = elements,
 #define BYTES(name, number, elements, bytes)    name##_bytes = bytes * elements / 256,
 enum { GGUF_FORMATS(ELEMENTS, ELEMENTS) GGUF_FORMATS(BYTES, BYTES) };
-#define GGUF(name, numbers, d, groups, parts, quads, step, offset, raise, lift, is_signed, has_minimum, decoder, ...)                  \
-    {#name, name##_elements, name##_bytes, numbers, groups, name##_elements / (4 * quads * groups), parts, quads, step, 4, offset, \
-     raise, lift, is_signed, has_minimum, false, d, 0, decoder, {__VA_ARGS__}}
+#define GGUF(name, numbers, d, groups, parts, quads, step, offset, raise, lift, is_signed, has_minimum, decoder, ...)            \
+    {#name, name##_elements, name##_bytes, numbers, groups, name##_elements / (4 * quads * groups), parts, quads, step, 4,      \
+     offset, raise, lift, is_signed, has_minimum, false, d, 0, decoder, {__VA_ARGS__}}
 
 static const weight_format table[] = {
     /*   name    numbers          d   groups parts quads step offset raise lift signed minimum decoder, runs */
@@ -531,7 +522,8 @@ static const weight_format table[] = {
     GGUF(iq4_xs, NUMBERS_PRODUCT, 0,    8,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4xs,
          UNITS(8, .group = 16), SCALES(0)),
     GGUF(mxfp4,  NUMBERS_E8M0,    0,    1,    1,    2,    16,  12,    0,    0,   false, false, &decode_mxfp4, UNITS(1)),
-    GGUF(tq2_0,  NUMBERS_F16,     64,   4,    4,    4,    32,  1,     0,    0,   false, false, &decode_plain, UNITS(0, .group = 16)),
+    GGUF(tq2_0,  NUMBERS_F16,     64,   4,    4,    4,    32,  1,     0,    0,   false, false, &decode_plain,
+         UNITS(0, .group = 16)),
 };
 
 /* Blocks of 32 elements, with their numbers in arrays: by the order of neighbours, then by the elements of a scale. */
@@ -835,11 +827,6 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
-bool format_has_half_numbers(const weight_format *w)
-{
-    return w->numbers == NUMBERS_F16;
-}
-
 format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group)
 {
     const weight_format *w = lane->format;
@@ -852,5 +839,6 @@ format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
 {
-    lane->format->decoder->numbers(f, lane, place, scale, minimum);
+    ptx_val *const to[2] = {scale, minimum};
+    lane->format->decoder->numbers(f, lane, place, to);
 }

@@ -231,6 +231,9 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 bool format_has_values(const weight_format *w);
 
 /* Whether scales and minima are F16 in the file. */
-bool format_has_half_numbers(const weight_format *w);
+static inline bool format_has_half_numbers(const weight_format *w)
+{
+    return w->numbers == NUMBERS_F16;
+}
 
 #endif
