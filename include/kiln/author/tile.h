@@ -137,8 +137,7 @@ void tile_consumers_end(tile_block *block);
 #define tile_pipeline_next(p) tile_pipeline_next_at(p, PTX_HERE)
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line);
 
-/* Waits for copies in flight, at a barrier: call it after the loop, before the thread block reuses the shared memory.
- * */
+/* Waits for copies in flight, at a barrier: call it after the loop, before the shared memory is reused. */
 void tile_pipeline_end(tile_pipeline *p);
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
@@ -241,12 +240,11 @@ void tile_words_load(const tile_words *words, ptx_val out[]);
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the F32 to store for a sum at a row and column of y, for example with a bias or a gate. Emitted within
- * PTX_WHEN, only for elements in bounds: it must not contain blocks or shuffles. */
+ * PTX_WHEN, only for elements in bounds: it must not contain blocks or shuffles. Null: the sum. */
 typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column);
 
 /* Stores the sums from `row` and `column` on, rounded to y's type, F16 or BF16; elements out of bounds are omitted.
- * `column`, y's columns and its stride must be multiples of four, and y's rows aligned to 8 bytes. `map` may be null.
- * */
+ * `column`, y's columns and its stride must be multiples of four, and y's rows aligned to 8 bytes. */
 #define tile_store(sums, y, row, column, map, of)                                                            \
     tile_store_at(sums, y, row, column, map, of, false, PTX_HERE)
 /* Stores the transposed sums: their columns are y's rows from `row` on, and their rows y's columns from `column` on. */
