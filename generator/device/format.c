@@ -73,7 +73,8 @@ static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *
     }
 }
 
-/* turn: the left rotation that moves the lowest quad's high bit in each byte above its field, the next quads' one above that. */
+/* The quads' high bits are neighbours in each byte of the second word. turn: the left rotation that moves the first quad's above
+ * its field. */
 static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     const uint32_t high_bits = 0x01010101u << 8 / lane->format->quads;

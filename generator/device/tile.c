@@ -207,7 +207,7 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
     ptx_barrier(p->f);
     fill(p, p->is_async ? p->free : p->stage);
     if (p->is_async)
-        shared_next(p->f, p->free, p->stage_bytes, p->stages);
+        ptx_set(p->f, p->free, p->stage);
     shared_next(p->f, p->stage, p->stage_bytes, p->stages);
 }
 
@@ -247,7 +247,6 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
 {
     ptx_fn *f = p->f;
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
-    const layout l = layout_of_matrices(s->units);
     tile_operand o = {.f = f, .type = p->type, .view = view, .rows = UINT32_MAX, .pipeline = p};
     if (!require(f, (place){file, line}, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
                  "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot"))
@@ -267,6 +266,7 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
         unit = ptx_bfe(f, lane, 3, 1);
         row = ptx_mad(f, upper, B_COLUMNS, in_eight);
     }
+    const layout l = layout_of_matrices(s->units);
     row = ptx_add(f, row, first);
     ptx_val place_of = layout_place(f, &l, row, unit);
     ptx_val line_at = ptx_add(f, layout_row_at(f, &l, row), p->shared);
@@ -336,7 +336,6 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
     ptx_fn *f = p->f;
     const place at = {file, line};
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
-    const layout l = layout_of_matrices(s->units);
     tile_product t = {.f = f, .atom = atom, .pipeline = p};
     ptx_matrix matrix;
     if (!require(f, at, !p->has_started, "tile_product_open: the pipeline has started") ||
@@ -349,6 +348,7 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
         t.b = tile_operand_at(p, slot, ptx_u32(0), TILE_COLUMNS, file, line);
         return t;
     }
+    const layout l = layout_of_matrices(s->units);
     require(f, at, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
     require(f, at, layout_matrix(&l, s->rows, s->units, false, &matrix),
             "tile_product_open: no descriptor describes the slot");

@@ -51,6 +51,9 @@ static void bad_slots(ptx_fn *f)
     tile_product_open(&s.p, 2, TILE_WGMMA);
     tile_words_open(&s.p, 2, ptx_u32(0));
     tile_columns(&s.p, s.w_tile, ptx_u32(0));
+    tile_pipeline none = tile_pipeline_open(f, PTX_F16, 2, 64);
+    tile_rows(&none, 0, ptx_u32(0));
+    tile_product_open(&none, 0, TILE_WGMMA);
 }
 #line 1 "k.c"
 static void few_stages(ptx_fn *f)
@@ -136,7 +139,7 @@ static void no_room_for_producer(ptx_fn *f)
     tile_pipeline_add_map(&p, map, &s.x, ptx_u32(0), 64, 0);
 }
 /* clang-format on */
-#line 140 "refused_test.c"
+#line 143 "refused_test.c"
 
 typedef struct mistake {
     const char *name;
@@ -151,7 +154,9 @@ static const mistake mistakes[] = {
      "k.c:5: error: tile_product_open: the pipeline has no such slot\n"
      "k.c:6: error: tile_product_open: the pipeline has no such slot\n"
      "k.c:7: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
-     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"},
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:10: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:11: error: tile_product_open: the pipeline has no such slot\n"},
     {"few_stages", few_stages, "k.c:4: error: tile_product_open: wgmma needs at least three stages\n"},
     {"bad_packed", bad_packed,
      "k.c:4: error: tile_pipeline_add_packed: the matrix must be of u8\n"
