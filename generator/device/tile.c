@@ -114,12 +114,14 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, ptx_val map, const tile_matrix *
     const place at = {file, line};
     const bool has_map = map.type == PTX_PTR;
     const uint32_t units = stage_units(p->depth, packed);
+    if (units == 0) {
+        require(f, at, false, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes");
+        return 0;
+    }
     if (!require(f, at, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
                  "tile_pipeline_add: a pipeline has at most four matrices, before it starts") ||
         !require(f, at, p->slot_count == 0 || p->has_producer == has_map,
                  "tile_pipeline_add: a pipeline needs a map for each matrix, or no map") ||
-        !require(f, at, units > 0,
-                 "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes") ||
         !(has_map ? tile_producer_can_copy(p, rows, at) : can_copy(p, of, rows, packed > 0, at)))
         return 0;
     tile_slot *s = &p->slots[p->slot_count];
