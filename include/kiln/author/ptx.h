@@ -153,9 +153,9 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_max_to(f, variable, b)    ptx_update_at(f, PTX_OP_MAX, variable, b, PTX_HERE)
 #define ptx_or_to(f, variable, b)     ptx_update_at(f, PTX_OP_OR, variable, b, PTX_HERE)
 #define ptx_xor_to(f, variable, b)    ptx_update_at(f, PTX_OP_XOR, variable, b, PTX_HERE)
-#define ptx_fma_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_FMA, variable, a, b, PTX_HERE)
-#define ptx_mad_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_MAD, variable, a, b, PTX_HERE)
-#define ptx_dp4a_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_DP4A_SS, variable, a, b, PTX_HERE)
+#define ptx_fma_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_FMA, variable, PTX_VAL_(a), PTX_VAL_(b))
+#define ptx_mad_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_MAD, variable, PTX_VAL_(a), PTX_VAL_(b))
+#define ptx_dp4a_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_DP4A_SS, variable, PTX_VAL_(a), PTX_VAL_(b))
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------- */
 /* Operands have one type, which is the result's too, unless noted. Floats round to nearest even unless the name ends in
@@ -223,9 +223,10 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_shf_l(f, low, high, count) ptx_op3(f, PTX_OP_SHF_L, low, high, count, PTX_HERE) /* high half, count mod 32 */
 #define ptx_shf_r(f, low, high, count) ptx_op3(f, PTX_OP_SHF_R, low, high, count, PTX_HERE) /* low half, count mod 32 */
 #define ptx_bfe(f, a, position, length) ptx_op3(f, PTX_OP_BFE, a, position, length, PTX_HERE) /* sign-extends S types */
-#define ptx_bfi(f, field, base, position, length) ptx_op4(f, PTX_OP_BFI, field, base, position, length, PTX_HERE)
+#define ptx_bfi(f, field, base, position, length) \
+    PTX_CALL_(f, op4, PTX_OP_BFI, PTX_VAL_(field), PTX_VAL_(base), PTX_VAL_(position), PTX_VAL_(length))
 /* Bit (a, b, c) of the table, which is an immediate: the function of 0xF0, 0xCC and 0xAA ("(a & b) | c" is 0xEA). */
-#define ptx_lop3(f, a, b, c, table) ptx_op4(f, PTX_OP_LOP3, a, b, c, ptx_u32(table), PTX_HERE)
+#define ptx_lop3(f, a, b, c, table) PTX_CALL_(f, op4, PTX_OP_LOP3, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), ptx_u32(table))
 /* Four bytes of b:a picked by the nibbles of selector: 0-3 from a, 4-7 from b; bit 3 replicates the byte's sign. */
 #define ptx_prmt(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT, a, b, selector, PTX_HERE)
 #define ptx_prmt_rc8(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT_RC8, a, b, selector, PTX_HERE)   /* byte to all four */
@@ -419,8 +420,8 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_barrier_divergent_ok(f) ptx_effect0(f, PTX_OP_BARRIER_UNCHECKED, PTX_HERE)
 /* Named barrier `id` (1-15) for part of the thread block: `threads` threads, whole warps; arrive does not wait. The checker
  * reports lanes of a warp that may have diverged; it does not check which warps arrive. */
-#define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
-#define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
+#define ptx_barrier_named(f, id, threads)  PTX_CALL_(f, effect2, PTX_OP_BARRIER_NAMED, PTX_VAL_(id), PTX_VAL_(threads))
+#define ptx_barrier_arrive(f, id, threads) PTX_CALL_(f, effect2, PTX_OP_BARRIER_ARRIVE, PTX_VAL_(id), PTX_VAL_(threads))
 /* Declare that a value is the same in all threads of the block, of the warpgroup, or of the warp. Emit nothing; return
  * the value. */
 #define ptx_uniform(f, a)           ptx_uniform_at(f, a, 0, PTX_HERE)

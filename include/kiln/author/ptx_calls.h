@@ -172,21 +172,9 @@ void ptx_call_begins(ptx_fn *f);
 #define ptx_op2(f, op, a, b, ...) PTX_ORDERED_(f, ptx_ordered_op2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
 #define ptx_op3(f, op, a, b, c, ...) \
     PTX_ORDERED_(f, ptx_ordered_op3(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), __VA_ARGS__))
-#define ptx_op4(f, op, a, b, c, d, ...) \
-    PTX_ORDERED_(f, ptx_ordered_op4(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), PTX_VAL_(d), __VA_ARGS__))
-#define ptx_effect2(f, op, a, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_effect2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
 #define ptx_set_at(f, variable, value, ...) ptx_set_value(f, variable, PTX_VAL_(value), __VA_ARGS__)
 #define ptx_update_at(f, op, variable, b, ...) ptx_update_value(f, op, variable, PTX_VAL_(b), __VA_ARGS__)
-#define ptx_accumulate_at(f, op, variable, a, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_accumulate(f, op, variable, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
 #define ptx_shfl_at(f, op, a, lane, ...) PTX_ORDERED_(f, ptx_ordered_shfl(f, op, a, PTX_VAL_(lane), __VA_ARGS__))
-#define ptx_mbarrier_with_at(f, op, barrier, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_mbarrier(f, op, barrier, PTX_VAL_(b), __VA_ARGS__))
-#define ptx_atom_at(f, op, pointer, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_atom(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
-#define ptx_red_at(f, op, pointer, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_red(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
 
 #define PTX_PASTE_(a, b)         a##b
 #define PTX_PASTE_LINE_(a, line) PTX_PASTE_(a, line)
