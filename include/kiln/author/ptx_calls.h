@@ -164,7 +164,7 @@ void ptx_side_loop_at(ptx_fn *f, const char *file, int line);
 void ptx_rarely_at(ptx_fn *f, const char *file, int line);
 
 /* For calls with several values: records where the call begins before C evaluates its arguments, so that the checker sees
- * if two arguments emit instructions, whose order C leaves open. */
+ * if two arguments emit instructions, whose order C leaves open. PTX_CALL_ also passes the source location. */
 #define PTX_ORDERED_(f, call) (ptx_call_begins(f), call)
 #define PTX_CALL_(f, call, ...) PTX_ORDERED_(f, ptx_ordered_##call(f, __VA_ARGS__, PTX_HERE))
 void ptx_call_begins(ptx_fn *f);
