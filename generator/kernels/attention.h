@@ -163,15 +163,12 @@ typedef struct attention_rows {
 /* Whether scales are per head, not per key. */
 bool attention_has_head_scales(const attention *a);
 
-/* The decoder of codes of K, or of V, to `type`, F16 or BF16. */
+/* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are multiplied
+ * by it: F16 weights times these scales are then as far from overflow as V's rows are. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */
 ptx_val attention_head_scale(const attention *a, ptx_val scales);
-
-/* A power of two by which a V scale is multiplied and V's codes are divided. It keeps F16 weights that are multiplied by V's
- * scales as far from overflow as V's rows are. */
-double attention_value_factor(const attention *a);
 
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */
 

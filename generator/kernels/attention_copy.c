@@ -182,9 +182,11 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
                                      uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {.by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines};
+    attention_panel p = {.by = *by, .from = from, .rows = rows, .lines = lines};
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
+    if (by->widens)
+        p.lines.unit_bytes = p.unit_elements * (by->a->wide == PTX_F64 ? 8 : 4);
     const teams t = teams_of(&p);
     for (uint32_t s = 0; s < t.slots; s++) {
         ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, t.team);
@@ -197,7 +199,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
         p.at[s] = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
         if (from.is_paged)
             p.at[s] = in_octet(f, &from, p.at[s], p.row[s]);
-        p.to[s] = ptx_add(f, layout_at(f, &lines, p.row[s], column), to);
+        p.to[s] = ptx_add(f, layout_at(f, &p.lines, p.row[s], column), to);
     }
     return p;
 }

@@ -26,7 +26,7 @@ enum { MOST_SLOTS = 4 };
 typedef struct attention_panel {
     attention_copier by;
     attention_matrix from;
-    uint32_t rows, elements;
+    uint32_t rows;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     layout lines;
     ptx_val row[MOST_SLOTS], at[MOST_SLOTS],

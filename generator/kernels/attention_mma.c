@@ -51,15 +51,15 @@ static warp geometry(attention *a)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_results(void *of)
+static void store_results(void *of, ptx_val first)
 {
     warp *m = of;
     const uint32_t rows = m->scores.rows * OCTET;
     ptx_val numbers[2 * MOST_BLOCKS];
-    attention_stage_rows(m, numbers);
+    attention_stage_rows(m, first, numbers);
     ptx_warp_barrier(m->a->f);
-    ptx_val first = ptx_mul(m->a->f, m->row_warp, rows);
-    attention_store_rows(m->a, m->out_lines, m->shared, first, rows, m->lane, WARP_LANES);
+    ptx_val of_warp = ptx_mul(m->a->f, m->row_warp, rows);
+    attention_store_rows(m->a, m->out_lines, m->shared, of_warp, rows, m->lane, WARP_LANES);
     attention_store_logs(m, ptx_eq(m->a->f, attention_lane_t(m), 0), numbers);
 }
 
@@ -91,8 +91,8 @@ static void emit(attention *a)
     attention_hold_q(&m);
     attention_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(a);
-    m.first_row = attention_first_row(&m);
-    attention_finish(a, &m.rows, m.first_row, attention_first_column(&m), m.copier.tid, store_results, &m);
+    ptx_val first = attention_first_row(&m), column = attention_first_column(&m);
+    attention_finish(a, &m.rows, first, column, m.copier.tid, store_results, &m);
 }
 
 const attention_strategy attention_strategy_mma = {shape, emit};

@@ -288,6 +288,15 @@ void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, 
     }
 }
 
+ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes)
+{
+    ptx_fn *f = a->f;
+    ptx_val most = slice->x[i][0];
+    for (uint32_t n = 1; n < attention_columns(slice); n++)
+        most = ptx_max(f, most, slice->x[i][n]);
+    return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, lanes, most), a->factor);
+}
+
 /* ---- ends of rows ---------------------------------------------------------------------------------------------------- */
 
 void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],

@@ -25,6 +25,9 @@ typedef struct attention_origin {
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of);
 
+/* Returns the shift of row i: the largest score of the `lanes` lanes that share it, times the factor. */
+ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes);
+
 /* Adds the sinks' scores to the sums of rows, and finds the factors that turn the rows' sums of V into O; they include the
  * head's scale of V. */
 void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],

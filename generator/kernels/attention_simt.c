@@ -34,6 +34,11 @@ enum {
     MOST_COLUMNS = 16
 };
 
+/* Some columns of Q and of K. */
+typedef struct panels {
+    attention_panel q, k;
+} panels;
+
 typedef struct simt {
     attention *a;
     uint32_t bytes, unit; /* of a wide element; wide elements in 16 bytes */
@@ -42,10 +47,10 @@ typedef struct simt {
     uint32_t group_bytes; /* of weights of a group's rows */
     uint32_t row_bytes;   /* of panels of Q and K */
     attention_copier copier;
-    attention_panel q, k, v;
+    panels full; /* of PANEL elements, if rows have that many */
+    attention_panel v;
     attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
-    ptx_val first_row;      /* of the group, for results */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
@@ -62,16 +67,31 @@ static void load_unit(const simt *s, ptx_val address, uint32_t byte, ptx_val out
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-static void multiply_panel(simt *s, uint32_t elements)
+/* K follows Q in shared memory. */
+static panels init_panels(const simt *s, uint32_t elements)
+{
+    const attention *a = s->a;
+    const layout lines = {.row_bytes = s->row_bytes};
+    panels p = {.q = attention_init_panel(&s->copier, a->q, a->tile_q, elements, s->stage, lines)};
+    ptx_val to = ptx_add(a->f, s->stage, a->tile_q * s->row_bytes);
+    p.k = attention_init_panel(&s->copier, a->k, a->tile_k, elements, to, lines);
+    return p;
+}
+
+static void add_panels(simt *s, const panels *p, uint32_t elements, ptx_val key, ptx_val element)
 {
     ptx_fn *f = s->a->f;
+    ptx_barrier(f);
+    attention_copy_part(&p->q, s->a->first, element);
+    attention_copy_part(&p->k, key, element);
+    ptx_barrier(f);
     PTX_FOR (f, offset, ptx_u32(0), elements * s->bytes, STEP * s->bytes) {
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
         for (uint32_t u = 0; u < STEP / s->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
             for (uint32_t c = 0; c < s->scores.count; c++)
                 load_unit(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES, k[c]);
-            for (uint32_t r = 0; r < s->rows.o.rows; r++) {
+            for (uint32_t r = 0; r < s->scores.rows; r++) {
                 load_unit(s, q_at, r * s->row_bytes + u * UNIT_BYTES, q);
                 for (uint32_t c = 0; c < s->scores.count; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
@@ -81,44 +101,21 @@ static void multiply_panel(simt *s, uint32_t elements)
     }
 }
 
-/* The panel of Q, or of K, which follows Q in shared memory, with `elements` columns of s->bytes each. */
-static attention_panel init_panel(const simt *s, bool is_k, uint32_t elements)
-{
-    const attention *a = s->a;
-    const attention_matrix *m = is_k ? &a->k : &a->q;
-    const layout lines = {.row_bytes = s->row_bytes,
-                          .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(m)};
-    ptx_val to = is_k ? ptx_add(a->f, s->stage, a->tile_q * s->row_bytes) : s->stage;
-    return attention_init_panel(&s->copier, *m, is_k ? a->tile_k : a->tile_q, elements, to, lines);
-}
-
-static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
-                      ptx_val element)
-{
-    ptx_fn *f = s->a->f;
-    ptx_barrier(f);
-    attention_copy_part(q, s->a->first, element);
-    attention_copy_part(k, key, element);
-    ptx_barrier(f);
-    multiply_panel(s, q->elements);
-}
-
 static void multiply_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->a->f;
-    uint32_t full = s->a->head_dim / PANEL * PANEL;
+    const uint32_t rest = s->a->head_dim % PANEL, full = s->a->head_dim - rest;
     for (uint32_t r = 0; r < s->rows.o.rows; r++)
         for (uint32_t c = 0; c < s->scores.count; c++)
             s->scores.x[r][c] = ptx_var(f, ptx_number(s->a->wide, 0));
     if (full > 0) {
         PTX_FOR (f, element, ptx_u32(0), full, PANEL) {
-            add_panel(s, &s->q, &s->k, key, element);
+            add_panels(s, &s->full, PANEL, key, element);
         }
     }
-    if (full < s->a->head_dim) {
-        const uint32_t rest = s->a->head_dim - full;
-        attention_panel q = init_panel(s, false, rest), k = init_panel(s, true, rest);
-        add_panel(s, &q, &k, key, ptx_u32(full));
+    if (rest > 0) {
+        const panels last = init_panels(s, rest);
+        add_panels(s, &last, rest, key, ptx_u32(full));
     }
 }
 
@@ -158,11 +155,7 @@ static void weigh_row(simt *s, uint32_t r)
 {
     ptx_fn *f = s->a->f;
     const attention *a = s->a;
-    ptx_val most = s->scores.x[r][0];
-    for (uint32_t c = 1; c < s->scores.count; c++)
-        most = ptx_max(f, most, s->scores.x[r][c]);
-    most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
-    ptx_val shift = ptx_mul(f, most, a->factor);
+    ptx_val shift = attention_find_shift(a, &s->scores, r, GROUP_LANES);
     ptx_val shrink = softmax_raise(f, a->wide, &s->rows.row[r], shift);
     ptx_val minus = softmax_minus(f, a->wide, &s->rows.row[r]);
     ptx_mul_to(f, s->rows.row[r].sum, shrink);
@@ -181,36 +174,29 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-/* Loads the lane's columns of a row, given the addresses of the first and the last vector. */
-static void load_columns(simt *s, ptx_val first, ptx_val last, uint32_t byte, ptx_val v[MOST_COLUMNS])
-{
-    ptx_fn *f = s->a->f;
-    for (uint32_t i = 0; i < s->rows.o.count; i++) {
-        const bool is_last = i + 1 == s->rows.o.count && s->is_ragged;
-        const uint32_t ahead = is_last ? 0 : i * s->rows.o.step * s->bytes;
-        ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte + ahead);
-        ptx_load_vec(f, (int)s->rows.o.width, &v[i * s->rows.o.width], at, PTX_PLAIN);
-    }
-}
-
 /* `weights`: this group's weights of the panel's first key. */
 static void add_values(simt *s, ptx_val weights)
 {
     ptx_fn *f = s->a->f;
+    const attention_slice *o = &s->rows.o;
+    const uint32_t row_bytes = s->v.lines.row_bytes;
     PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
-        ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
-        ptx_val from = ptx_mad(f, key, s->bytes, weights);
-        columns = last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_from);
+        ptx_val weight[MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
+        ptx_val from = ptx_mad(f, key, s->bytes, weights), first = ptx_mad(f, key, row_bytes, s->v_from);
         if (s->is_ragged)
-            last = ptx_mad(f, key, s->v.lines.row_bytes, s->v_last);
-        for (uint32_t r = 0; r < s->rows.o.rows; r++)
+            last = ptx_mad(f, key, row_bytes, s->v_last);
+        for (uint32_t r = 0; r < o->rows; r++)
             load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
         for (uint32_t e = 0; e < s->unit; e++) {
-            ptx_val v[MOST_COLUMNS];
-            load_columns(s, columns, last, e * s->v.lines.row_bytes, v);
-            for (uint32_t r = 0; r < s->rows.o.rows; r++)
-                for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
-                    ptx_fma_to(f, s->rows.o.x[r][i], weight[r][e], v[i]);
+            for (uint32_t i = 0; i < o->count; i++) {
+                const bool is_last = i + 1 == o->count && s->is_ragged;
+                const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * s->bytes);
+                ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte);
+                ptx_load_vec(f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
+            }
+            for (uint32_t r = 0; r < o->rows; r++)
+                for (uint32_t i = 0; i < attention_columns(o); i++)
+                    ptx_fma_to(f, o->x[r][i], weight[r][e], v[i]);
         }
     }
 }
@@ -218,8 +204,7 @@ static void add_values(simt *s, ptx_val weights)
 static void multiply_values(simt *s, ptx_val key)
 {
     ptx_fn *f = s->a->f;
-    ptx_val lane_bytes = ptx_mul(f, s->lane, s->bytes);
-    ptx_val weights = ptx_sub(f, s->weights, lane_bytes);
+    ptx_val weights = ptx_sub(f, s->weights, ptx_mul(f, s->lane, s->bytes));
     PTX_FOR (f, panel, ptx_u32(0), s->a->tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
@@ -232,37 +217,34 @@ static void multiply_values(simt *s, ptx_val key)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_row(simt *s, uint32_t r, ptx_val row)
-{
-    ptx_fn *f = s->a->f;
-    const attention *a = s->a;
-    ptx_val in_bounds = ptx_lt(f, row, a->rows), share;
-    attention_find_shares(a, &row, &s->rows.row[r], &share, 1);
-    PTX_IF (f, in_bounds) {
-        ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
-        for (uint32_t i = 0; i < s->rows.o.count; i++) {
-            ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
-            ptx_val column = ptx_mul(f, number, s->rows.o.width);
-            for (uint32_t e = 0; e < s->rows.o.width; e++)
-                x[e] = ptx_mul(f, s->rows.o.x[r][i * s->rows.o.width + e], share);
-            ptx_val at = ptx_at(f, line, column);
-            if (i + 1 < s->rows.o.count || !s->is_ragged) {
-                narrow_store(f, a->type, s->rows.o.width, at, x, PTX_PLAIN);
-            } else {
-                PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                    narrow_store(f, a->type, s->rows.o.width, at, x, PTX_PLAIN);
-                }
-            }
-        }
-        attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->rows.row[r]);
-    }
-}
-
-static void store_rows(void *of)
+static void store_rows(void *of, ptx_val first)
 {
     simt *s = of;
-    for (uint32_t r = 0; r < s->rows.o.rows; r++)
-        store_row(s, r, attention_plus(s->a->f, s->first_row, r));
+    const attention *a = s->a;
+    const attention_slice *o = &s->rows.o;
+    ptx_fn *f = a->f;
+    for (uint32_t r = 0; r < o->rows; r++) {
+        ptx_val row = attention_plus(f, first, r), in_bounds = ptx_lt(f, row, a->rows), share;
+        attention_find_shares(a, &row, &s->rows.row[r], &share, 1);
+        PTX_IF (f, in_bounds) {
+            ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
+            for (uint32_t i = 0; i < o->count; i++) {
+                ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
+                ptx_val column = ptx_mul(f, number, o->width);
+                for (uint32_t e = 0; e < o->width; e++)
+                    x[e] = ptx_mul(f, o->x[r][i * o->width + e], share);
+                ptx_val at = ptx_at(f, line, column);
+                if (i + 1 < o->count || !s->is_ragged) {
+                    narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
+                } else {
+                    PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
+                        narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
+                    }
+                }
+            }
+            attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->rows.row[r]);
+        }
+    }
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -299,12 +281,9 @@ static void init_thread(simt *s)
     s->group = ptx_div(f, tid, GROUP_LANES);
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){a, THREADS, true, tid};
-    if (a->head_dim >= PANEL) {
-        s->q = init_panel(s, false, PANEL);
-        s->k = init_panel(s, true, PANEL);
-    }
-    const layout v_lines = {.row_bytes = a->head_dim * s->bytes,
-                            .unit_bytes = UNIT_BYTES * s->bytes / attention_bytes(&a->v)};
+    if (a->head_dim >= PANEL)
+        s->full = init_panels(s, PANEL);
+    const layout v_lines = {.row_bytes = a->head_dim * s->bytes};
     s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, v_lines);
     s->q_from = ptx_mad(f, s->group, s->rows.o.rows * s->row_bytes, s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
@@ -338,9 +317,8 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
 static void shape(kiln_shape *s, attention *a)
 {
     const simt g = geometry(a);
-    const uint32_t panels = (a->tile_q + a->tile_k) * g.row_bytes;
     s->block[0] = THREADS;
-    s->shared_bytes = panels + GROUPS * g.group_bytes;
+    s->shared_bytes = (a->tile_q + a->tile_k) * g.row_bytes + GROUPS * g.group_bytes;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = a->tile_k;
 }
@@ -365,11 +343,11 @@ static void emit(attention *a)
         multiply_values(&s, key);
     }
     attention_find_before(a);
-    s.first_row = ptx_mad(f, s.group, s.rows.o.rows, a->first);
+    ptx_val first = ptx_mad(f, s.group, s.rows.o.rows, a->first);
     for (uint32_t r = 0; r < s.rows.o.rows; r++)
         s.rows.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.rows.row[r].sum));
     ptx_val column = ptx_mul(f, s.lane, s.rows.o.width);
-    attention_finish(a, &s.rows, s.first_row, column, s.copier.tid, store_rows, &s);
+    attention_finish(a, &s.rows, first, column, s.copier.tid, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

@@ -318,10 +318,10 @@ static void store_part(const attention *a, const attention_rows *r, ptx_val firs
 }
 
 void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
-                      void (*store_results)(void *of), void *of)
+                      void (*store_results)(void *of, ptx_val first), void *of)
 {
     if (a->split_k == 1) {
-        store_results(of);
+        store_results(of, first);
     } else if (a->split_k > 1) {
         store_part(a, r, first, column, tid);
     } else {
@@ -329,7 +329,7 @@ void attention_finish(const attention *a, const attention_rows *r, ptx_val first
             store_part(a, r, first, column, tid);
         }
         PTX_ELSE (a->f) {
-            store_results(of);
+            store_results(of, first);
         }
     }
 }

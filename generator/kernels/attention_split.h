@@ -18,7 +18,7 @@ void attention_store_record(const attention *a, const attention_rows *r, uint32_
  * from row number `first` and `column` on, which may be out of bounds; the last part to arrive stores O and its logarithms.
  * Otherwise store_results stores O. All threads of the thread block must call it: it has barriers. */
 void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
-                      void (*store_results)(void *of), void *of);
+                      void (*store_results)(void *of, ptx_val first), void *of);
 
 /* Like attention_finish, from the records of `warps` warps in shared memory, one warp after the other, tile_q rows each. */
 void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);

@@ -14,28 +14,6 @@ static ptx_type pairs_of(const warp *m)
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
-/* Adds A * B, k 16, to the sums of a product. */
-static void multiply(warp *m, attention_slice *s, uint32_t block, uint32_t octet, const ptx_val a[4],
-                     const ptx_val b[2])
-{
-    ptx_val sums[4];
-    attention_product(s, block, octet, sums);
-    tensor_multiply(m->a->f, m->a->type, sums, a, b, sums);
-}
-
-/* The first step of scores. */
-static void start(warp *m, uint32_t block, uint32_t octet, const ptx_val a[4], const ptx_val b[2])
-{
-    ptx_fn *f = m->a->f;
-    const ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero};
-    ptx_val sums[4];
-    ptx_mma(f, tensor_shape(m->a->type, ptx_has_sm(f, 80)), sums, a, b, zeros);
-    for (uint32_t i = 0; i < 4; i++)
-        *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
-    if (!ptx_has_sm(f, 80))
-        ptx_mma_to(f, tensor_shape(m->a->type, false), sums, a + 2, b + 1);
-}
-
 /* Points to matrices of an operand: of a step, or, after the last one, of the tail. */
 static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_t octet, uint32_t step)
 {
@@ -69,18 +47,24 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Adds a step, or the tail, to the scores of an octet of keys. */
+/* Adds a step, or the tail, to the scores of an octet of keys; the first step makes them. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
-    const ptx_val *q = q_of(m, block, step);
+    ptx_fn *f = m->a->f;
+    const ptx_type type = m->a->type;
+    const ptx_val *q = q_of(m, block, step), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
     ptx_val sums[4];
-    if (step == 0) {
-        start(m, block, octet, q, k);
-    } else if (step < m->k.steps) {
-        multiply(m, &m->scores, block, octet, q, k);
+    attention_product(&m->scores, block, octet, sums);
+    if (step == m->k.steps) {
+        ptx_mma_to(f, tensor_shape(type, false), sums, q, k);
+    } else if (step > 0) {
+        tensor_multiply(f, type, sums, q, k, sums);
     } else {
-        attention_product(&m->scores, block, octet, sums);
-        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), sums, q, k);
+        ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
+        for (uint32_t i = 0; i < 4; i++)
+            *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
+        if (!ptx_has_sm(f, 80))
+            ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
     }
 }
 
@@ -110,33 +94,27 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
-/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
-static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
-{
-    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
-    for (uint32_t half = 0; half < 2; half++) {
-        ptx_val pairs[2];
-        codes_pairs(m->a->f, &codes, ptx_as(m->a->f, PTX_U32, words[half]), true, pairs);
-        for (uint32_t odd = 0; odd < 2; odd++)
-            operands[odd][half] = pairs[odd];
-    }
-}
-
 /* Adds weights times V. A step is two octets of columns by 16 keys, a tail one octet by 32 keys. v keeps the codes of two
- * steps, which are loaded together. */
+ * steps, which are loaded together; one operand has the even columns of a unit of them, the other the odd ones. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
+    ptx_fn *f = m->a->f;
     attention_slice *o = &m->rows.o;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
     const bool is_tail = step == m->v.steps;
-    ptx_val decoded[2][2];
+    ptx_val decoded[2][2], pairs[2], sums[4];
     if (!m->has_codes || step % 2 == 0)
-        ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, octet, step));
-    if (m->has_codes)
-        decode_columns(m, &v[step % 2 * 2], decoded);
+        ptx_ldmatrix_trans(f, 4, v, matrices_at(m, &m->v, octet, step));
+    for (uint32_t half = 0; half < 2 && m->has_codes; half++) {
+        codes_pairs(f, &codes, ptx_as(f, PTX_U32, v[step % 2 * 2 + half]), true, pairs);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            decoded[odd][half] = pairs[odd];
+    }
     for (uint32_t i = 0; i < 2 * attention_blocks(o); i++) {
         const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
-        multiply(m, o, b, 2 * step + (is_tail ? 0 : odd), &m->weight[b][2 * keys],
-                 m->has_codes ? decoded[odd] : &v[2 * odd]);
+        attention_product(o, b, 2 * step + (is_tail ? 0 : odd), sums);
+        tensor_multiply(f, m->a->type, sums, &m->weight[b][2 * keys],
+                        m->has_codes ? decoded[odd] : &v[2 * odd], sums);
     }
 }
 
@@ -176,15 +154,6 @@ static attention_origin find_origin(const void *of, ptx_val key)
     return at;
 }
 
-ptx_val attention_find_shift(const warp *m, uint32_t i)
-{
-    ptx_fn *f = m->a->f;
-    ptx_val most = m->scores.x[i][0];
-    for (uint32_t n = 1; n < attention_columns(&m->scores); n++)
-        most = ptx_max(f, most, m->scores.x[i][n]);
-    return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
-}
-
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only after the largest
  * weight of some row has grown fourfold: in the first tile, and seldom later. */
 void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
@@ -194,7 +163,7 @@ void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(
     attention_rows *rows = &m->rows;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < rows->o.rows; i++) {
-        shift[i] = joined ? joined[i] : attention_find_shift(m, i);
+        shift[i] = joined ? joined[i] : attention_find_shift(m->a, &m->scores, i, FRAGMENT_LANES);
         ptx_val is_over = ptx_gt(f, shift[i], ptx_add(f, rows->row[i].shift, LOG2_FOURFOLD));
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
@@ -238,30 +207,25 @@ void attention_make_scores(warp *m, ptx_val key)
     attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
 }
 
-static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
-{
-    ptx_fn *f = m->a->f;
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (m->a->type == PTX_F16)
-            scales[i] = ptx_mul(f, scales[i], (float)attention_value_factor(m->a));
-        weights[i] = ptx_mul(f, weights[i], scales[i]);
-    }
-}
-
 ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
 {
-    ptx_fn *f = m->a->f;
-    ptx_val weights[2];
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val weights[2], scales[2];
     for (uint32_t n = 0; n < 2; n++) {
-        ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], m->a->factor, minus);
-        weights[n] = softmax_exp2(f, m->a->wide, x);
+        ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], a->factor, minus);
+        weights[n] = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_pair(m, octet, weights);
-    return narrow_pair(f, m->a->type, weights[0], weights[1]);
+    if (a->kv == ATTENTION_INT8_TOKEN) {
+        load_scales(m, true, octet, scales);
+        for (uint32_t n = 0; n < 2; n++) {
+            if (a->type == PTX_F16)
+                scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
+            weights[n] = ptx_mul(f, weights[n], scales[n]);
+        }
+    }
+    return narrow_pair(f, a->type, weights[0], weights[1]);
 }
 
 void attention_weigh(void *of, ptx_val key)
@@ -433,53 +397,45 @@ ptx_val attention_first_column(const warp *m)
     return ptx_mul(m->a->f, attention_lane_t(m), m->rows.o.width);
 }
 
-/* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
-static void stage_rows(const warp *m, const ptx_val shares[], const ptx_val at[2])
+void attention_stage_rows(warp *m, ptx_val first, ptx_val numbers[])
 {
-    ptx_fn *f = m->a->f;
-    const attention_rows *r = &m->rows;
-    for (uint32_t i = 0; i < r->o.rows; i++) {
-        ptx_val words[2];
-        for (uint32_t n = 0; n < attention_octets(&r->o); n++) {
-            const uint32_t odd = n % 2;
-            const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
-            ptx_val low = ptx_mul(f, r->o.x[i][2 * n], shares[i]);
-            ptx_val high = ptx_mul(f, r->o.x[i][2 * n + 1], shares[i]);
-            words[odd] = narrow_pair(f, m->a->type, low, high);
+    const attention *a = m->a;
+    const attention_slice *o = &m->rows.o;
+    const layout *lines = &m->out_lines;
+    const bool has_all_columns = m->groups == 1;
+    ptx_fn *f = a->f;
+    ptx_val shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
+    attention_number_rows(a, o, first, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, o->rows);
+    ptx_val row = attention_lane_g(m), t = attention_lane_t(m);
+    if (has_all_columns)
+        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
+    else
+        unit = ptx_mul(f, m->warp, attention_octets(o));
+    /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
+    ptx_val at[2], pair = ptx_mad(f, t, 4, m->shared);
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
+        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
+        at[odd] = ptx_add(f, layout_at(f, lines, row, mine), pair);
+    }
+    if (m->has_codes)
+        at[0] = ptx_add(f, fours_at(m, lines, row, t), m->shared);
+    if (has_all_columns && a->head_dim_v == a->head_dim)
+        ptx_warp_barrier(f);
+    else if (has_all_columns)
+        ptx_barrier(f); /* O replaces other warps' rows of Q */
+    for (uint32_t i = 0; i < o->rows; i++) {
+        for (uint32_t n = 0; n < attention_octets(o); n++) {
+            const uint32_t odd = n % 2, byte = layout_rows(lines, OCTET * i) + layout_unit(lines, n - odd);
+            ptx_val low = ptx_mul(f, o->x[i][2 * n], shares[i]);
+            ptx_val high = ptx_mul(f, o->x[i][2 * n + 1], shares[i]);
+            words[odd] = narrow_pair(f, a->type, low, high);
             if (!m->has_codes)
                 ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
             else if (odd)
                 ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
         }
     }
-}
-
-void attention_stage_rows(warp *m, ptx_val numbers[])
-{
-    const attention *a = m->a;
-    ptx_fn *f = a->f;
-    ptx_val shares[ATTENTION_MOST_ROWS], at[2];
-    attention_number_rows(a, &m->rows.o, m->first_row, numbers);
-    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
-    const fragment_lane of = fragment_find_lane(f, m->lane);
-    const bool has_all_columns = m->groups == 1;
-    ptx_val row = of.g, unit = {0};
-    if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, of.g);
-    else
-        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
-    ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
-    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
-        at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
-    }
-    if (m->has_codes)
-        at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
-    if (has_all_columns && a->head_dim_v == a->head_dim)
-        ptx_warp_barrier(f);
-    else if (has_all_columns)
-        ptx_barrier(f); /* O replaces other warps' rows of Q */
-    stage_rows(m, shares, at);
 }
 
 void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])

@@ -67,7 +67,6 @@ typedef struct attention_warp {
     attention_slice scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
-    ptx_val first_row; /* number of the first, after the loop over the keys */
 } attention_warp;
 
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
@@ -153,8 +152,9 @@ ptx_val attention_first_row(const attention_warp *m);
 /* The lane's first column of O, if its warp has all columns. */
 ptx_val attention_first_column(const attention_warp *m);
 
-/* Adds sinks to the lane's rows, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
-void attention_stage_rows(attention_warp *m, ptx_val numbers[]);
+/* Adds sinks to the lane's rows, of which the first has number `first`, and stores O over Q; a barrier must follow. Returns the
+ * rows' numbers. */
+void attention_stage_rows(attention_warp *m, ptx_val first, ptx_val numbers[]);
 
 /* If `is_mine` holds, stores the log-sum-exps of the lane's rows, if requested. */
 void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_val numbers[]);
@@ -165,10 +165,9 @@ void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_va
 void attention_weigh(void *warp, ptx_val key);
 void attention_add_values(void *warp);
 
-/* The steps of both: make shaped and masked scores; return row i's shift, its largest score times the factor; return a pair
- * of weights, of the lane's two keys of an octet, added to row->sum; add two octets' values. */
+/* The steps of both: make shaped and masked scores; return a pair of weights, of the lane's two keys of an octet, added to
+ * row->sum; add two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
-ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);

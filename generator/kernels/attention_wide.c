@@ -85,10 +85,23 @@ static void raise_own(void *of)
     }
 }
 
-static void weigh_rows(wide *w)
+/* ---- tiles --------------------------------------------------------------------------------------------------------- */
+
+static void weigh(void *of, ptx_val key)
 {
+    wide *w = of;
     const attention *a = w->m.a;
     ptx_fn *f = a->f;
+    attention_make_scores(&w->m, key);
+    ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
+    for (uint32_t i = 0; i < 2; i++)
+        shift[i] = attention_find_shift(a, &w->m.scores, i, FRAGMENT_LANES);
+    share_numbers(w, shift);
+    ptx_barrier(f);
+    if (w->m.v_in_k)
+        attention_copy_rows(&w->m.v.panel, key);
+    join_numbers(w, PTX_OP_MAX, joined);
+    attention_raise_rows(&w->m, joined, raise_own, w);
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
         ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
@@ -97,24 +110,6 @@ static void weigh_rows(wide *w)
             ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
     }
-}
-
-/* ---- tiles --------------------------------------------------------------------------------------------------------- */
-
-static void weigh(void *of, ptx_val key)
-{
-    wide *w = of;
-    attention_make_scores(&w->m, key);
-    ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
-    for (uint32_t i = 0; i < 2; i++)
-        shift[i] = attention_find_shift(&w->m, i);
-    share_numbers(w, shift);
-    ptx_barrier(w->m.a->f);
-    if (w->m.v_in_k)
-        attention_copy_rows(&w->m.v.panel, key);
-    join_numbers(w, PTX_OP_MAX, joined);
-    attention_raise_rows(&w->m, joined, raise_own, w);
-    weigh_rows(w);
 }
 
 static void add_values(void *of)
@@ -158,13 +153,13 @@ static void add_tiles(wide *w)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_results(void *of)
+static void store_results(void *of, ptx_val first)
 {
     wide *w = of;
     const attention *a = w->m.a;
     ptx_fn *f = a->f;
     ptx_val numbers[2 * MOST_BLOCKS], tid = w->m.copier.tid;
-    attention_stage_rows(&w->m, numbers);
+    attention_stage_rows(&w->m, first, numbers);
     ptx_barrier(f);
     attention_store_rows(a, w->m.out_lines, w->m.shared, ptx_u32(0), a->tile_q, tid, THREADS);
     /* One lane of four, of the first warp. */
@@ -243,8 +238,8 @@ static void emit(attention *a)
     attention_find_before(a);
     ptx_val of_warp = ptx_mul(f, w.m.warp, w.m.rows.o.count * OCTET);
     ptx_val column = ptx_mad(f, attention_lane_t(&w.m), 2, of_warp);
-    w.m.first_row = ptx_add(f, attention_lane_g(&w.m), a->first);
-    attention_finish(a, &w.m.rows, w.m.first_row, column, w.m.copier.tid, store_results, &w);
+    ptx_val first = ptx_add(f, attention_lane_g(&w.m), a->first);
+    attention_finish(a, &w.m.rows, first, column, w.m.copier.tid, store_results, &w);
 }
 
 const attention_strategy attention_strategy_wide = {shape, emit};
