@@ -111,40 +111,6 @@ static void add_tile(void *of, ptx_val counted)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------------ */
 
-static void init_copies(decode *d)
-{
-    attention_warp *m = &d->m;
-    attention *a = m->a;
-    ptx_fn *f = a->f;
-    const attention_copier by_all = m->copier;
-    m->row_warp = ptx_u32(0); /* all warps have all rows */
-    d->ahead = ptx_mul(f, m->warp, WARP_KEYS);
-    ptx_val rings = ptx_add(f, m->shared, d->q_bytes);
-    ptx_val ring = ptx_mad(f, m->warp, d->stages * m->shared_bytes, rings);
-    m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
-    attention_init_panels(m, &by_all, ring);
-    attention_init_operands(m, ring);
-    d->k_at = m->k.at;
-    d->v_at = m->v.at;
-    d->scales_at = m->scales_at;
-    if (a->kv == ATTENTION_INT8_TOKEN)
-        d->scales = ptx_add(f, ring, m->scales_start);
-    m->pages = attention_init_pages(a, WARP_KEYS / OCTET);
-    attention_copy_rows(&m->q.panel, a->first);
-    copy_commit(f);
-    ptx_val first = ptx_add(f, a->first_key, d->ahead);
-    for (uint32_t i = 0; i < d->stages - 1; i++) {
-        if (a->layout == ATTENTION_PAGED && i > 0)
-            ptx_warp_barrier(f);
-        copy_stage(d, first, i, ptx_u32(i * m->shared_bytes));
-    }
-    d->stage = ptx_var(f, ptx_u32(0));
-    d->free_stage = ptx_var(f, ptx_u32((d->stages - 1) * m->shared_bytes));
-    copy_wait(f, d->stages - 1);
-    ptx_barrier(f);
-    attention_hold_q(m);
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const decode d = geometry(a);
@@ -159,22 +125,47 @@ static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     decode d = geometry(a);
-    attention_warp_init(&d.m, THREADS);
-    ptx_val tid = d.m.copier.tid;
-    init_copies(&d);
-    attention_add_tiles(&d.m, &d.ahead, add_tile, &d);
+    attention_warp *m = &d.m;
+    attention_warp_init(m, THREADS);
+    const attention_copier by_all = m->copier;
+    m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
+    m->row_warp = ptx_u32(0); /* all warps have all rows */
+    d.ahead = ptx_mul(f, m->warp, WARP_KEYS);
+    ptx_val rings = ptx_add(f, m->shared, d.q_bytes);
+    ptx_val ring = ptx_mad(f, m->warp, d.stages * m->shared_bytes, rings);
+    attention_init_panels(m, &by_all, ring);
+    attention_init_operands(m, ring);
+    d.k_at = m->k.at;
+    d.v_at = m->v.at;
+    d.scales_at = m->scales_at;
+    if (a->kv == ATTENTION_INT8_TOKEN)
+        d.scales = ptx_add(f, ring, m->scales_start);
+    m->pages = attention_init_pages(a, WARP_KEYS / OCTET);
+    attention_copy_rows(&m->q.panel, a->first);
+    copy_commit(f);
+    ptx_val first = ptx_add(f, a->first_key, d.ahead);
+    for (uint32_t i = 0; i < d.stages - 1; i++) {
+        if (a->layout == ATTENTION_PAGED && i > 0)
+            ptx_warp_barrier(f);
+        copy_stage(&d, first, i, ptx_u32(i * m->shared_bytes));
+    }
+    d.stage = ptx_var(f, ptx_u32(0));
+    d.free_stage = ptx_var(f, ptx_u32((d.stages - 1) * m->shared_bytes));
+    copy_wait(f, d.stages - 1);
     ptx_barrier(f);
-    ptx_val records = shared_at(f, PTX_F32, d.m.shared, d.q_bytes);
+    attention_hold_q(m);
+    attention_add_tiles(m, &d.ahead, add_tile, &d);
+    ptx_barrier(f);
     /* Each warp stores the sums of its keys over the rings. */
-    ptx_val column = attention_first_column(&d.m);
+    ptx_val records = shared_at(f, PTX_F32, m->shared, d.q_bytes), column = attention_first_column(m);
     const uint32_t numbers = attention_shared_record(a);
-    ptx_val in_warp = attention_lane_g(&d.m), row = ptx_mad(f, d.m.warp, a->tile_q, in_warp);
+    ptx_val in_warp = attention_lane_g(m), row = ptx_mad(f, m->warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
-    for (uint32_t i = 0; i < d.m.rows.o.rows; i++)
-        attention_store_record(a, &d.m.rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));
+    for (uint32_t i = 0; i < m->rows.o.rows; i++)
+        attention_store_record(a, &m->rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));
     ptx_barrier(f);
     attention_find_before(a);
-    attention_leave_warps(a, records, WARPS, tid);
+    attention_leave_warps(a, records, WARPS, by_all.tid);
 }
 
 const attention_strategy attention_strategy_decode = {shape, emit};

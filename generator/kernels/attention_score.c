@@ -209,18 +209,20 @@ void attention_init_scores(attention *a, ptx_val scale)
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------------- */
 
-static void cap_score(const attention *a, ptx_val score)
+static void cap_scores(const attention *a, const attention_slice *slice, uint32_t r)
 {
     ptx_fn *f = a->f;
-    ptx_val exponent = ptx_mul(f, score, a->inner);
-    if (a->wide == PTX_F64) { /* exp2 in F64 does not overflow to infinity */
-        ptx_val is_large = ptx_gt(f, exponent, 1000);
-        exponent = ptx_select(f, is_large, 1000, exponent);
+    for (uint32_t i = 0; i < attention_columns(slice); i++) {
+        ptx_val exponent = ptx_mul(f, slice->x[r][i], a->inner);
+        if (a->wide == PTX_F64) { /* exp2 in F64 does not overflow to infinity */
+            ptx_val is_large = ptx_gt(f, exponent, 1000);
+            exponent = ptx_select(f, is_large, 1000, exponent);
+        }
+        ptx_val power = softmax_exp2(f, a->wide, exponent);
+        ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
+        share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
+        ptx_set(f, slice->x[r][i], ptx_fma(f, times(a, share, -2), a->cap, a->cap));
     }
-    ptx_val power = softmax_exp2(f, a->wide, exponent);
-    ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
-    share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
-    ptx_set(f, score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
 }
 
 static void add_distances(const attention *a, const scores *s, uint32_t r)
@@ -260,25 +262,20 @@ static void add_mask(const attention *a, const scores *s, uint32_t r)
     }
 }
 
-static void shape_scores(const attention *a, const scores *s)
-{
-    for (uint32_t r = 0; r < s->slice->rows; r++) {
-        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < attention_columns(s->slice); i++)
-            cap_score(a, s->slice->x[r][i]);
-        if (a->shaping == ATTENTION_ALIBI)
-            add_distances(a, s, r);
-        if (a->shaping == ATTENTION_MASK)
-            add_mask(a, s, r);
-    }
-}
-
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *slice,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of)
 {
     scores s = {.slice = slice};
     if (finds_once || a->shaping != ATTENTION_PLAIN) {
         find_scores(a, find(of, key), &s);
-        shape_scores(a, &s);
+        for (uint32_t r = 0; r < slice->rows; r++) {
+            if (a->shaping == ATTENTION_SOFTCAP)
+                cap_scores(a, slice, r);
+            if (a->shaping == ATTENTION_ALIBI)
+                add_distances(a, &s, r);
+            if (a->shaping == ATTENTION_MASK)
+                add_mask(a, &s, r);
+        }
     }
     PTX_IF (a->f, ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count)) {
         ptx_rarely(a->f);

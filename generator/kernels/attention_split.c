@@ -80,6 +80,23 @@ static records of_part(const attention *a)
                      .hints = PTX_CG};
 }
 
+static void store_numbers(const attention *a, const softmax_row *row, ptx_val is_here, ptx_val record,
+                          uint32_t offset)
+{
+    const ptx_val numbers[2] = {row->shift, row->sum};
+    PTX_WHEN (a->f, is_here) {
+        ptx_store_vec(a->f, 2, ptx_at_const(a->f, record, offset), numbers, PTX_PLAIN);
+    }
+}
+
+static void store_sums(const attention *a, const ptx_val sums[], uint32_t count, ptx_val in_bounds,
+                       ptx_val to)
+{
+    PTX_WHEN (a->f, in_bounds) {
+        ptx_store_vec(a->f, (int)count, to, sums, PTX_PLAIN);
+    }
+}
+
 void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
                             ptx_val record)
 {
@@ -88,37 +105,15 @@ void attention_store_record(const attention *a, const attention_rows *r, uint32_
     ptx_val at = ptx_at(f, record, column);
     for (uint32_t n = 0; n < s->count; n++) {
         ptx_val in_bounds = ptx_le(f, column, a->head_dim_v - s->width - n * s->step);
-        PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->x[i][n * s->width],
-                          PTX_PLAIN);
-        }
+        store_sums(a, &s->x[i][n * s->width], s->width, in_bounds, ptx_at_const(f, at, n * s->step));
     }
-    ptx_val numbers[2] = {r->row[i].shift, r->row[i].sum};
-    PTX_WHEN (f, ptx_eq(f, column, 0)) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
-    }
+    store_numbers(a, &r->row[i], ptx_eq(f, column, 0), record, a->head_dim_v);
 }
 
 /* ---- joins ----------------------------------------------------------------------------------------------------------- */
 
-/* Each lane computes the weight of one record. The shift, sum and weights of the row are then the same in all lanes. */
-static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
-{
-    ptx_fn *f = a->f;
-    ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
-    ptx_val at = ptx_at(f, first, ptx_mul(f, lane, r->stride));
-    tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
-    ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
-    j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
-    ptx_val minus = softmax_minus(f, a->wide, &j->row);
-    ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
-    ptx_val weighed = ptx_mul(f, numbers[1], weight);
-    j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
-    for (uint32_t i = 0; i < r->most; i++)
-        j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
-}
-
-/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records. */
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records: each lane computes
+ * the weight of one, and all lanes get the shift, sum and weights of the row. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
 {
@@ -142,8 +137,19 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
             tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
         }
     }
-    if (v == 0)
-        weigh_records(a, r, j->first, lane, j);
+    if (v == 0) {
+        ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
+        ptx_val at = ptx_at(f, j->first, ptx_mul(f, lane, r->stride));
+        tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
+        ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
+        j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
+        ptx_val minus = softmax_minus(f, a->wide, &j->row);
+        ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
+        ptx_val weighed = ptx_mul(f, numbers[1], weight);
+        j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
+        for (uint32_t i = 0; i < r->most; i++)
+            j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
+    }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t e = 0; e < vector_of(a); e++) {
             c[i].sums[e] = ptx_var(f, ptx_mul(f, x[i][0][e], j->weight[0]));
@@ -174,73 +180,46 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     }
 }
 
-/* The destination of joined rows: O, or, if `keeps` holds, records, which may be the first of the joined ones. */
-typedef struct destination {
-    const records *to; /* null: all to O */
-    ptx_val keeps;
-    uint32_t numbers; /* offset of shift and sum */
-} destination;
-
-static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
-                     joined *j)
+/* Joins all rows in bounds. They become O, or, if `keeps` holds, records: `to`, which may be the first of the joined ones, with
+ * shift and sum at `numbers`. A null `to` makes O of all rows. */
+static void join(const attention *a, const records *from, const records *to, ptx_val keeps, uint32_t numbers,
+                 ptx_val tid)
 {
     ptx_fn *f = a->f;
     /* A small tile waits for its loads, so more of them precede a store. A large one has no registers for that. */
     const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
-    ptx_val record = {0};
-    if (d->to)
-        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
-    j->first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
-    j->share = ptx_var(f, ptx_number(a->wide, 0));
-    j->out = attention_row_at(a, &a->out, a->out.first, j->number);
-    for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
-        const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
-        columns c[MOST_AHEAD];
-        join_columns(a, from, j, lane, v, count, c);
-        if (!d->to) {
-            store_out(a, j, lane, v == 0, count, c);
-            continue;
-        }
-        PTX_IF (f, d->keeps) {
-            if (v == 0) {
-                const ptx_val numbers[2] = {j->row.shift, j->row.sum};
-                PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0))) {
-                    ptx_store_vec(f, 2, ptx_at_const(f, record, d->numbers), numbers, PTX_PLAIN);
-                }
-            }
-            for (uint32_t i = 0; i < count; i++) {
-                ptx_val to = ptx_at(f, record, c[i].first);
-                PTX_WHEN (f, c[i].in_bounds) {
-                    ptx_store_vec(f, (int)vector_of(a), to, c[i].sums, PTX_PLAIN);
-                }
-            }
-        }
-        PTX_ELSE (f) {
-            store_out(a, j, lane, v == 0, count, c);
-        }
-    }
-}
-
-/* All rows in bounds. */
-static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
-{
-    ptx_fn *f = a->f;
     ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), a->tile_q);
     ptx_val lane = ptx_and(f, tid, LANES - 1), team = ptx_div(f, tid, LANES);
     PTX_FOR (f, first, 0, rows, ptx_block_x(f) / LANES) {
-        ptx_val row = ptx_add(f, first, team);
+        ptx_val row = ptx_add(f, first, team), record = {0};
         joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
-        join_row(a, from, d, row, lane, &j);
+        if (to)
+            record = ptx_at(f, to->first, ptx_mul(f, row, to->row_stride));
+        j.first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
+        j.share = ptx_var(f, ptx_number(a->wide, 0));
+        j.out = attention_row_at(a, &a->out, a->out.first, j.number);
+        for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
+            const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
+            columns c[MOST_AHEAD];
+            join_columns(a, from, &j, lane, v, count, c);
+            if (!to) {
+                store_out(a, &j, lane, v == 0, count, c);
+                continue;
+            }
+            PTX_IF (f, keeps) {
+                if (v == 0)
+                    store_numbers(a, &j.row, ptx_and(f, j.in_bounds, ptx_eq(f, lane, 0)), record, numbers);
+                for (uint32_t i = 0; i < count; i++)
+                    store_sums(a, c[i].sums, vector_of(a), c[i].in_bounds, ptx_at(f, record, c[i].first));
+            }
+            PTX_ELSE (f) {
+                store_out(a, &j, lane, v == 0, count, c);
+            }
+        }
     }
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
-
-/* With split_k other than 1: whether several thread blocks share the tile. */
-static ptx_val is_split(const attention *a)
-{
-    return ptx_gt(a->f, a->parts, 1);
-}
 
 /* A constant number of parts: they are one group. */
 static void join_parts(const attention *a, records part, ptx_val tid)
@@ -253,7 +232,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
-        join(a, &part, &(destination){0}, tid);
+        join(a, &part, NULL, (ptx_val){0}, 0, tid);
     }
 }
 
@@ -283,8 +262,7 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
-            const destination d = {&part, has_next, a->head_dim_v + GROUP_NUMBERS};
-            join(a, &part, &d, tid);
+            join(a, &part, &part, has_next, a->head_dim_v + GROUP_NUMBERS, tid);
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, 0);
@@ -294,11 +272,6 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         ptx_set(f, part.count, groups);
         ptx_repeat_if(f, ptx_and(f, is_last, has_next));
     }
-}
-
-static void join_all(const attention *a, records part, ptx_val tid)
-{
-    (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
 static void store_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
@@ -314,7 +287,7 @@ static void store_part(const attention *a, const attention_rows *r, ptx_val firs
             attention_store_record(a, r, i, column, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }
-    join_all(a, part, tid);
+    (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
 void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
@@ -325,7 +298,7 @@ void attention_finish(const attention *a, const attention_rows *r, ptx_val first
     } else if (a->split_k > 1) {
         store_part(a, r, first, column, tid);
     } else {
-        PTX_IF (a->f, is_split(a)) {
+        PTX_IF (a->f, ptx_gt(a->f, a->parts, 1)) {
             store_part(a, r, first, column, tid);
         }
         PTX_ELSE (a->f) {
@@ -346,13 +319,13 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
                             .numbers = ptx_u32(a->head_dim_v),
                             .hints = PTX_PLAIN};
     if (a->split_k == 1) {
-        join(a, &shared, &(destination){0}, tid);
+        join(a, &shared, NULL, (ptx_val){0}, 0, tid);
         return;
     }
-    ptx_val has_parts = is_split(a);
+    ptx_val has_parts = ptx_gt(f, a->parts, 1);
     records part = of_part(a);
-    join(a, &shared, &(destination){&part, has_parts, a->head_dim_v}, tid);
+    join(a, &shared, &part, has_parts, a->head_dim_v, tid);
     PTX_IF (f, has_parts) {
-        join_all(a, part, tid);
+        join_groups(a, part, tid);
     }
 }

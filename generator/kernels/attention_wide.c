@@ -132,25 +132,6 @@ static void add_tile(void *of, ptx_val counted)
     attention_add_tile(&w->m, counted, weigh, add_values, w);
 }
 
-/* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
-static void add_tiles(wide *w)
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    attention_rows *rows = &w->m.rows;
-    ptx_val sum[2], joined[2 * MOST_BLOCKS];
-    attention_rows *const both[] = {rows, &w->own};
-    attention_add_chunks(a, both, 2, ATTENTION_CHUNK, NULL, add_tile, w);
-    for (uint32_t i = 0; i < 2; i++)
-        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w->own.row[i].sum);
-    attention_wait_for_copies(&w->m);
-    share_numbers(w, sum);
-    ptx_barrier(f);
-    join_numbers(w, PTX_OP_ADD, joined);
-    for (uint32_t i = 0; i < rows->o.rows; i++)
-        ptx_set(f, rows->row[i].sum, joined[i]);
-}
-
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
 static void store_results(void *of, ptx_val first)
@@ -195,25 +176,6 @@ static wide geometry(attention *a)
     return w;
 }
 
-static void init_lane(wide *w)
-{
-    attention_warp *m = &w->m;
-    ptx_fn *f = m->a->f;
-    ptx_val g = attention_lane_g(m);
-    attention_init_operands(m, m->shared);
-    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, m->in_16, m->upper), m->shared);
-    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
-    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
-    for (uint32_t o = 0; o < m->scores.count; o++) {
-        ptx_val octet = ptx_add(f, m->first_octet, o);
-        w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
-    }
-    ptx_val numbers = ptx_add(f, m->shared, w->numbers_start);
-    w->numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
-    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(w, 2, 0), w->numbers_at);
-    w->number_to = ptx_mad(f, w->m.group, NUMBER_BYTES, of_block);
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const wide w = geometry(a);
@@ -227,19 +189,44 @@ static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     wide w = geometry(a);
-    attention_warp_init(&w.m, THREADS);
+    attention_warp *m = &w.m;
+    attention_rows *rows = &m->rows;
+    attention_warp_init(m, THREADS);
     attention_init_rows(a, &w.own);
-    w.m.row_warp = ptx_rem(f, w.m.warp, attention_blocks(&w.m.rows.o));
-    w.m.group = ptx_div(f, w.m.warp, attention_blocks(&w.m.rows.o));
-    attention_init_panels(&w.m, &w.m.copier, w.m.shared);
-    init_lane(&w);
-    attention_start_copies(&w.m);
-    add_tiles(&w);
+    m->row_warp = ptx_rem(f, m->warp, attention_blocks(&rows->o));
+    m->group = ptx_div(f, m->warp, attention_blocks(&rows->o));
+    attention_init_panels(m, &m->copier, m->shared);
+    ptx_val g = attention_lane_g(m);
+    attention_init_operands(m, m->shared);
+    w.weight_at = ptx_add(f, layout_at(f, &w.weight_lines, m->in_16, m->upper), m->shared);
+    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
+    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
+    for (uint32_t o = 0; o < m->scores.count; o++) {
+        ptx_val octet = ptx_add(f, m->first_octet, o);
+        w.weight_to[o] = ptx_add(f, layout_at(f, &w.weight_lines, own_row, octet), pair);
+    }
+    ptx_val numbers = ptx_add(f, m->shared, w.numbers_start);
+    w.numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
+    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(&w, 2, 0), w.numbers_at);
+    w.number_to = ptx_mad(f, m->group, NUMBER_BYTES, of_block);
+    attention_start_copies(m);
+    /* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
+    attention_rows *const both[] = {rows, &w.own};
+    attention_add_chunks(a, both, 2, ATTENTION_CHUNK, NULL, add_tile, &w);
+    ptx_val sum[2], joined[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2; i++)
+        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w.own.row[i].sum);
+    attention_wait_for_copies(m);
+    share_numbers(&w, sum);
+    ptx_barrier(f);
+    join_numbers(&w, PTX_OP_ADD, joined);
+    for (uint32_t i = 0; i < rows->o.rows; i++)
+        ptx_set(f, rows->row[i].sum, joined[i]);
     attention_find_before(a);
-    ptx_val of_warp = ptx_mul(f, w.m.warp, w.m.rows.o.count * OCTET);
-    ptx_val column = ptx_mad(f, attention_lane_t(&w.m), 2, of_warp);
-    ptx_val first = ptx_add(f, attention_lane_g(&w.m), a->first);
-    attention_finish(a, &w.m.rows, first, column, w.m.copier.tid, store_results, &w);
+    ptx_val of_warp = ptx_mul(f, m->warp, rows->o.count * OCTET);
+    ptx_val column = ptx_mad(f, attention_lane_t(m), 2, of_warp);
+    ptx_val first = ptx_add(f, attention_lane_g(m), a->first);
+    attention_finish(a, rows, first, column, m->copier.tid, store_results, &w);
 }
 
 const attention_strategy attention_strategy_wide = {shape, emit};

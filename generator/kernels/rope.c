@@ -24,8 +24,7 @@ typedef struct strides {
     ptx_val page, row, head;
 } strides;
 
-/* A variant during emission. A lane has as many pairs as a chunk has elements: half of them are part 0, the others part 1.
- * */
+/* A variant during emission. A lane has as many pairs as a chunk has elements: half are part 0, the others part 1. */
 typedef struct rope {
     ptx_fn *f;
     ptx_type type;
@@ -51,6 +50,7 @@ typedef struct rope {
     ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */
     ptx_val pair[PARTS];        /* index of its first pair, U32 */
     ptx_val raw[PARTS][WORDS];  /* the chunks as in memory: F32, or pairs in U32 */
+    ptx_val cosines, sines;     /* of all pairs, in shared memory, times the magnitude */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
@@ -105,13 +105,6 @@ static void declare_arguments(rope *r)
 
 /* ---- the warp's heads --------------------------------------------------------------------------------------------- */
 
-static ptx_val warps_of(rope *r, ptx_val heads)
-{
-    const uint32_t of_warp = (uint32_t)WARP_LANES / r->lanes;
-    ptx_val raised = ptx_add(r->f, heads, of_warp - 1);
-    return ptx_shr(r->f, raised, lanes_log2(of_warp));
-}
-
 /* Chooses Q's, K's or V's, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
@@ -123,15 +116,19 @@ static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 static void find_head(rope *r)
 {
     ptx_fn *f = r->f;
+    const uint32_t warp_heads = (uint32_t)WARP_LANES / r->lanes;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, WARPS, ptx_warpid_x(f));
     ptx_val first[MATRICES] = {ptx_u32(0)}; /* warps of each */
-    first[1] = warps_of(r, r->heads[0]);
-    first[2] = ptx_add(f, first[1], warps_of(r, r->heads[1]));
+    for (uint32_t i = 1; i < MATRICES; i++) {
+        ptx_val up = ptx_add(f, r->heads[i - 1], warp_heads - 1);
+        ptx_val warps = ptx_shr(f, up, lanes_log2(warp_heads));
+        first[i] = i == 1 ? warps : ptx_add(f, first[i - 1], warps);
+    }
     r->is_query = ptx_lt(f, warp, first[1]);
     r->is_value = ptx_ge(f, warp, first[2]);
     ptx_val before = choose(r, first);
-    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2((uint32_t)WARP_LANES / r->lanes));
+    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2(warp_heads));
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, lanes_log2(r->lanes)));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, r->lanes - 1);
@@ -178,21 +175,6 @@ static void load_chunks(rope *r)
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
 }
 
-/* Converts to elements: variables, since tail_load's F32 ones are. */
-static void widen_chunks(rope *r)
-{
-    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
-        ptx_val raw = r->raw[i / WORDS][i % WORDS], pair[2];
-        if (r->type == PTX_F32) {
-            r->x[i] = raw;
-        } else {
-            widen_pair(r->f, r->type, raw, pair);
-            r->x[2 * i] = ptx_var(r->f, pair[0]);
-            r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
-        }
-    }
-}
-
 /* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
 
 /* The upper 32 bits of the fraction are cut into a quadrant and the rest, from -1/8 to 1/8 of a turn, by integer operations.
@@ -221,65 +203,59 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
-typedef struct turn_values {
-    ptx_val cosine, sine;
-} turn_values;
-
-static turn_values turn_evaluate(ptx_fn *f, ptx_val turn)
+/* The angle is position * frequency in units of 2^-64 full turns, a U64, so that it wraps as it should. */
+static void make_table(rope *r)
 {
-    ptx_val parts[2];
-    ptx_unpack(f, PTX_U32, 2, parts, turn);
-    ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
-    ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
-    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
-    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
-    ptx_val square = ptx_mul(f, z, z);
-    ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
-    ptx_val cosine = polynomial(f, cosine_terms, square);
-    ptx_val odd = ptx_and(f, raised, 2 * EIGHTH);
-    ptx_val is_odd = ptx_ne(f, odd, 0);
-    ptx_val before = ptx_select(f, is_odd, sine, cosine);
-    ptx_val after = ptx_select(f, is_odd, cosine, sine);
-    turn_values values = {.sine = flip_sign(f, after, raised)};
-    values.cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
-    return values;
+    ptx_fn *f = r->f;
+    r->cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    r->sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
+    PTX_IF (f, ptx_lt(f, pair, pairs)) {
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC), parts[2];
+        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
+        ptx_unpack(f, PTX_U32, 2, parts, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
+        ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
+        ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
+        ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
+        ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
+        ptx_val square = ptx_mul(f, z, z);
+        ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
+        ptx_val cosine = polynomial(f, cosine_terms, square);
+        ptx_val is_odd = ptx_ne(f, ptx_and(f, raised, 2 * EIGHTH), 0);
+        ptx_val before = ptx_select(f, is_odd, sine, cosine);
+        ptx_val after = ptx_select(f, is_odd, cosine, sine);
+        sine = flip_sign(f, after, raised);
+        cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
+        ptx_val cosine_at = ptx_at(f, r->cosines, pair), sine_at = ptx_at(f, r->sines, pair);
+        ptx_store(f, cosine_at, ptx_mul(f, cosine, r->magnitude));
+        ptx_store(f, sine_at, ptx_mul(f, sine, r->magnitude));
+    }
+    ptx_barrier(f);
 }
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
-typedef struct table {
-    ptx_val cosines, sines; /* of all pairs, in shared memory, times the magnitude */
-} table;
-
-static table make_table(rope *r)
-{
-    ptx_fn *f = r->f;
-    table t = {.cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16)};
-    t.sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
-    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
-    PTX_IF (f, ptx_lt(f, pair, pairs)) {
-        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
-        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
-        turn_values turn = turn_evaluate(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
-        ptx_val cosine_at = ptx_at(f, t.cosines, pair), sine_at = ptx_at(f, t.sines, pair);
-        ptx_store(f, cosine_at, ptx_mul(f, turn.cosine, r->magnitude));
-        ptx_store(f, sine_at, ptx_mul(f, turn.sine, r->magnitude));
-    }
-    ptx_barrier(f);
-    return t;
-}
-
-static void rotate(rope *r, const table *t)
+/* Converts the chunks to elements, which are variables, as tail_load's F32 are; rotates those of Q and K. */
+static void rotate(rope *r)
 {
     ptx_fn *f = r->f;
     const uint32_t pairs = r->elements / PARTS;
+    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
+        ptx_val raw = r->raw[i / WORDS][i % WORDS];
+        if (r->type == PTX_F32) {
+            r->x[i] = raw;
+            continue;
+        }
+        widen_pair(f, r->type, raw, &r->x[2 * i]);
+        for (uint32_t n = 2 * i; n < 2 * i + 2; n++)
+            r->x[n] = ptx_var(f, r->x[n]);
+    }
     for (uint32_t part = 0; part < PARTS; part++) {
         ptx_val keys_too = ptx_and(f, r->is_rotated[part], ptx_not(f, r->is_value));
         PTX_IF (f, ptx_and(f, keys_too, r->in_bounds)) {
             ptx_val cosine[4], sine[4];
-            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
-            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, r->cosines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, r->sines, r->pair[part]), PTX_PLAIN);
             for (uint32_t i = 0; i < pairs; i++) {
                 const uint32_t pair = part * pairs + i;
                 ptx_val first = r->x[r->is_halves ? pair : 2 * pair];
@@ -342,19 +318,6 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
     }
 }
 
-/* Stores the scale of a token's head, and returns the factor for its elements. */
-static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
-{
-    ptx_fn *f = r->f;
-    ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
-    ptx_val scale = ptx_mul(f, most, 1.0f / 127);
-    ptx_val is_first = ptx_eq(f, r->lane, 0);
-    PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {
-        ptx_store(f, at, scale);
-    }
-    return ptx_mul(f, ptx_rcp_approx(f, most), 127);
-}
-
 /* Appends nothing if the slot is negative or past the cache. */
 static void append(rope *r)
 {
@@ -370,8 +333,14 @@ static void append(rope *r)
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN) {
-        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->scale_of), has_slot);
+    if (r->cache == INT8_TOKEN) { /* by the head's scale for this token, which is stored */
+        ptx_val at = find_slot(r, slot, &r->of_scale, r->scale_of);
+        ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
+        ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);
+        PTX_WHEN (f, ptx_and(f, is_first, has_slot)) {
+            ptx_store(f, at, scale);
+        }
+        factor = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     } else { /* by the head's scale for all tokens */
         ptx_val all = choose_array(r, r->scale_of), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
@@ -405,9 +374,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     find_head(&r);
     find_chunks(&r);
     load_chunks(&r);
-    table t = make_table(&r);
-    widen_chunks(&r);
-    rotate(&r, &t);
+    make_table(&r);
+    rotate(&r);
     PTX_IF (f, r.is_query) {
         ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.out_row);
         ptx_val element = ptx_mad(f, r.head, r.out_head, row);
