@@ -135,8 +135,8 @@ static const kiln_arg args[] = {
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
-#define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
-#define UNITS(of) "kv == same || " of "_row_stride % 16 == 0 && " of "_head_stride % 16 == 0 && " of "_batch_stride % 16 == 0"
+#define STRIDES(of, except, n) {except of "_row_stride % " n " == 0 && " of "_head_stride % " n " == 0 && " of "_batch_stride % " n " == 0", \
+                                "strides of " of " must be multiples of " n}
 
 #define TILES_X "ceil_div(" QUERIES ", tile_q)"
 #define CHOSEN  "max(1, min(" MOST_PARTS ", min(" MOST_BLOCKS ", multiprocessors * blocks_per_multiprocessor) / max(1, " TILES_X " * " HEADS " * batch)))"
@@ -161,12 +161,12 @@ static const kiln_rule rules[] = {
     {"q_length <= " LONGEST, "q_length must be at most 2^30"},
     {"k_length <= " LONGEST, "k_length must be at most 2^30"},
     {"!negative(scale) && finite(scale)", "scale must be at least 0 and finite"},
-    {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
-    {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
-    {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
-    {UNITS("k"), "strides of k must be multiples of 16"},
-    {UNITS("v"), "strides of v must be multiples of 16"},
-    {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
+    STRIDES("q", "", "8"),
+    STRIDES("k", "", "8"),
+    STRIDES("v", "", "8"),
+    STRIDES("k", "kv == same || ", "16"),
+    STRIDES("v", "kv == same || ", "16"),
+    STRIDES("out", "", "8"),
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"splits <= 256", "splits must be at most 256"},

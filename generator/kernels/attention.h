@@ -38,11 +38,6 @@ typedef enum attention_kv {
     ATTENTION_INT8_TOKEN
 } attention_kv;
 
-/* A tile's number in its head, and the head in grid order: a head of Q, or with pack_gqa of K and V. U32. */
-typedef struct attention_block {
-    ptx_val tile, head;
-} attention_block;
-
 typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
 /* A thread block makes tile_q rows of O for one head of one batch, and loops over the keys in tiles of tile_k. A row is a
@@ -65,7 +60,7 @@ typedef struct attention {
     ptx_val q_length, k_length;          /* of the sequence; U32 */
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
-    attention_block block;               /* set by attention_order_blocks */
+    ptx_val tile_in_head, grid_head;     /* set by attention_order_blocks, U32 */
     /* attention_find_before, U64: earlier rows of O, in the order of the workspace and of lse; and rows of a head in lse,
      * U32. */
     ptx_val before, log_before, log_rows;
@@ -97,10 +92,11 @@ typedef struct attention {
     ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
 } attention;
 
-/* Sets `block` if tiles do not begin in grid order. */
+/* Finds the tile and the head if tiles do not begin in grid order. */
 void attention_order_blocks(attention *a);
 
-/* Finds attention_block. With split_k, attention_find_tile also sets parts, part and tiles. */
+/* Return the tile's number in its head, and the head in grid order: a head of Q, or with pack_gqa of K and V. U32. With split_k,
+ * attention_find_tile also sets parts, part and tiles. */
 ptx_val attention_find_tile(attention *a);
 ptx_val attention_grid_head(const attention *a);
 

@@ -124,27 +124,11 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
-/* Copies one unit per thread, in the first `threads` of the busy threads. */
-static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
-                       uint32_t bytes, const ptx_val *in_bounds)
-{
-    ptx_fn *f = p->by.a->f;
-    ptx_val to = shared_at(f, PTX_U32, address, bytes);
-    if (threads >= busy_threads(p)) {
-        copy_elements(p, from, to, in_bounds);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, p->by.tid, threads)) {
-        copy_elements(p, from, to, in_bounds);
-    }
-}
-
 /* With has_end, rows past the matrix's end are zeros; without it no row is past the end. */
 static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;
     const teams t = teams_of(p);
-    const uint32_t rounds = p->row_units / t.team;
     ptx_val mine[MOST_SLOTS] = {{0}}, from[MOST_SLOTS] = {{0}}, at[MOST_SLOTS] = {{0}};
     ptx_val step = {0}, octet = {0}, in_bounds;
     for (uint32_t s = 0; s < t.slots; s++) {
@@ -158,7 +142,7 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, t.rows * attention_bytes(&p->from));
     for (uint32_t i = 0; i < p->rows / t.rows * t.slots; i++) {
-        const uint32_t s = i % t.slots, first = i / t.slots * t.rows, before = s * p->by.threads;
+        const uint32_t s = i % t.slots, first = i / t.slots * t.rows;
         if (first > 0 && (has_end || p->from.pack_gqa))
             mine[s] = ptx_add(f, mine[s], t.rows);
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
@@ -168,11 +152,20 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
                                      : at_bytes(f, &p->from, at[s], step);
         if (has_end)
             in_bounds = ptx_lt(f, mine[s], p->from.end);
-        for (uint32_t round = 0; round < rounds; round += t.parts)
-            copy_units(p, (rounds - round) * t.team * t.rows - before,
-                       ptx_at_const(f, at[s], round * t.team * p->unit_elements), p->to[s],
-                       first * p->lines.row_bytes + layout_unit(&p->lines, round * t.team),
-                       has_end ? &in_bounds : NULL);
+        for (uint32_t unit = 0; unit < p->row_units; unit += t.parts * t.team) {
+            const uint32_t left =
+                (p->row_units - unit) * t.rows - s * p->by.threads; /* threads with a unit */
+            const uint32_t byte = first * p->lines.row_bytes + layout_unit(&p->lines, unit);
+            ptx_val unit_at = ptx_at_const(f, at[s], unit * p->unit_elements);
+            ptx_val to = shared_at(f, PTX_U32, p->to[s], byte);
+            if (left >= busy_threads(p)) {
+                copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
+            } else {
+                PTX_IF (f, ptx_lt(f, p->by.tid, left)) {
+                    copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
+                }
+            }
+        }
     }
 }
 

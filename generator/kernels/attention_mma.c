@@ -22,19 +22,14 @@ typedef attention_warp warp;
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-/* The largest head_dim for which registers hold two blocks. Decoded codes, scales of keys and elements of a mask take
- * registers too. */
-static uint32_t most_of_two(const attention *a)
-{
-    enum { MOST_BESIDE_OTHERS = 64 };
-    const bool is_short = a->kv == ATTENTION_SAME || (a->tile_k == 32 && a->kv != ATTENTION_INT8_TOKEN);
-    return is_short && a->shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
-}
-
+/* Registers hold two blocks up to some head_dim. Decoded codes, scales of keys and elements of a mask take registers too. */
 static uint32_t blocks_of(const attention *a)
 {
+    enum { MOST_BESIDE_OTHERS = 64 };
     const bool has_warps = a->tile_q == 128 || (a->tile_q == 64 && a->tile_k == 32);
-    return has_warps && a->head_dim <= most_of_two(a) && a->head_dim_v <= most_of_two(a) ? 2 : 1;
+    const bool is_short = a->kv == ATTENTION_SAME || (a->tile_k == 32 && a->kv != ATTENTION_INT8_TOKEN);
+    const uint32_t most = is_short && a->shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
+    return has_warps && a->head_dim <= most && a->head_dim_v <= most ? 2 : 1;
 }
 
 static uint32_t threads_of(const attention *a)

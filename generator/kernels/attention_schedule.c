@@ -46,15 +46,15 @@ void attention_order_blocks(attention *a)
     ptx_val left = ptx_sub(f, ptx_special(f, PTX_NCTAID_Y), first_head);
     ptx_val heads = ptx_min(f, left, HEADS_TOGETHER);
     ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
-    ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
-    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, 1), tile), head};
+    a->grid_head = ptx_add(f, first_head, ptx_sub(f, number, before));
+    a->tile_in_head = ptx_sub(f, ptx_sub(f, tiles, 1), tile);
 }
 
 ptx_val attention_find_tile(attention *a)
 {
     ptx_fn *f = a->f;
     if (has_order(a))
-        return a->block.tile;
+        return a->tile_in_head;
     ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
     if (!a->is_causal)
         return tile;
@@ -64,7 +64,7 @@ ptx_val attention_find_tile(attention *a)
 
 ptx_val attention_grid_head(const attention *a)
 {
-    return has_order(a) ? a->block.head : ptx_ctaid_y(a->f);
+    return has_order(a) ? a->grid_head : ptx_ctaid_y(a->f);
 }
 
 /* ---- the sequence ---------------------------------------------------------------------------------------------------- */

@@ -75,11 +75,6 @@ static ptx_val not_below_0(const attention *a, ptx_val number)
     return ptx_as(a->f, PTX_U32, ptx_max(a->f, number, 0));
 }
 
-static ptx_val round_down(const attention *a, ptx_val keys)
-{
-    return ptx_and(a->f, keys, ~(a->tile_k - 1));
-}
-
 /* The keys that parts share. With split_k 0, or with lengths per sequence, it is the maximum over all tiles and sequences: so
  * their parts, and with them the bits of the result, do not depend on each other. */
 static ptx_val shared_keys(const attention *a)
@@ -100,6 +95,7 @@ static ptx_val shared_keys(const attention *a)
 void attention_find_keys(attention *a)
 {
     ptx_fn *f = a->f;
+    const uint32_t whole_tiles = ~(a->tile_k - 1);
     ptx_val ahead = ptx_as(f, PTX_S32, ptx_sub(f, a->k_length, a->q_length));
     ptx_val offset = ptx_max(f, a->causal_offset, -(1 << 29));
     a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
@@ -107,8 +103,8 @@ void attention_find_keys(attention *a)
     ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
     a->k.end = not_below_0(a, end_of(a, last));
     ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->k.end);
-    begin = round_down(a, begin);
-    ptx_val kept = round_down(a, ptx_add(f, a->first_keys, a->tile_k - 1));
+    begin = ptx_and(f, begin, whole_tiles);
+    ptx_val kept = ptx_and(f, ptx_add(f, a->first_keys, a->tile_k - 1), whole_tiles);
     a->kept = ptx_min(f, kept, begin);
     a->gap = ptx_sub(f, begin, a->kept);
     a->end = ptx_sub(f, a->k.end, a->gap);

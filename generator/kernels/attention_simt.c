@@ -174,44 +174,38 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-/* `weights`: this group's weights of the panel's first key. */
-static void add_values(simt *s, ptx_val weights)
+static void multiply_values(simt *s, ptx_val key)
 {
     ptx_fn *f = s->a->f;
     const attention_slice *o = &s->rows.o;
     const uint32_t row_bytes = s->v.lines.row_bytes;
-    PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
-        ptx_val weight[MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
-        ptx_val from = ptx_mad(f, key, s->bytes, weights), first = ptx_mad(f, key, row_bytes, s->v_from);
-        if (s->is_ragged)
-            last = ptx_mad(f, key, row_bytes, s->v_last);
-        for (uint32_t r = 0; r < o->rows; r++)
-            load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
-        for (uint32_t e = 0; e < s->unit; e++) {
-            for (uint32_t i = 0; i < o->count; i++) {
-                const bool is_last = i + 1 == o->count && s->is_ragged;
-                const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * s->bytes);
-                ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte);
-                ptx_load_vec(f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
-            }
-            for (uint32_t r = 0; r < o->rows; r++)
-                for (uint32_t i = 0; i < attention_columns(o); i++)
-                    ptx_fma_to(f, o->x[r][i], weight[r][e], v[i]);
-        }
-    }
-}
-
-static void multiply_values(simt *s, ptx_val key)
-{
-    ptx_fn *f = s->a->f;
-    ptx_val weights = ptx_sub(f, s->weights, ptx_mul(f, s->lane, s->bytes));
+    ptx_val of_group = ptx_sub(f, s->weights, ptx_mul(f, s->lane, s->bytes));
     PTX_FOR (f, panel, ptx_u32(0), s->a->tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
         attention_copy_rows(&s->v, row);
         ptx_barrier(f);
-        ptx_val from = ptx_mad(f, panel, s->bytes, weights);
-        add_values(s, from);
+        ptx_val of_panel = ptx_mad(f, panel, s->bytes, of_group);
+        PTX_FOR (f, in_panel, ptx_u32(0), s->panel_keys, s->unit) {
+            ptx_val weight[MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
+            ptx_val from = ptx_mad(f, in_panel, s->bytes, of_panel);
+            ptx_val first = ptx_mad(f, in_panel, row_bytes, s->v_from);
+            if (s->is_ragged)
+                last = ptx_mad(f, in_panel, row_bytes, s->v_last);
+            for (uint32_t r = 0; r < o->rows; r++)
+                load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
+            for (uint32_t e = 0; e < s->unit; e++) {
+                for (uint32_t i = 0; i < o->count; i++) {
+                    const bool is_last = i + 1 == o->count && s->is_ragged;
+                    const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * s->bytes);
+                    ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte);
+                    ptx_load_vec(f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
+                }
+                for (uint32_t r = 0; r < o->rows; r++)
+                    for (uint32_t i = 0; i < attention_columns(o); i++)
+                        ptx_fma_to(f, o->x[r][i], weight[r][e], v[i]);
+            }
+        }
     }
 }
 
@@ -271,63 +265,51 @@ static simt geometry(attention *a)
     return s;
 }
 
-static void init_thread(simt *s)
-{
-    ptx_fn *f = s->a->f;
-    const attention *a = s->a;
-    uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
-    ptx_val tid = ptx_tid_x(f);
-    s->lane = ptx_and(f, tid, GROUP_LANES - 1);
-    s->group = ptx_div(f, tid, GROUP_LANES);
-    s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
-    s->copier = (attention_copier){a, THREADS, true, tid};
-    if (a->head_dim >= PANEL)
-        s->full = init_panels(s, PANEL);
-    const layout v_lines = {.row_bytes = a->head_dim * s->bytes};
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, v_lines);
-    s->q_from = ptx_mad(f, s->group, s->rows.o.rows * s->row_bytes, s->stage);
-    ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
-    s->k_from = ptx_add(f, k_row, k_start);
-    ptx_val of_group = ptx_mad(f, s->group, s->group_bytes, s->stage);
-    ptx_val of_lane = ptx_mad(f, s->lane, s->bytes, of_group);
-    s->weights = ptx_add(f, of_lane, weights_start);
-    s->v_from = ptx_mad(f, s->lane, s->rows.o.width * s->bytes, s->stage);
-    if (s->is_ragged) { /* past the last column it is repeated, and not stored */
-        ptx_val number = ptx_add(f, s->lane, (s->rows.o.count - 1) * GROUP_LANES);
-        ptx_val vector = ptx_min(f, number, a->head_dim / s->rows.o.width - 1);
-        s->v_last = ptx_mad(f, vector, s->rows.o.width * s->bytes, s->stage);
-    }
-    for (uint32_t r = 0; r < s->rows.o.rows; r++) {
-        softmax_init_row(f, a->wide, &s->rows.row[r]);
-        for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
-            s->rows.o.x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
-    }
-}
-
-/* Without a limit, ptxas fits one more thread block and spills. */
-static uint32_t blocks_per_multiprocessor(const simt *s)
-{
-    const attention *a = s->a;
-    const bool has_more =
-        s->bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
-    const uint32_t words = s->rows.o.rows * (attention_columns(&s->rows.o) + s->scores.count) * s->bytes / 4;
-    return words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const simt g = geometry(a);
     s->block[0] = THREADS;
     s->shared_bytes = (a->tile_q + a->tile_k) * g.row_bytes + GROUPS * g.group_bytes;
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = a->tile_k;
+    /* Without a limit, ptxas fits one more thread block and spills. */
+    const bool has_more =
+        g.bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
+    const uint32_t words = g.rows.o.rows * (attention_columns(&g.rows.o) + g.scores.count) * g.bytes / 4;
+    s->blocks_per_multiprocessor = words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
 }
 
 static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     simt s = geometry(a);
-    init_thread(&s);
+    attention_slice *o = &s.rows.o;
+    const uint32_t k_start = a->tile_q * s.row_bytes, weights_start = k_start + a->tile_k * s.row_bytes;
+    ptx_val tid = ptx_tid_x(f);
+    s.lane = ptx_and(f, tid, GROUP_LANES - 1);
+    s.group = ptx_div(f, tid, GROUP_LANES);
+    s.stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
+    s.copier = (attention_copier){a, THREADS, true, tid};
+    if (a->head_dim >= PANEL)
+        s.full = init_panels(&s, PANEL);
+    const layout v_lines = {.row_bytes = a->head_dim * s.bytes};
+    s.v = attention_init_panel(&s.copier, a->v, s.panel_keys, a->head_dim, s.stage, v_lines);
+    s.q_from = ptx_mad(f, s.group, o->rows * s.row_bytes, s.stage);
+    ptx_val k_row = ptx_mad(f, s.lane, s.row_bytes, s.stage);
+    s.k_from = ptx_add(f, k_row, k_start);
+    ptx_val of_group = ptx_mad(f, s.group, s.group_bytes, s.stage);
+    ptx_val of_lane = ptx_mad(f, s.lane, s.bytes, of_group);
+    s.weights = ptx_add(f, of_lane, weights_start);
+    s.v_from = ptx_mad(f, s.lane, o->width * s.bytes, s.stage);
+    if (s.is_ragged) { /* past the last column it is repeated, and not stored */
+        ptx_val number = ptx_add(f, s.lane, (o->count - 1) * GROUP_LANES);
+        ptx_val vector = ptx_min(f, number, a->head_dim / o->width - 1);
+        s.v_last = ptx_mad(f, vector, o->width * s.bytes, s.stage);
+    }
+    for (uint32_t r = 0; r < o->rows; r++) {
+        softmax_init_row(f, a->wide, &s.rows.row[r]);
+        for (uint32_t i = 0; i < attention_columns(o); i++)
+            o->x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    }
     s.pages = attention_init_pages(a, 0);
     PTX_FOR (f, counted, a->first_key, a->end, a->tile_k) {
         ptx_main_loop(f);
@@ -338,16 +320,16 @@ static void emit(attention *a)
         if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
         attention_shape_and_mask(a, key, false, &s.scores, find_origin, &s);
-        for (uint32_t r = 0; r < s.rows.o.rows; r++)
+        for (uint32_t r = 0; r < o->rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
     }
     attention_find_before(a);
-    ptx_val first = ptx_mad(f, s.group, s.rows.o.rows, a->first);
-    for (uint32_t r = 0; r < s.rows.o.rows; r++)
+    ptx_val first = ptx_mad(f, s.group, o->rows, a->first);
+    for (uint32_t r = 0; r < o->rows; r++)
         s.rows.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.rows.row[r].sum));
-    ptx_val column = ptx_mul(f, s.lane, s.rows.o.width);
-    attention_finish(a, &s.rows, first, column, s.copier.tid, store_rows, &s);
+    ptx_val column = ptx_mul(f, s.lane, o->width);
+    attention_finish(a, &s.rows, first, column, tid, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

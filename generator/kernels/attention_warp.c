@@ -188,22 +188,16 @@ static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales
     ptx_load_vec(m->a->f, 2, scales, shared_at(m->a->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
 }
 
-static void scale_scores(warp *m)
+void attention_make_scores(warp *m, ptx_val key)
 {
-    for (uint32_t o = 0; o < m->scores.count; o++) {
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        multiply_step(m, step);
+    for (uint32_t o = 0; o < m->scores.count && m->a->kv == ATTENTION_INT8_TOKEN; o++) {
         ptx_val scales[2];
         load_scales(m, false, o, scales);
         for (uint32_t i = 0; i < 2 * m->scores.rows; i++)
             ptx_mul_to(m->a->f, m->scores.x[i / 2][2 * o + i % 2], scales[i % 2]);
     }
-}
-
-void attention_make_scores(warp *m, ptx_val key)
-{
-    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        multiply_step(m, step);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
     attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
 }
 
@@ -331,12 +325,12 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
 void attention_init_operands(warp *m, ptx_val keys)
 {
     ptx_fn *f = m->a->f;
-    m->in_octet = ptx_and(f, m->lane, OCTET - 1);
+    ptx_val in_octet = ptx_and(f, m->lane, OCTET - 1);
     m->upper = ptx_shr(f, m->lane, 4);
-    m->odd = ptx_bfe(f, m->lane, 3, 1);
+    ptx_val odd = ptx_bfe(f, m->lane, 3, 1);
     m->in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
     ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->in_16);
-    ptx_val k_row = m->in_octet, v_unit = m->upper;
+    ptx_val k_row = in_octet, v_unit = m->upper;
     if (m->groups > 1) {
         m->first_octet = ptx_mul(f, m->group, m->scores.count);
         k_row = ptx_mad(f, m->first_octet, OCTET, k_row);
@@ -352,7 +346,7 @@ void attention_init_operands(warp *m, ptx_val keys)
         m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
     }
-    m->k.at = operand_at(m, &m->k, k_row, m->odd, keys);
+    m->k.at = operand_at(m, &m->k, k_row, odd, keys);
     m->v.at = operand_at(m, &m->v, m->in_16, v_unit, keys);
     if (m->k.has_tail) {
         m->k.tail = operand_at(m, &m->k, m->lane, ptx_u32(2 * m->k.steps), keys);

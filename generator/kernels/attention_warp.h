@@ -59,8 +59,8 @@ typedef struct attention_warp {
     ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
     ptx_val first_octet;     /* of its group's keys, if there are several */
-    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
-    ptx_val in_octet, upper, odd, in_16;
+    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: i / 2, j + 8 * (i % 2). */
+    ptx_val upper, in_16;
     ptx_val key;       /* the tile's first, whose rows of K are in flight */
     ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
