@@ -44,8 +44,7 @@ static decode geometry(attention *a)
 {
     decode d = {.m = attention_warp_geometry(a, 1, WARP_KEYS), .stages = MOST_STAGES};
     const uint32_t most = (a->head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    attention_lay_out_q(&d.m, WARP_LANES);
-    attention_lay_out_keys(&d.m, WARP_LANES, 0, true);
+    attention_lay_out(&d.m, WARP_LANES, true, true);
     d.q_bytes = layout_end(&d.m.q.lines, a->tile_q, a->head_dim / OCTET);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -153,11 +152,11 @@ static void emit(attention *a)
     d.free_stage = ptx_var(f, ptx_u32((d.stages - 1) * m->shared_bytes));
     copy_wait(f, d.stages - 1);
     ptx_barrier(f);
-    attention_hold_q(m);
     attention_add_tiles(m, &d.ahead, add_tile, &d);
     ptx_barrier(f);
     /* Each warp stores the sums of its keys over the rings. */
-    ptx_val records = shared_at(f, PTX_F32, m->shared, d.q_bytes), column = attention_first_column(m);
+    ptx_val records = shared_at(f, PTX_F32, m->shared, d.q_bytes);
+    ptx_val column = ptx_mul(f, attention_lane_t(m), m->rows.o.width);
     const uint32_t numbers = attention_shared_record(a);
     ptx_val in_warp = attention_lane_g(m), row = ptx_mad(f, m->warp, a->tile_q, in_warp);
     ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));

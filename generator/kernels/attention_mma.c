@@ -40,22 +40,8 @@ static uint32_t threads_of(const attention *a)
 static warp geometry(attention *a)
 {
     warp m = attention_warp_geometry(a, blocks_of(a), a->tile_k);
-    attention_lay_out_keys(&m, threads_of(a), attention_lay_out_q(&m, threads_of(a)), false);
+    attention_lay_out(&m, threads_of(a), false, false);
     return m;
-}
-
-/* ---- results ------------------------------------------------------------------------------------------------------- */
-
-static void store_results(void *of, ptx_val first)
-{
-    warp *m = of;
-    const uint32_t rows = m->scores.rows * OCTET;
-    ptx_val numbers[2 * MOST_BLOCKS];
-    attention_stage_rows(m, first, numbers);
-    ptx_warp_barrier(m->a->f);
-    ptx_val of_warp = ptx_mul(m->a->f, m->row_warp, rows);
-    attention_store_rows(m->a, m->out_lines, m->shared, of_warp, rows, m->lane, WARP_LANES);
-    attention_store_logs(m, ptx_eq(m->a->f, attention_lane_t(m), 0), numbers);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -83,11 +69,11 @@ static void emit(attention *a)
     attention_init_operands(&m, m.shared);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);
-    attention_hold_q(&m);
     attention_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(a);
-    ptx_val first = attention_first_row(&m), column = attention_first_column(&m);
-    attention_finish(a, &m.rows, first, column, m.copier.tid, store_results, &m);
+    ptx_val first = attention_first_row(&m);
+    ptx_val column = ptx_mul(a->f, attention_lane_t(&m), m.rows.o.width);
+    attention_finish(a, &m.rows, first, column, m.copier.tid, attention_store_results, &m);
 }
 
 const attention_strategy attention_strategy_mma = {shape, emit};

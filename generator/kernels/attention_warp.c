@@ -298,6 +298,8 @@ void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, pt
 {
     ptx_fn *f = m->a->f;
     attention_rows *const rows = &m->rows;
+    for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
+        load_q(m, 0, step);
     attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
     if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
@@ -356,12 +358,6 @@ void attention_init_operands(warp *m, ptx_val keys)
         m->v.tail = operand_at(m, &m->v, m->lane, ptx_u32(2 * m->v.steps), keys);
 }
 
-void attention_hold_q(warp *m)
-{
-    for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
-        load_q(m, 0, step);
-}
-
 void attention_init_rows(const attention *a, attention_rows *r)
 {
     const uint32_t of_block = 2 * attention_columns(&r->o);
@@ -386,24 +382,41 @@ void attention_warp_init(warp *m, uint32_t threads)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_first_column(const warp *m)
+static void store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
 {
-    return ptx_mul(m->a->f, attention_lane_t(m), m->rows.o.width);
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
+    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
+        ptx_val at = attention_log_at(a, numbers[0]);
+        for (uint32_t i = 0; i < m->rows.o.rows; i++) {
+            ptx_val in_bounds = ptx_lt(f, numbers[i], a->rows);
+            ptx_val log = softmax_log(f, a->wide, m->rows.row[i].sum, m->rows.row[i].shift);
+            ptx_val to =
+                a->pack_gqa && i > 0 ? attention_log_at(a, numbers[i]) : ptx_at_const(f, at, OCTET * i);
+            PTX_WHEN (f, in_bounds) {
+                ptx_store(f, to, log);
+            }
+        }
+    }
 }
 
-void attention_stage_rows(warp *m, ptx_val first, ptx_val numbers[])
+/* Stages O over Q. A warp with all columns of its rows then stores these, otherwise the thread block stores all rows. */
+void attention_store_results(void *of, ptx_val first)
 {
+    warp *m = of;
     const attention *a = m->a;
     const attention_slice *o = &m->rows.o;
     const layout *lines = &m->out_lines;
     const bool has_all_columns = m->groups == 1;
+    const uint32_t warp_rows = m->scores.rows * OCTET;
     ptx_fn *f = a->f;
-    ptx_val shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
+    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
     attention_number_rows(a, o, first, numbers);
     attention_find_shares(a, numbers, m->rows.row, shares, o->rows);
     ptx_val row = attention_lane_g(m), t = attention_lane_t(m);
     if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
+        row = ptx_mad(f, m->row_warp, warp_rows, row);
     else
         unit = ptx_mul(f, m->warp, attention_octets(o));
     /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
@@ -430,24 +443,18 @@ void attention_stage_rows(warp *m, ptx_val first, ptx_val numbers[])
                 ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
         }
     }
-}
-
-void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
-{
-    const attention *a = m->a;
-    ptx_fn *f = a->f;
-    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
-    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
-        ptx_val at = attention_log_at(a, numbers[0]);
-        for (uint32_t i = 0; i < m->rows.o.rows; i++) {
-            ptx_val in_bounds = ptx_lt(f, numbers[i], a->rows);
-            ptx_val log = softmax_log(f, a->wide, m->rows.row[i].sum, m->rows.row[i].shift);
-            ptx_val to =
-                a->pack_gqa && i > 0 ? attention_log_at(a, numbers[i]) : ptx_at_const(f, at, OCTET * i);
-            PTX_WHEN (f, in_bounds) {
-                ptx_store(f, to, log);
-            }
-        }
+    if (has_all_columns) {
+        ptx_warp_barrier(f);
+        ptx_val of_warp = ptx_mul(f, m->row_warp, warp_rows);
+        attention_store_rows(a, *lines, m->shared, of_warp, warp_rows, m->lane, WARP_LANES);
+        store_logs(m, ptx_eq(f, attention_lane_t(m), 0), numbers);
+    } else {
+        const uint32_t threads = m->copier.threads;
+        ptx_barrier(f);
+        attention_store_rows(a, *lines, m->shared, ptx_u32(0), a->tile_q, m->copier.tid, threads);
+        /* One lane of four, of the first warp. */
+        ptx_val others = ptx_and(f, m->copier.tid, threads - WARP_LANES + FRAGMENT_LANES - 1);
+        store_logs(m, ptx_eq(f, others, 0), numbers);
     }
 }
 
@@ -484,22 +491,19 @@ static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t u
     return layout_end(lines, rows, units);
 }
 
-uint32_t attention_lay_out_q(warp *m, uint32_t threads)
+void attention_lay_out(warp *m, uint32_t threads, bool is_ring, bool v_in_k)
 {
     const attention *a = m->a;
-    const uint32_t end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
-    return larger(end, lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads));
-}
-
-void attention_lay_out_keys(warp *m, uint32_t threads, uint32_t start, bool v_in_k)
-{
-    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements */
-    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, m->a->head_dim / unit, threads);
+    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V */
+    const uint32_t q_end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
+    const uint32_t out_end = lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
+    const uint32_t start = is_ring ? 0 : larger(q_end, out_end);
+    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, a->head_dim / unit, threads);
     const uint32_t v_start = v_in_k ? start : k_end;
-    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, m->a->head_dim_v / unit, threads);
+    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, a->head_dim_v / unit, threads);
     m->v_in_k = v_in_k;
     m->scales_start = larger(k_end, v_end);
-    m->shared_bytes = m->scales_start + (m->a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
+    m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
 /* As many as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A

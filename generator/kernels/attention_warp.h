@@ -72,9 +72,8 @@ typedef struct attention_warp {
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, which O later overlays, and returns its end; then K and V from `start` on. `threads` threads copy them. */
-uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
-void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
+/* Lays out Q, which O later overlays, and after it K and V; in a ring, K and V begin at 0. `threads` threads copy them. */
+void attention_lay_out(attention_warp *m, uint32_t threads, bool is_ring, bool v_in_k);
 
 /* ---- products -------------------------------------------------------------------------------------------------------- */
 
@@ -143,21 +142,12 @@ static inline ptx_val attention_lane_t(const attention_warp *m)
 /* Finds the lane's rows of Q, and those of K and V from `keys` on. */
 void attention_init_operands(attention_warp *m, ptx_val keys);
 
-/* Loads Q into registers, if holds_q. */
-void attention_hold_q(attention_warp *m);
-
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
-/* The lane's first column of O, if its warp has all columns. */
-ptx_val attention_first_column(const attention_warp *m);
-
-/* Adds sinks to the lane's rows, of which the first has number `first`, and stores O over Q; a barrier must follow. Returns the
- * rows' numbers. */
-void attention_stage_rows(attention_warp *m, ptx_val first, ptx_val numbers[]);
-
-/* If `is_mine` holds, stores the log-sum-exps of the lane's rows, if requested. */
-void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_val numbers[]);
+/* Adds sinks to the lane's rows, of which the first has number `first`, and stores O and its log-sum-exps. All threads of the
+ * thread block must call it: it has barriers. */
+void attention_store_results(void *warp, ptx_val first);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
@@ -187,7 +177,7 @@ void attention_add_chunks(const attention *a, attention_rows *const rows[], uint
                           uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                           void *of);
 
-/* attention_add_chunks over tiles of m->keys. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
+/* attention_add_chunks over tiles of m->keys, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                          void *of);
 

@@ -132,29 +132,13 @@ static void add_tile(void *of, ptx_val counted)
     attention_add_tile(&w->m, counted, weigh, add_values, w);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------- */
-
-static void store_results(void *of, ptx_val first)
-{
-    wide *w = of;
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    ptx_val numbers[2 * MOST_BLOCKS], tid = w->m.copier.tid;
-    attention_stage_rows(&w->m, first, numbers);
-    ptx_barrier(f);
-    attention_store_rows(a, w->m.out_lines, w->m.shared, ptx_u32(0), a->tile_q, tid, THREADS);
-    /* One lane of four, of the first warp. */
-    ptx_val is_mine = ptx_eq(f, ptx_and(f, tid, THREADS - WARP_LANES + FRAGMENT_LANES - 1), 0);
-    attention_store_logs(&w->m, is_mine, numbers);
-}
-
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
 /* Q, which O later overlays, then K, V, weights and numbers. Returns their end. */
 static uint32_t lay_out(wide *w, bool v_in_k)
 {
     const uint32_t rows = w->m.a->tile_q, units = w->m.keys / OCTET;
-    attention_lay_out_keys(&w->m, THREADS, attention_lay_out_q(&w->m, THREADS), v_in_k);
+    attention_lay_out(&w->m, THREADS, false, v_in_k);
     w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, THREADS);
     w->numbers_start = layout_end(&w->weight_lines, rows, units);
     return w->numbers_start + OCTET * ROW_STRIDE * NUMBER_BYTES;
@@ -226,7 +210,7 @@ static void emit(attention *a)
     ptx_val of_warp = ptx_mul(f, m->warp, rows->o.count * OCTET);
     ptx_val column = ptx_mad(f, attention_lane_t(m), 2, of_warp);
     ptx_val first = ptx_add(f, attention_lane_g(m), a->first);
-    attention_finish(a, rows, first, column, m->copier.tid, store_results, &w);
+    attention_finish(a, rows, first, column, m->copier.tid, attention_store_results, m);
 }
 
 const attention_strategy attention_strategy_wide = {shape, emit};
