@@ -1,6 +1,5 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention_copy.h"
-#include "attention_score.h"
 #include "descriptor.h"
 
 #include "device/shared.h"

@@ -18,7 +18,7 @@ typedef struct attention_matrix {
     ptx_val head_stride;  /* elements, U64 */
     ptx_val first_row;    /* of this sequence, U32 */
     ptx_val batch_stride; /* elements, U64; from page to page */
-    bool is_paged;        /* attention_pages.h: */
+    bool is_paged;        /* attention_pages.c: */
     uint32_t in_entry;    /* bytes */
     bool pack_gqa;
 } attention_matrix;
@@ -69,11 +69,11 @@ typedef struct attention {
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* null in the dense layout */
     ptx_val kv_batch;                /* ragged: selects K and V by their batch stride; U32 */
-    /* attention_pages.h: */
+    /* attention_pages.c: */
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
     ptx_val octets;                 /* of the tile being copied; U32 */
-    /* attention_score.h, keys: */
+    /* attention_score.c, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
     ptx_val diagonal;       /* the own key of query 0; S32 */
@@ -81,12 +81,12 @@ typedef struct attention {
     ptx_val kept, gap;      /* counted keys from `kept` on have numbers `gap` higher */
     ptx_val full_first,
         full_count; /* all queries see all of a tile that begins fewer keys than this after the first */
-    /* attention_score.h: a shaped score times `factor` is a base-2 logarithm */
+    /* attention_score.c: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* With split_k, attention_split.h: */
+    /* With split_k, attention_split.c: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
     ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
@@ -165,6 +165,62 @@ codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */
 ptx_val attention_head_scale(const attention *a, ptx_val scales);
+
+/* ---- scores ---------------------------------------------------------------------------------------------------------- */
+
+/* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
+void attention_find_keys(attention *a);
+
+/* The number of the counted key `counted`, U32. */
+ptx_val attention_key(const attention *a, ptx_val counted);
+
+/* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q is zeros and the
+ * scale that of 1, so that a mask's -inf stays -inf. */
+void attention_init_scores(attention *a, ptx_val scale);
+
+/* A lane's first score: its row's number in the tile's head, and its key's in the sequence; U32. */
+typedef struct attention_origin {
+    ptx_val row, key;
+} attention_origin;
+
+/* Shapes scores of the tile_k keys from `key` on, as exponents before `factor`, and sets a score to -inf if its row does not
+ * see the key. Calls `find` for the lane's first score: at each use, to save registers, or once if finds_once. */
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
+                              attention_origin (*find)(const void *of, ptx_val key), const void *of);
+
+/* Returns the shift of row i: the largest score of the `lanes` lanes that share it, times the factor. */
+ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes);
+
+/* Adds the sinks' scores to the sums of rows, and finds the factors that turn the rows' sums of V into O; they include the
+ * head's scale of V. */
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count);
+
+/* If `is_here` holds, stores the log-sum-exp of a row, if requested. */
+void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------- */
+
+/* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys and leaves a record of every
+ * row. The last to arrive joins the records in the order of the parts, so that the result does not depend on which one is
+ * last; no thread block waits for another. With split_k 0 the number of parts is the grid's: groups of 8 or 16 parts are
+ * joined first, each by its last, then the groups by the last group. */
+
+/* Numbers of a record in shared memory: four neighbouring columns of eight rows, a lane's columns with codes, cover all banks. */
+uint32_t attention_shared_record(const attention *a);
+
+/* Stores the lane's columns of row i, from `column` on, into the row's record, a pointer. */
+void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
+                            ptx_val record);
+
+/* Ends a kernel whose warps have their own rows. If several thread blocks share the tile, stores the lane's rows of this part,
+ * from row number `first` and `column` on, which may be out of bounds; the last part to arrive stores O and its logarithms.
+ * Otherwise store_results stores O. All threads of the thread block must call it: it has barriers. */
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of, ptx_val first), void *of);
+
+/* Like attention_finish, from the records of `warps` warps in shared memory, one warp after the other, tile_q rows each. */
+void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
  *
  * All four warps have the same 16 rows, and each takes 16 of every 64 keys. A warp copies its own keys, into its own ring: K
  * of a tile, V of it, K of the next. The loop over the keys has no block-wide barrier. At the end the warps leave their sums
- * in shared memory, over the rings, and all threads join them: see attention_split.h.
+ * in shared memory, over the rings, and all threads join them: see attention_split.c.
  *
  * BYTES IN FLIGHT. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its
  * warps calculate or wait. A lone warp takes at most 1200 cycles for a tile at head_dim 128, so that four process 27 bytes

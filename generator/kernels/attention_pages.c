@@ -2,7 +2,6 @@
  * V. With a scale for each key it is four, and the third is the offset of the scales. After the entries each thread that builds
  * entries keeps two U32, to save registers: the reciprocal of the page size, and the sequence's first page. */
 #include "attention_copy.h"
-#include "attention_score.h"
 #include "device/shared.h"
 
 enum { TILES = 2, OWN_BYTES = 8 };

@@ -11,7 +11,7 @@
  * POWERS OF TWO. The softmax uses base 2, so a shaped score is multiplied by log2(e), and `factor` is 1. `inner` is the
  * earlier factor scale * log2(e). A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` includes 2 / softcap.
  */
-#include "attention_score.h"
+#include "attention.h"
 #include "device/narrow.h"
 #include <float.h>
 

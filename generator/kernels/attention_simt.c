@@ -16,8 +16,6 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
-#include "attention_score.h"
-#include "attention_split.h"
 #include "device/narrow.h"
 #include "device/shared.h"
 #include "device/tail.h"

@@ -5,8 +5,7 @@
  * with all loads in flight at once: a join takes one round trip to the L2 cache. Of 256 parts a thread block reads 16, the
  * last one 16 more.
  */
-#include "attention_split.h"
-#include "attention_score.h"
+#include "attention.h"
 #include "device/narrow.h"
 #include "device/split.h"
 #include "device/tail.h"

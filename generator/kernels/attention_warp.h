@@ -22,8 +22,6 @@
 #define KERNELS_ATTENTION_WARP_H
 
 #include "attention_copy.h"
-#include "attention_score.h"
-#include "attention_split.h"
 #include "device/fragment.h"
 
 enum {
