@@ -72,7 +72,9 @@ typedef struct attention {
     /* attention_pages.c: */
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
-    ptx_val octets;                 /* of the tile being copied; U32 */
+    uint32_t warp_octets;           /* see attention_init_pages */
+    ptx_val entries, octets;        /* in shared memory: of two tiles, of the tile being copied; U32 */
+    ptx_val page;                   /* variable: of this thread's octet of the next tile */
     /* attention_score.c, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;

@@ -54,26 +54,20 @@ void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_
 /* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. Shared memory has an entry for each octet of
  * a tile: the offsets of its rows of K and V. It has room for two tiles: one tile's entries are built while the other tile is
  * copied, and loads of page numbers for the tile after that are in flight. Without pages all this emits nothing. */
-typedef struct attention_pages {
-    attention *a;
-    ptx_val octets; /* in shared memory; U32 */
-    uint32_t warp_octets;
-    ptx_val page; /* variable: of this thread's octet of the next tile */
-} attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(const attention *a);
 
 /* Builds the first tile's entries and selects them: copies may follow. Each of the first `warp_octets` lanes of a warp builds
  * the entry of an octet of the warp's own keys; 0: the first threads of the thread block build all entries. */
-attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
+void attention_init_pages(attention *a, uint32_t warp_octets);
 
 /* Selects the tile that begins at a counted key, for the copies that follow. */
-void attention_select_pages(attention_pages *p, ptx_val counted);
+void attention_select_pages(attention *a, ptx_val counted);
 
 /* Builds the entries of the tile after the one that begins at `counted`. There must be a barrier between the copies of the tile
  * before `counted` and this call, and another between this call and the copies of the new tile. */
-void attention_build_pages(attention_pages *p, ptx_val counted);
+void attention_build_pages(attention *a, ptx_val counted);
 
 /* The address of a row's entry; and the offset of the octet `rows` rows, a multiple of eight, after that of an entry. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);

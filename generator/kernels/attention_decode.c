@@ -64,14 +64,14 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     ptx_val later = attention_plus(f, counted, count / 2 * m->a->tile_k), tile = later;
     if (m->a->layout == ATTENTION_PAGED)
         tile = ptx_sub(f, later, d->ahead);
-    attention_select_pages(&m->pages, tile);
+    attention_select_pages(m->a, tile);
     attention_copy_rows(&rows, attention_key(m->a, later));
     if (!is_v && m->a->kv == ATTENTION_INT8_TOKEN) {
         ptx_val scales = ptx_add(f, d->scales, to);
         attention_copy_scales(&m->copier, WARP_KEYS, scales, attention_key(m->a, later));
     }
     if (is_v)
-        attention_build_pages(&m->pages, tile);
+        attention_build_pages(m->a, tile);
     copy_commit(f);
 }
 
@@ -139,7 +139,7 @@ static void emit(attention *a)
     d.scales_at = m->scales_at;
     if (a->kv == ATTENTION_INT8_TOKEN)
         d.scales = ptx_add(f, ring, m->scales_start);
-    m->pages = attention_init_pages(a, WARP_KEYS / OCTET);
+    attention_init_pages(a, WARP_KEYS / OCTET);
     attention_copy_rows(&m->q.panel, a->first);
     copy_commit(f);
     ptx_val first = ptx_add(f, a->first_key, d.ahead);

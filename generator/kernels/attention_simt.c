@@ -47,7 +47,6 @@ typedef struct simt {
     attention_copier copier;
     panels full; /* of PANEL elements, if rows have that many */
     attention_panel v;
-    attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
@@ -308,12 +307,12 @@ static void emit(attention *a)
         for (uint32_t i = 0; i < attention_columns(o); i++)
             o->x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }
-    s.pages = attention_init_pages(a, 0);
+    attention_init_pages(a, 0);
     PTX_FOR (f, counted, a->first_key, a->end, a->tile_k) {
         ptx_main_loop(f);
         ptx_val key = attention_key(a, counted);
-        attention_select_pages(&s.pages, counted);
-        attention_build_pages(&s.pages, counted);
+        attention_select_pages(a, counted);
+        attention_build_pages(a, counted);
         multiply_scores(&s, key);
         if (a->kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);

@@ -256,7 +256,7 @@ static void copy_scales(const warp *m, ptx_val key)
 
 void attention_start_copies(warp *m)
 {
-    m->pages = attention_init_pages(m->a, 0);
+    attention_init_pages(m->a, 0);
     attention_copy_rows(&m->q.panel, m->a->first);
     m->key = ptx_var(m->a->f, attention_key(m->a, m->a->first_key));
     attention_copy_rows(&m->k.panel, m->key);
@@ -275,14 +275,14 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
 {
     ptx_fn *f = m->a->f;
     attention_wait_for_copies(m);
-    attention_select_pages(&m->pages, counted);
+    attention_select_pages(m->a, counted);
     if (!m->v_in_k)
         attention_copy_rows(&m->v.panel, m->key);
-    attention_build_pages(&m->pages, counted);
+    attention_build_pages(m->a, counted);
     weigh(of, m->key);
     attention_wait_for_copies(m);
     ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
-    attention_select_pages(&m->pages, behind);
+    attention_select_pages(m->a, behind);
     if (!m->v_in_k)
         attention_copy_rows(&m->k.panel, next);
     add_values(of);

@@ -53,7 +53,6 @@ typedef struct attention_warp {
     uint32_t shared_bytes;
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
-    attention_pages pages;
     ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
     ptx_val first_octet;     /* of its group's keys, if there are several */
