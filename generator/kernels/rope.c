@@ -19,10 +19,8 @@ enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES =
 
 typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 
-/* Distances of a cache's pages, of a page's rows, and of a row's heads: elements, U64. */
-typedef struct strides {
-    ptx_val page, row, head;
-} strides;
+enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
+enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
 
 /* A variant during emission. A lane has as many pairs as a chunk has elements: half are part 0, the others part 1. */
 typedef struct rope {
@@ -37,9 +35,9 @@ typedef struct rope {
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
     ptx_val frequencies, positions, slots, q_out;
-    ptx_val cache_of[2], scale_of[2]; /* K, V */
+    ptx_val slot_of[KINDS][2];           /* K, V; the scales of codes may be of heads only */
+    ptx_val slot_stride[KINDS][STRIDES]; /* elements, U64 */
     ptx_val rotary_dim, magnitude, pages, page_size;
-    strides of_cache, of_scale;
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* the warp's kind; neither: keys */
@@ -56,14 +54,6 @@ typedef struct rope {
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
 
-static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
-{
-    strides s = {.page = ptx_param(f, PTX_U64, page)};
-    s.row = ptx_param(f, PTX_U64, row);
-    s.head = ptx_param(f, PTX_U64, head);
-    return s;
-}
-
 static void declare_arguments(rope *r)
 {
     static const struct {
@@ -73,6 +63,9 @@ static void declare_arguments(rope *r)
                          {"v", "v_heads", "v_row_stride", "v_head_stride"}};
     static const char *const caches[2][2] = {{"k_codes", "v_codes"}, {"k_cache", "v_cache"}};
     static const char *const scales[2][2] = {{"k_scale", "v_scale"}, {"k_scales", "v_scales"}};
+    static const char *const strides[KINDS][STRIDES] = {
+        {"cache_page_stride", "cache_row_stride", "cache_head_stride"},
+        {"scale_page_stride", "scale_row_stride", "scale_head_stride"}};
     ptx_fn *f = r->f;
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
     for (uint32_t i = 0; i < MATRICES; i++)
@@ -82,9 +75,9 @@ static void declare_arguments(rope *r)
     r->slots = ptx_param_ptr(f, PTX_S64, "slots");
     r->q_out = ptx_param_ptr(f, r->type, "q_out");
     for (uint32_t i = 0; i < 2; i++)
-        r->cache_of[i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
+        r->slot_of[CACHE][i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
     for (uint32_t i = 0; i < 2 && !is_same; i++)
-        r->scale_of[i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
+        r->slot_of[SCALES][i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
     ptx_param(f, PTX_U32, "n");
     for (uint32_t i = 0; i < MATRICES; i++)
         r->heads[i] = ptx_param(f, PTX_U32, names[i].heads);
@@ -98,9 +91,8 @@ static void declare_arguments(rope *r)
     }
     r->out_row = ptx_param(f, PTX_U64, "out_row_stride");
     r->out_head = ptx_param(f, PTX_U64, "out_head_stride");
-    r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
-    if (is_token)
-        r->of_scale = declare_strides(f, "scale_page_stride", "scale_row_stride", "scale_head_stride");
+    for (uint32_t i = 0; i < (is_token ? KINDS : SCALES) * STRIDES; i++)
+        r->slot_stride[i / STRIDES][i % STRIDES] = ptx_param(f, PTX_U64, strides[i / STRIDES][i % STRIDES]);
 }
 
 /* ---- the warp's heads --------------------------------------------------------------------------------------------- */
@@ -138,8 +130,8 @@ static void find_head(rope *r)
 }
 
 /* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others the elements that are not
- * rotated. Neighbours: both elements of a pair are in one chunk. */
-static void find_chunks(rope *r)
+ * rotated. Neighbours: both elements of a pair are in one chunk. Loads the chunks unconverted; zeros if out of bounds. */
+static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
     ptx_val first = ptx_mul(f, r->lane, r->elements), half = ptx_shr(f, r->rotary_dim, 1);
@@ -156,12 +148,6 @@ static void find_chunks(rope *r)
             r->pair[part] = ptx_shr(f, chunk, 1);
         }
     }
-}
-
-/* Loads the chunks unconverted; zeros if out of bounds. */
-static void load_chunks(rope *r)
-{
-    ptx_fn *f = r->f;
     ptx_val address[MATRICES];
     for (uint32_t i = 0; i < MATRICES; i++)
         address[i] = ptx_address(f, r->in[i]);
@@ -270,24 +256,26 @@ static void rotate(rope *r)
 
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
-/* One of two arrays, of K or of V. */
-static ptx_val choose_array(rope *r, const ptx_val of[2])
+/* The array of K or of V. */
+static ptx_val choose_array(rope *r, uint32_t kind)
 {
     ptx_fn *f = r->f;
+    const ptx_val *of = r->slot_of[kind];
     ptx_val of_k = ptx_address(f, of[0]), of_v = ptx_address(f, of[1]);
     return ptx_pointer(f, PTX_GLOBAL, (ptx_type)of[0].element, ptx_select(f, r->is_value, of_v, of_k));
 }
 
 /* The address of this lane's head in the cache, or among its scales. */
-static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, const ptx_val of[2])
+static ptx_val find_slot(rope *r, ptx_val slot, uint32_t kind)
 {
     ptx_fn *f = r->f;
+    const ptx_val *stride = r->slot_stride[kind];
     ptx_val low = ptx_cvt(f, PTX_U32, slot);
     ptx_val page = ptx_div(f, low, r->page_size);
     ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
-    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
-    ptx_val of_row = ptx_mad(f, row, s->row, of_page), all = choose_array(r, of);
-    return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
+    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), stride[PAGE]);
+    ptx_val of_row = ptx_mad(f, row, stride[ROW], of_page), all = choose_array(r, kind);
+    return ptx_at(f, all, ptx_mad(f, r->head, stride[HEAD], of_row));
 }
 
 static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
@@ -328,13 +316,13 @@ static void append(rope *r)
         ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
     }
     ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
-    ptx_val to = find_slot(r, slot, &r->of_cache, r->cache_of);
+    ptx_val to = find_slot(r, slot, CACHE);
     if (r->cache == SAME) {
         store_chunks(r, to, has_slot);
         return;
     }
     if (r->cache == INT8_TOKEN) { /* by the head's scale for this token, which is stored */
-        ptx_val at = find_slot(r, slot, &r->of_scale, r->scale_of);
+        ptx_val at = find_slot(r, slot, SCALES);
         ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
         ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);
         PTX_WHEN (f, ptx_and(f, is_first, has_slot)) {
@@ -342,7 +330,7 @@ static void append(rope *r)
         }
         factor = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     } else { /* by the head's scale for all tokens */
-        ptx_val all = choose_array(r, r->scale_of), scale;
+        ptx_val all = choose_array(r, SCALES), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
         factor = ptx_rcp(f, scale);
     }
@@ -372,7 +360,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     declare_arguments(&r);
     r.token = ptx_ctaid_x(f);
     find_head(&r);
-    find_chunks(&r);
     load_chunks(&r);
     make_table(&r);
     rotate(&r);
@@ -413,7 +400,7 @@ static const kiln_param params[] = {
     of "_row_stride + " LAST(heads) " * " of "_head_stride + " elements ")"
 #define IS_STATIC "cache == e4m3 || cache == int8"
 
-#define CACHE(name, heads, type, when, text) {name, KILN_ARG_INOUT, type, SLOTS("cache", heads, "head_dim"), 16, when, text}
+#define CACHE_ARG(name, heads, type, when, text) {name, KILN_ARG_INOUT, type, SLOTS("cache", heads, "head_dim"), 16, when, text}
 #define COUNT(name, text)                    {name, KILN_ARG_VALUE, "u32", NULL, 0, NULL, text}
 #define STRIDE(name, when, text)             {name, KILN_ARG_VALUE, "u64", NULL, 0, when, text}
 
@@ -428,10 +415,10 @@ static const kiln_arg args[] = {
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
      "page * page_size + row for each token's K and V\nslots in the cache must differ; a token whose slot is negative or beyond the cache is not appended"},
     {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
-    CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
-    CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the strides of K's"),
-    CACHE("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
-    CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the strides of K's"),
+    CACHE_ARG("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
+    CACHE_ARG("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the strides of K's"),
+    CACHE_ARG("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
+    CACHE_ARG("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the strides of K's"),
     {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "factor of the codes of each head of K"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
     {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "factor of the codes of each slot and head of K"},
