@@ -1,5 +1,5 @@
 /* MANY KEYS. Tensor cores truncate at every step, so after k keys a sum falls short by a relative error that grows with k; a
- * sum of weights takes one addition per key of a lane. So every ATTENTION_CHUNK keys the sums are added, with rounding, to a
+ * sum of weights takes one addition per key of a lane. So every CHUNK keys the sums are added, with rounding, to a
  * total, and restart at 0. A thread's total is in local memory, since no registers are left; it is accessed once per chunk, and
  * only if there is more than one chunk.
  *
@@ -8,6 +8,8 @@
 #include "attention_warp.h"
 
 enum {
+    CHUNK = 4096, /* keys of a warp; a multiple of every tile_k */
+    MOST_TOTALS = 2,
     NUMBERS = 4, /* values of one octet in two rows, or the shifts and sums of two rows */
     AT_ONCE = 4  /* octets */
 };
@@ -113,10 +115,11 @@ static void where_long(const attention *a, const total totals[], uint32_t count,
     }
 }
 
-void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
-                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
-                          void *of)
+void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint32_t count,
+                          const ptx_val *ahead, void (*add)(attention_warp *m, ptx_val counted))
 {
+    const attention *a = m->a;
+    const uint32_t chunk_keys = CHUNK / m->keys * a->tile_k;
     ptx_fn *f = a->f;
     total totals[MOST_TOTALS];
     for (uint32_t i = 0; i < count; i++) {
@@ -130,7 +133,7 @@ void attention_add_chunks(const attention *a, attention_rows *const rows[], uint
         ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
         PTX_FOR (f, counted, first, end, a->tile_k) {
             ptx_main_loop(f);
-            add(of, counted);
+            add(m, counted);
         }
         where_long(a, totals, count, chunk_keys, add_chunk);
     }

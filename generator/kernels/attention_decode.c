@@ -91,20 +91,19 @@ static void leave_stage(decode *d)
     shared_next(f, d->stage, d->m.shared_bytes, d->stages);
 }
 
-static void add_tile(void *of, ptx_val counted)
+static void add_tile(attention_warp *m, ptx_val counted)
 {
-    decode *d = of;
-    attention_warp *m = &d->m;
+    decode *d = (decode *)m;
     ptx_fn *f = m->a->f;
     next_stage(d, counted, 0);
     m->k.at = ptx_add(f, d->k_at, d->stage);
     if (m->a->kv == ATTENTION_INT8_TOKEN)
         m->scales_at = ptx_add(f, d->scales_at, d->stage);
-    attention_weigh(m, attention_key(m->a, counted));
+    m->weigh(m, attention_key(m->a, counted));
     leave_stage(d);
     next_stage(d, counted, 1);
     m->v.at = ptx_add(f, d->v_at, d->stage);
-    attention_add_values(m);
+    m->add_values(m);
     leave_stage(d);
 }
 
@@ -152,7 +151,7 @@ static void emit(attention *a)
     d.free_stage = ptx_var(f, ptx_u32((d.stages - 1) * m->shared_bytes));
     copy_wait(f, d.stages - 1);
     ptx_barrier(f);
-    attention_add_tiles(m, &d.ahead, add_tile, &d);
+    attention_add_tiles(m, &d.ahead, add_tile);
     ptx_barrier(f);
     /* Each warp stores the sums of its keys over the rings. */
     ptx_val records = shared_at(f, PTX_F32, m->shared, d.q_bytes);

@@ -46,11 +46,6 @@ static warp geometry(attention *a)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static void add_tile(void *of, ptx_val counted)
-{
-    attention_add_tile(of, counted, attention_weigh, attention_add_values, of);
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const warp m = geometry(a);
@@ -69,7 +64,7 @@ static void emit(attention *a)
     attention_init_operands(&m, m.shared);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);
-    attention_add_tiles(&m, NULL, add_tile, &m);
+    attention_add_tiles(&m, NULL, attention_add_tile);
     attention_find_before(a);
     ptx_val first = attention_first_row(&m);
     ptx_val column = ptx_mul(a->f, attention_lane_t(&m), m.rows.o.width);

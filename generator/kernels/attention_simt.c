@@ -27,8 +27,7 @@ enum {
     PANEL = 32,           /* elements of head_dim */
     STEP = 8,             /* of them, per iteration of the loop */
     GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
-    MOST_ROWS = 8,
-    MOST_KEYS = 4, /* per lane */
+    MOST_KEYS = 4,        /* per lane */
     MOST_COLUMNS = 16
 };
 
@@ -184,7 +183,7 @@ static void multiply_values(simt *s, ptx_val key)
         ptx_barrier(f);
         ptx_val of_panel = ptx_mad(f, panel, s->bytes, of_group);
         PTX_FOR (f, in_panel, ptx_u32(0), s->panel_keys, s->unit) {
-            ptx_val weight[MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
+            ptx_val weight[ATTENTION_MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
             ptx_val from = ptx_mad(f, in_panel, s->bytes, of_panel);
             ptx_val first = ptx_mad(f, in_panel, row_bytes, s->v_from);
             if (s->is_ragged)

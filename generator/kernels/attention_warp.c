@@ -125,9 +125,8 @@ void attention_add_keys(warp *m, uint32_t octet)
         add_columns(m, octet, step, v);
 }
 
-void attention_add_values(void *of)
+static void add_values(warp *m)
 {
-    warp *m = of;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->scores.count; o += 2)
         attention_add_keys(m, o);
@@ -156,7 +155,7 @@ static attention_origin find_origin(const void *of, ptx_val key)
 
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only after the largest
  * weight of some row has grown fourfold: in the first tile, and seldom later. */
-void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
+void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(warp *m))
 {
     enum { LOG2_FOURFOLD = 2 };
     ptx_fn *f = m->a->f;
@@ -177,7 +176,7 @@ void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(
                 ptx_mul_to(f, *attention_sum(&rows->o, i, n), shrink);
         }
         if (joined)
-            raise_scores(of);
+            raise_scores(m);
     }
 }
 
@@ -222,11 +221,10 @@ ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minu
     return narrow_pair(f, a->type, weights[0], weights[1]);
 }
 
-void attention_weigh(void *of, ptx_val key)
+static void weigh(warp *m, ptx_val key)
 {
-    warp *m = of;
     attention_make_scores(m, key);
-    attention_raise_rows(m, NULL, NULL, NULL);
+    attention_raise_rows(m, NULL, NULL);
     for (uint32_t i = 0; i < m->scores.rows; i++) {
         const softmax_row *row = &m->rows.row[i];
         ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
@@ -270,8 +268,7 @@ void attention_wait_for_copies(const warp *m)
     ptx_barrier(m->a->f);
 }
 
-void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
-                        void (*add_values)(void *of), void *of)
+void attention_add_tile(warp *m, ptx_val counted)
 {
     ptx_fn *f = m->a->f;
     attention_wait_for_copies(m);
@@ -279,13 +276,13 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
     if (!m->v_in_k)
         attention_copy_rows(&m->v.panel, m->key);
     attention_build_pages(m->a, counted);
-    weigh(of, m->key);
+    m->weigh(m, m->key);
     attention_wait_for_copies(m);
     ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
     attention_select_pages(m->a, behind);
     if (!m->v_in_k)
         attention_copy_rows(&m->k.panel, next);
-    add_values(of);
+    m->add_values(m);
     if (m->v_in_k) {
         ptx_barrier(f);
         attention_copy_rows(&m->k.panel, next);
@@ -294,13 +291,13 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
     ptx_set(f, m->key, next);
 }
 
-void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
+void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(warp *m, ptx_val counted))
 {
     ptx_fn *f = m->a->f;
     attention_rows *const rows = &m->rows;
     for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
         load_q(m, 0, step);
-    attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
+    attention_add_chunks(m, &rows, 1, ahead, add);
     if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < m->rows.o.rows; i++)
@@ -462,19 +459,20 @@ void attention_store_results(void *of, ptx_val first)
 
 warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
 {
-    warp m = {.a = a, .keys = keys, .groups = 1, .has_codes = a->kv != ATTENTION_SAME};
+    warp m = {.a = a, .weigh = weigh, .add_values = add_values, .keys = keys, .groups = 1};
+    m.has_codes = a->kv != ATTENTION_SAME;
     m.q.steps = m.k.steps = a->head_dim / 16;
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
     m.v.steps = a->head_dim_v / 16;
     m.v.has_tail = a->head_dim_v % 16 != 0;
-    const uint32_t width = m.has_codes ? 4 : 2;
-    m.scores = (attention_slice){
-        .rows = 2 * blocks, .row_step = OCTET, .count = keys / OCTET, .width = 2, .step = OCTET};
-    m.rows.o = (attention_slice){.rows = 2 * blocks,
-                                 .row_step = OCTET,
-                                 .count = a->head_dim_v / (4 * width),
-                                 .width = width,
-                                 .step = 4 * width};
+    m.scores = m.rows.o = (attention_slice){.rows = 2 * blocks,
+                                            .row_step = OCTET,
+                                            .width = m.has_codes ? 4 : 2,
+                                            .step = m.has_codes ? 16 : OCTET};
+    m.rows.o.count = a->head_dim_v / m.rows.o.step;
+    m.scores.width = 2;
+    m.scores.step = OCTET;
+    m.scores.count = keys / OCTET;
     m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
     return m;
 }

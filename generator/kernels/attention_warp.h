@@ -41,8 +41,13 @@ typedef struct attention_operand {
     ptx_val at, tail;      /* this lane's row for ldmatrix; its row for tails, if any */
 } attention_operand;
 
-typedef struct attention_warp {
+/* The strategies decode and wide have more members, after a warp's. */
+typedef struct attention_warp attention_warp;
+struct attention_warp {
     attention *a;
+    /* Makes weights for the keys from `key` on, and adds their values: of a tile. */
+    void (*weigh)(attention_warp *m, ptx_val key);
+    void (*add_values)(attention_warp *m);
     uint32_t keys;   /* of a tile in shared memory */
     uint32_t groups; /* of warps, which divide the keys; if several, warps also divide O's columns */
     bool has_codes;  /* K and V are codes */
@@ -64,7 +69,7 @@ typedef struct attention_warp {
     attention_slice scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
-} attention_warp;
+};
 
 /* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
@@ -118,10 +123,9 @@ void attention_init_panels(attention_warp *m, const attention_copier *of_q, ptx_
 void attention_start_copies(attention_warp *m);
 void attention_wait_for_copies(const attention_warp *m);
 
-/* Processes a tile of keys of a thread block: V is copied during `weigh`, which makes weights, the next K during
- * `add_values`, which reads V. With v_in_k, `weigh` copies V after all warps have their scores. */
-void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
-                        void (*add_values)(void *of), void *of);
+/* Processes a tile of keys of a thread block: V is copied during `weigh`, the next K during `add_values`, which reads V. With
+ * v_in_k, `weigh` copies V after all warps have their scores. */
+void attention_add_tile(attention_warp *m, ptx_val counted);
 
 /* ---- a lane ---------------------------------------------------------------------------------------------------------- */
 
@@ -148,12 +152,8 @@ void attention_store_results(void *warp, ptx_val first);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
-/* Makes weights, in registers, for the keys from `key` on; and adds their values. */
-void attention_weigh(void *warp, ptx_val key);
-void attention_add_values(void *warp);
-
-/* The steps of both: make shaped and masked scores; return a pair of weights, of the lane's two keys of an octet, added to
- * row->sum; add two octets' values. */
+/* Steps of `weigh` and `add_values`: make shaped and masked scores; return a pair of weights, of the lane's two keys of an octet,
+ * added to row->sum; add two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
@@ -161,21 +161,18 @@ void attention_add_keys(attention_warp *m, uint32_t octet);
 
 /* Raises the shifts of rows of O where the scores need larger ones. If warps divide the keys, pass the shifts joined over all
  * warps, and a function that also raises the rows of scores; otherwise pass null. */
-void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
-                          void *of);
+void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(attention_warp *m));
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
 /* Loops over this part's keys in tiles of tile_k, and passes each tile's first counted key to `add`: the warp's first, `ahead`
- * (U32) keys further, if warps have their own keys. The thread block's chunks have chunk_keys keys; at the end the sums of all
- * rows cover all chunks: see attention_chunks.c. */
-enum { MOST_TOTALS = 2, ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
-void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
-                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
-                          void *of);
+ * (U32) keys further, if warps have their own keys. The sums of all `count` rows cover all chunks of keys: see
+ * attention_chunks.c. */
+void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint32_t count,
+                          const ptx_val *ahead, void (*add)(attention_warp *m, ptx_val counted));
 
-/* attention_add_chunks over tiles of m->keys, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
-void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
-                         void *of);
+/* attention_add_chunks for the warp's rows, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
+void attention_add_tiles(attention_warp *m, const ptx_val *ahead,
+                         void (*add)(attention_warp *m, ptx_val counted));
 
 #endif

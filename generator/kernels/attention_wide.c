@@ -44,7 +44,7 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
     return (row * w->m.groups + group) * NUMBER_BYTES;
 }
 
-/* Stores a number for each of this warp's rows of scores, for all warps; four lanes have the same ones. */
+/* Stores a number for each of this warp's rows of scores, for all warps, and waits for theirs; four lanes have the same ones. */
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;
@@ -52,6 +52,7 @@ static void share_numbers(wide *w, const ptx_val number[2])
         for (uint32_t i = 0; i < 2; i++)
             ptx_store(f, shared_at(f, PTX_F32, w->number_to, number_byte(w, i, 0)), number[i]);
     }
+    ptx_barrier(f);
 }
 
 /* Joins the numbers of the lane's rows over all groups. */
@@ -71,65 +72,58 @@ static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
 /* Raises the shifts of the warp's scores: from shared memory, since the block's number is not constant. */
-static void raise_own(void *of)
+static void raise_own(attention_warp *m)
 {
-    wide *w = of;
-    ptx_fn *f = w->m.a->f;
-    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->m.group, NUMBER_BYTES));
+    wide *w = (wide *)m;
+    ptx_fn *f = m->a->f;
+    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, m->group, NUMBER_BYTES));
     for (uint32_t i = 0; i < 2; i++) {
         softmax_row *row = &w->own.row[i];
         ptx_val shift = ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, 0)));
-        for (uint32_t g = 1; g < w->m.groups; g++)
+        for (uint32_t g = 1; g < m->groups; g++)
             shift = ptx_max(f, shift, ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, g))));
-        ptx_mul_to(f, row->sum, softmax_raise(f, w->m.a->wide, row, shift));
+        ptx_mul_to(f, row->sum, softmax_raise(f, m->a->wide, row, shift));
     }
 }
 
 /* ---- tiles --------------------------------------------------------------------------------------------------------- */
 
-static void weigh(void *of, ptx_val key)
+static void weigh(attention_warp *m, ptx_val key)
 {
-    wide *w = of;
-    const attention *a = w->m.a;
+    wide *w = (wide *)m;
+    const attention *a = m->a;
     ptx_fn *f = a->f;
-    attention_make_scores(&w->m, key);
+    attention_make_scores(m, key);
     ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
     for (uint32_t i = 0; i < 2; i++)
-        shift[i] = attention_find_shift(a, &w->m.scores, i, FRAGMENT_LANES);
+        shift[i] = attention_find_shift(a, &m->scores, i, FRAGMENT_LANES);
     share_numbers(w, shift);
-    ptx_barrier(f);
-    if (w->m.v_in_k)
-        attention_copy_rows(&w->m.v.panel, key);
+    if (m->v_in_k)
+        attention_copy_rows(&m->v.panel, key);
     join_numbers(w, PTX_OP_MAX, joined);
-    attention_raise_rows(&w->m, joined, raise_own, w);
+    attention_raise_rows(m, joined, raise_own);
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
         ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
-        for (uint32_t o = 0; o < w->m.scores.count; o++) {
-            ptx_val word = attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o);
+        for (uint32_t o = 0; o < m->scores.count; o++) {
+            ptx_val word = attention_weigh_pair(m, &w->own.row[i], minus, i, o);
             ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
     }
 }
 
-static void add_values(void *of)
+static void add_values(attention_warp *m)
 {
-    wide *w = of;
-    ptx_fn *f = w->m.a->f;
-    for (uint32_t o = 0; o < w->m.keys / OCTET; o += 2) {
-        for (uint32_t b = 0; b < attention_blocks(&w->m.rows.o); b++) {
-            const uint32_t byte =
-                layout_rows(&w->weight_lines, b * BLOCK_ROWS) + layout_unit(&w->weight_lines, o);
-            ptx_ldmatrix(f, 4, &w->m.weight[b][2 * o], shared_at(f, w->m.a->type, w->weight_at, byte));
+    const wide *w = (const wide *)m;
+    const layout *lines = &w->weight_lines;
+    ptx_fn *f = m->a->f;
+    for (uint32_t o = 0; o < m->keys / OCTET; o += 2) {
+        for (uint32_t b = 0; b < attention_blocks(&m->rows.o); b++) {
+            const uint32_t byte = layout_rows(lines, b * BLOCK_ROWS) + layout_unit(lines, o);
+            ptx_ldmatrix(f, 4, &m->weight[b][2 * o], shared_at(f, m->a->type, w->weight_at, byte));
         }
-        attention_add_keys(&w->m, o);
+        attention_add_keys(m, o);
     }
-}
-
-static void add_tile(void *of, ptx_val counted)
-{
-    wide *w = of;
-    attention_add_tile(&w->m, counted, weigh, add_values, w);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -148,6 +142,8 @@ static wide geometry(attention *a)
 {
     const uint32_t blocks = a->tile_q / BLOCK_ROWS, groups = WARPS / blocks;
     wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
+    w.m.weigh = weigh;
+    w.m.add_values = add_values;
     w.m.groups = groups;
     w.m.holds_q = false;
     w.m.scores.rows = w.own.o.rows = 2;
@@ -196,13 +192,12 @@ static void emit(attention *a)
     attention_start_copies(m);
     /* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
     attention_rows *const both[] = {rows, &w.own};
-    attention_add_chunks(a, both, 2, ATTENTION_CHUNK, NULL, add_tile, &w);
+    attention_add_chunks(m, both, 2, NULL, attention_add_tile);
     ptx_val sum[2], joined[2 * MOST_BLOCKS];
     for (uint32_t i = 0; i < 2; i++)
         sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w.own.row[i].sum);
     attention_wait_for_copies(m);
     share_numbers(&w, sum);
-    ptx_barrier(f);
     join_numbers(&w, PTX_OP_ADD, joined);
     for (uint32_t i = 0; i < rows->o.rows; i++)
         ptx_set(f, rows->row[i].sum, joined[i]);
