@@ -16,7 +16,6 @@
 
 enum {
     WARPS = 4,
-    THREADS = WARPS * WARP_LANES,
     WARP_KEYS = 16, /* of a tile */
     MOST_STAGES = 5,
     STATIC_BYTES = 512 /* of shared memory: for joining parts, and a tile's pages */
@@ -42,9 +41,9 @@ static uint32_t bytes(const decode *d)
 /* As many stages as fit, on sm_75 too if head_dim is at most 128. */
 static decode geometry(attention *a)
 {
-    decode d = {.m = attention_warp_geometry(a, 1, WARP_KEYS), .stages = MOST_STAGES};
+    decode d = {.m = attention_warp_geometry(a, WARPS, 1, WARP_KEYS), .stages = MOST_STAGES};
     const uint32_t most = (a->head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    attention_lay_out(&d.m, WARP_LANES, true, true);
+    attention_lay_out(&d.m, true, true);
     d.q_bytes = layout_end(&d.m.q.lines, a->tile_q, a->head_dim / OCTET);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -112,9 +111,9 @@ static void add_tile(attention_warp *m, ptx_val counted)
 static void shape(kiln_shape *s, attention *a)
 {
     const decode d = geometry(a);
-    s->block[0] = THREADS;
+    s->block[0] = d.m.threads;
     s->shared_bytes = bytes(&d);
-    s->blocks_per_multiprocessor = attention_warp_blocks(&d.m, THREADS);
+    s->blocks_per_multiprocessor = attention_warp_blocks(&d.m);
     s->trip = WARP_KEYS;
     s->loop_warps = WARPS;
 }
@@ -124,7 +123,7 @@ static void emit(attention *a)
     ptx_fn *f = a->f;
     decode d = geometry(a);
     attention_warp *m = &d.m;
-    attention_warp_init(m, THREADS);
+    attention_warp_init(m);
     const attention_copier by_all = m->copier;
     m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
     m->row_warp = ptx_u32(0); /* all warps have all rows */

@@ -23,24 +23,15 @@ typedef attention_warp warp;
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
 /* Registers hold two blocks up to some head_dim. Decoded codes, scales of keys and elements of a mask take registers too. */
-static uint32_t blocks_of(const attention *a)
+static warp geometry(attention *a)
 {
     enum { MOST_BESIDE_OTHERS = 64 };
     const bool has_warps = a->tile_q == 128 || (a->tile_q == 64 && a->tile_k == 32);
     const bool is_short = a->kv == ATTENTION_SAME || (a->tile_k == 32 && a->kv != ATTENTION_INT8_TOKEN);
     const uint32_t most = is_short && a->shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
-    return has_warps && a->head_dim <= most && a->head_dim_v <= most ? 2 : 1;
-}
-
-static uint32_t threads_of(const attention *a)
-{
-    return a->tile_q / BLOCK_ROWS / blocks_of(a) * WARP_LANES;
-}
-
-static warp geometry(attention *a)
-{
-    warp m = attention_warp_geometry(a, blocks_of(a), a->tile_k);
-    attention_lay_out(&m, threads_of(a), false, false);
+    const uint32_t blocks = has_warps && a->head_dim <= most && a->head_dim_v <= most ? 2 : 1;
+    warp m = attention_warp_geometry(a, a->tile_q / BLOCK_ROWS / blocks, blocks, a->tile_k);
+    attention_lay_out(&m, false, false);
     return m;
 }
 
@@ -49,16 +40,16 @@ static warp geometry(attention *a)
 static void shape(kiln_shape *s, attention *a)
 {
     const warp m = geometry(a);
-    s->block[0] = threads_of(a);
+    s->block[0] = m.threads;
     s->shared_bytes = m.shared_bytes;
-    s->blocks_per_multiprocessor = attention_warp_blocks(&m, threads_of(a));
+    s->blocks_per_multiprocessor = attention_warp_blocks(&m);
     s->trip = a->tile_k;
 }
 
 static void emit(attention *a)
 {
     warp m = geometry(a);
-    attention_warp_init(&m, threads_of(a));
+    attention_warp_init(&m);
     m.row_warp = m.warp;
     attention_init_panels(&m, &m.copier, m.shared);
     attention_init_operands(&m, m.shared);

@@ -366,12 +366,12 @@ void attention_init_rows(const attention *a, attention_rows *r)
     }
 }
 
-void attention_warp_init(warp *m, uint32_t threads)
+void attention_warp_init(warp *m)
 {
     ptx_fn *f = m->a->f;
     m->zero = ptx_var(f, ptx_f32(0));
     attention_init_rows(m->a, &m->rows);
-    m->copier = (attention_copier){m->a, threads, false, ptx_tid_x(f)};
+    m->copier = (attention_copier){m->a, m->threads, false, ptx_tid_x(f)};
     m->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
@@ -446,20 +446,20 @@ void attention_store_results(void *of, ptx_val first)
         attention_store_rows(a, *lines, m->shared, of_warp, warp_rows, m->lane, WARP_LANES);
         store_logs(m, ptx_eq(f, attention_lane_t(m), 0), numbers);
     } else {
-        const uint32_t threads = m->copier.threads;
         ptx_barrier(f);
-        attention_store_rows(a, *lines, m->shared, ptx_u32(0), a->tile_q, m->copier.tid, threads);
+        attention_store_rows(a, *lines, m->shared, ptx_u32(0), a->tile_q, m->copier.tid, m->threads);
         /* One lane of four, of the first warp. */
-        ptx_val others = ptx_and(f, m->copier.tid, threads - WARP_LANES + FRAGMENT_LANES - 1);
+        ptx_val others = ptx_and(f, m->copier.tid, m->threads - WARP_LANES + FRAGMENT_LANES - 1);
         store_logs(m, ptx_eq(f, others, 0), numbers);
     }
 }
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
+warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys)
 {
     warp m = {.a = a, .weigh = weigh, .add_values = add_values, .keys = keys, .groups = 1};
+    m.threads = warps * WARP_LANES;
     m.has_codes = a->kv != ATTENTION_SAME;
     m.q.steps = m.k.steps = a->head_dim / 16;
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
@@ -489,9 +489,10 @@ static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t u
     return layout_end(lines, rows, units);
 }
 
-void attention_lay_out(warp *m, uint32_t threads, bool is_ring, bool v_in_k)
+void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
 {
     const attention *a = m->a;
+    const uint32_t threads = is_ring ? (uint32_t)WARP_LANES : m->threads;
     const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V */
     const uint32_t q_end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
     const uint32_t out_end = lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
@@ -507,7 +508,7 @@ void attention_lay_out(warp *m, uint32_t threads, bool is_ring, bool v_in_k)
 /* As many as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
  * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
  * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
-uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
+uint32_t attention_warp_blocks(const warp *m)
 {
     const attention *a = m->a;
     bool is_old = !a->has_sm_80;
@@ -518,6 +519,6 @@ uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
                        (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / threads;
+    uint32_t blocks = warps * WARP_LANES / m->threads;
     return blocks < 1 ? 1 : blocks;
 }

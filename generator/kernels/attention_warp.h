@@ -48,11 +48,12 @@ struct attention_warp {
     /* Makes weights for the keys from `key` on, and adds their values: of a tile. */
     void (*weigh)(attention_warp *m, ptx_val key);
     void (*add_values)(attention_warp *m);
-    uint32_t keys;   /* of a tile in shared memory */
-    uint32_t groups; /* of warps, which divide the keys; if several, warps also divide O's columns */
-    bool has_codes;  /* K and V are codes */
-    bool holds_q;    /* in registers, all of it */
-    bool v_in_k;     /* V takes K's place */
+    uint32_t threads; /* of the thread block */
+    uint32_t keys;    /* of a tile in shared memory */
+    uint32_t groups;  /* of warps, which divide the keys; if several, warps also divide O's columns */
+    bool has_codes;   /* K and V are codes */
+    bool holds_q;     /* in registers, all of it */
+    bool v_in_k;      /* V takes K's place */
     layout out_lines;
     uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
     uint32_t shared_bytes;
@@ -71,11 +72,13 @@ struct attention_warp {
     attention_rows rows;
 };
 
-/* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
-attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
+/* A warp, one of several, with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before
+ * attention_warp_init. */
+attention_warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, which O later overlays, and after it K and V; in a ring, K and V begin at 0. `threads` threads copy them. */
-void attention_lay_out(attention_warp *m, uint32_t threads, bool is_ring, bool v_in_k);
+/* Lays out Q, which O later overlays, and after it K and V, for copies by all threads; or a warp's ring of K and V, from 0 on, and
+ * Q, for copies by a warp. */
+void attention_lay_out(attention_warp *m, bool is_ring, bool v_in_k);
 
 /* ---- products -------------------------------------------------------------------------------------------------------- */
 
@@ -109,10 +112,10 @@ static inline void attention_product(attention_slice *s, uint32_t block, uint32_
 void attention_init_rows(const attention *a, attention_rows *r);
 
 /* Thread blocks per multiprocessor that leave a thread enough registers. */
-uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
+uint32_t attention_warp_blocks(const attention_warp *m);
 
-/* Finds this thread among the `threads` that copy K and V, and initialises its rows to no keys. */
-void attention_warp_init(attention_warp *m, uint32_t threads);
+/* Finds this thread, one of all that copy K and V, and initialises its rows to no keys. */
+void attention_warp_init(attention_warp *m);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
@@ -171,7 +174,8 @@ void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*rais
 void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint32_t count,
                           const ptx_val *ahead, void (*add)(attention_warp *m, ptx_val counted));
 
-/* attention_add_chunks for the warp's rows, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
+/* attention_add_chunks for the warp's rows, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a
+ * row have its sum of weights. */
 void attention_add_tiles(attention_warp *m, const ptx_val *ahead,
                          void (*add)(attention_warp *m, ptx_val counted));
 

@@ -19,7 +19,6 @@
 
 enum {
     WARPS = 8,
-    THREADS = WARPS * WARP_LANES,
     MOST_WARP_OCTETS = 2,         /* of keys */
     ROW_NUMBERS = 16,             /* a lane's: one of each row and group */
     ROW_STRIDE = ROW_NUMBERS + 4, /* eight lanes load four of them without a bank conflict */
@@ -132,8 +131,8 @@ static void add_values(attention_warp *m)
 static uint32_t lay_out(wide *w, bool v_in_k)
 {
     const uint32_t rows = w->m.a->tile_q, units = w->m.keys / OCTET;
-    attention_lay_out(&w->m, THREADS, false, v_in_k);
-    w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, THREADS);
+    attention_lay_out(&w->m, false, v_in_k);
+    w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, w->m.threads);
     w->numbers_start = layout_end(&w->weight_lines, rows, units);
     return w->numbers_start + OCTET * ROW_STRIDE * NUMBER_BYTES;
 }
@@ -141,7 +140,7 @@ static uint32_t lay_out(wide *w, bool v_in_k)
 static wide geometry(attention *a)
 {
     const uint32_t blocks = a->tile_q / BLOCK_ROWS, groups = WARPS / blocks;
-    wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
+    wide w = {.m = attention_warp_geometry(a, WARPS, blocks, a->tile_k)};
     w.m.weigh = weigh;
     w.m.add_values = add_values;
     w.m.groups = groups;
@@ -159,7 +158,7 @@ static wide geometry(attention *a)
 static void shape(kiln_shape *s, attention *a)
 {
     const wide w = geometry(a);
-    s->block[0] = THREADS;
+    s->block[0] = w.m.threads;
     s->shared_bytes = w.m.shared_bytes;
     s->blocks_per_multiprocessor = 1;
     s->trip = a->tile_k;
@@ -171,7 +170,7 @@ static void emit(attention *a)
     wide w = geometry(a);
     attention_warp *m = &w.m;
     attention_rows *rows = &m->rows;
-    attention_warp_init(m, THREADS);
+    attention_warp_init(m);
     attention_init_rows(a, &w.own);
     m->row_warp = ptx_rem(f, m->warp, attention_blocks(&rows->o));
     m->group = ptx_div(f, m->warp, attention_blocks(&rows->o));
