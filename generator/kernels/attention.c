@@ -317,9 +317,12 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
                    .kv = (attention_kv)param_index(v, "kv", kv_words),
                    .shaping = (attention_shaping)param_index(v, "score", shaping_words)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    a.wide_bytes = a.type == PTX_F64 ? 8 : 4;
+    a.unit = UNIT_BYTES / a.wide_bytes;
     a.q.type = a.out.type = a.type;
     a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
     a.k_scales.type = a.v_scales.type = PTX_F32;
+    a.entry_bytes = a.kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
     return a;
 }
 

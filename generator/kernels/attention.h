@@ -45,6 +45,7 @@ typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAG
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
+    uint32_t wide_bytes, unit;     /* of a wide number; wide numbers in 16 bytes */
     uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
     uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
@@ -72,6 +73,7 @@ typedef struct attention {
     /* attention_pages.c: */
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
+    uint32_t entry_bytes;           /* of an octet: see attention_pages.c */
     uint32_t warp_octets;           /* see attention_init_pages */
     ptx_val entries, octets;        /* in shared memory: of two tiles, of the tile being copied; U32 */
     ptx_val page;                   /* variable: of this thread's octet of the next tile */

@@ -153,7 +153,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     p.unit_elements = UNIT_BYTES / attention_bytes(&from);
     p.row_units = elements / p.unit_elements;
     if (by->widens)
-        p.lines.unit_bytes = p.unit_elements * (by->a->wide == PTX_F64 ? 8 : 4);
+        p.lines.unit_bytes = p.unit_elements * by->a->wide_bytes;
     p.team = team_of(p.row_units, by->threads);
     const bool is_odd = p.team % 2 != 0;
     p.round_rows = is_odd ? OCTET : by->threads / p.team;

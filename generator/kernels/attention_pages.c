@@ -6,14 +6,9 @@
 
 enum { TILES = 2, OWN_BYTES = 8 };
 
-static uint32_t entry_bytes(const attention *a)
-{
-    return a->kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
-}
-
 static uint32_t entries_bytes(const attention *a)
 {
-    return TILES * a->tile_k / OCTET * entry_bytes(a);
+    return TILES * a->tile_k / OCTET * a->entry_bytes;
 }
 
 uint32_t attention_pages_bytes(const attention *a)
@@ -77,7 +72,7 @@ static ptx_val tile_at(const attention *a, ptx_val counted)
 {
     ptx_fn *f = a->f;
     ptx_val is_odd = ptx_and(f, counted, a->tile_k);
-    return ptx_mad(f, is_odd, entry_bytes(a) / OCTET, a->entries);
+    return ptx_mad(f, is_odd, a->entry_bytes / OCTET, a->entries);
 }
 
 static ptx_val bytes_before(const attention *a, const attention_matrix *m, ptx_val row)
@@ -96,7 +91,7 @@ static void lay_out(attention *a, ptx_val counted)
     ptx_val row = find_octet(a, counted).row;
     ptx_val k = bytes_before(a, &a->k, row), v = bytes_before(a, &a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val tile = tile_at(a, counted), to = ptx_mad(f, octet_of(a), entry_bytes(a), tile);
+    ptx_val tile = tile_at(a, counted), to = ptx_mad(f, octet_of(a), a->entry_bytes, tile);
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
     if (a->kv == ATTENTION_INT8_TOKEN) {
         ptx_val scales = bytes_before(a, &a->k_scales, row);
@@ -147,12 +142,12 @@ void attention_build_pages(attention *a, ptx_val counted)
 ptx_val attention_octet_at(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    const uint32_t log = entry_bytes(a) == UNIT_BYTES ? 1 : 2; /* 16 or 32 bytes for eight rows */
+    const uint32_t log = a->entry_bytes == UNIT_BYTES ? 1 : 2; /* 16 or 32 bytes for eight rows */
     ptx_val times = ptx_shl(f, row, log);
-    return ptx_add(f, a->octets, ptx_and(f, times, (a->tile_k << log) - entry_bytes(a)));
+    return ptx_add(f, a->octets, ptx_and(f, times, (a->tile_k << log) - a->entry_bytes));
 }
 
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows)
 {
-    return ptx_load(a->f, shared_at(a->f, PTX_U64, octet, rows / OCTET * entry_bytes(a) + m->in_entry));
+    return ptx_load(a->f, shared_at(a->f, PTX_U64, octet, rows / OCTET * a->entry_bytes + m->in_entry));
 }

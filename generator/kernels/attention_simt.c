@@ -38,7 +38,6 @@ typedef struct panels {
 
 typedef struct simt {
     attention *a;
-    uint32_t bytes, unit; /* of a wide element; wide elements in 16 bytes */
     bool is_ragged;       /* the last vector of some lanes is out of bounds */
     uint32_t panel_keys;  /* of V */
     uint32_t group_bytes; /* of weights of a group's rows */
@@ -58,7 +57,7 @@ typedef struct simt {
 /* Loads 16 bytes of elements. */
 static void load_unit(const simt *s, ptx_val address, uint32_t byte, ptx_val out[4])
 {
-    ptx_load_vec(s->a->f, (int)s->unit, out, shared_at(s->a->f, s->a->wide, address, byte), PTX_PLAIN);
+    ptx_load_vec(s->a->f, (int)s->a->unit, out, shared_at(s->a->f, s->a->wide, address, byte), PTX_PLAIN);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
@@ -76,21 +75,22 @@ static panels init_panels(const simt *s, uint32_t elements)
 
 static void add_panels(simt *s, const panels *p, uint32_t elements, ptx_val key, ptx_val element)
 {
-    ptx_fn *f = s->a->f;
+    const attention *a = s->a;
+    ptx_fn *f = a->f;
     ptx_barrier(f);
-    attention_copy_part(&p->q, s->a->first, element);
+    attention_copy_part(&p->q, a->first, element);
     attention_copy_part(&p->k, key, element);
     ptx_barrier(f);
-    PTX_FOR (f, offset, ptx_u32(0), elements * s->bytes, STEP * s->bytes) {
+    PTX_FOR (f, offset, ptx_u32(0), elements * a->wide_bytes, STEP * a->wide_bytes) {
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
-        for (uint32_t u = 0; u < STEP / s->unit; u++) {
+        for (uint32_t u = 0; u < STEP / a->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
             for (uint32_t c = 0; c < s->scores.count; c++)
                 load_unit(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES, k[c]);
             for (uint32_t r = 0; r < s->scores.rows; r++) {
                 load_unit(s, q_at, r * s->row_bytes + u * UNIT_BYTES, q);
                 for (uint32_t c = 0; c < s->scores.count; c++)
-                    for (uint32_t e = 0; e < s->unit; e++)
+                    for (uint32_t e = 0; e < a->unit; e++)
                         ptx_fma_to(f, s->scores.x[r][c], q[e], k[c][e]);
             }
         }
@@ -161,7 +161,7 @@ static void weigh_row(simt *s, uint32_t r)
         ptx_add_to(f, s->rows.row[r].sum, weight);
         if (a->kv == ATTENTION_INT8_TOKEN)
             weight = ptx_mul(f, weight, s->value_scale[c]);
-        const uint32_t byte = (r * a->tile_k + c * GROUP_LANES) * s->bytes;
+        const uint32_t byte = (r * a->tile_k + c * GROUP_LANES) * a->wide_bytes;
         ptx_store(f, shared_at(f, a->wide, s->weights, byte), weight);
     }
     for (uint32_t i = 0; i < attention_columns(&s->rows.o); i++)
@@ -172,29 +172,30 @@ static void weigh_row(simt *s, uint32_t r)
 
 static void multiply_values(simt *s, ptx_val key)
 {
-    ptx_fn *f = s->a->f;
+    const attention *a = s->a;
+    ptx_fn *f = a->f;
     const attention_slice *o = &s->rows.o;
     const uint32_t row_bytes = s->v.lines.row_bytes;
-    ptx_val of_group = ptx_sub(f, s->weights, ptx_mul(f, s->lane, s->bytes));
-    PTX_FOR (f, panel, ptx_u32(0), s->a->tile_k, s->panel_keys) {
+    ptx_val of_group = ptx_sub(f, s->weights, ptx_mul(f, s->lane, a->wide_bytes));
+    PTX_FOR (f, panel, ptx_u32(0), a->tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
         attention_copy_rows(&s->v, row);
         ptx_barrier(f);
-        ptx_val of_panel = ptx_mad(f, panel, s->bytes, of_group);
-        PTX_FOR (f, in_panel, ptx_u32(0), s->panel_keys, s->unit) {
+        ptx_val of_panel = ptx_mad(f, panel, a->wide_bytes, of_group);
+        PTX_FOR (f, in_panel, ptx_u32(0), s->panel_keys, a->unit) {
             ptx_val weight[ATTENTION_MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
-            ptx_val from = ptx_mad(f, in_panel, s->bytes, of_panel);
+            ptx_val from = ptx_mad(f, in_panel, a->wide_bytes, of_panel);
             ptx_val first = ptx_mad(f, in_panel, row_bytes, s->v_from);
             if (s->is_ragged)
                 last = ptx_mad(f, in_panel, row_bytes, s->v_last);
             for (uint32_t r = 0; r < o->rows; r++)
-                load_unit(s, from, r * s->a->tile_k * s->bytes, weight[r]);
-            for (uint32_t e = 0; e < s->unit; e++) {
+                load_unit(s, from, r * a->tile_k * a->wide_bytes, weight[r]);
+            for (uint32_t e = 0; e < a->unit; e++) {
                 for (uint32_t i = 0; i < o->count; i++) {
                     const bool is_last = i + 1 == o->count && s->is_ragged;
-                    const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * s->bytes);
-                    ptx_val at = shared_at(f, s->a->wide, is_last ? last : first, byte);
+                    const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * a->wide_bytes);
+                    ptx_val at = shared_at(f, a->wide, is_last ? last : first, byte);
                     ptx_load_vec(f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
                 }
                 for (uint32_t r = 0; r < o->rows; r++)
@@ -242,21 +243,19 @@ static void store_rows(void *of, ptx_val first)
 static simt geometry(attention *a)
 {
     simt s = {.a = a};
-    s.bytes = a->wide == PTX_F64 ? 8 : 4;
-    s.unit = UNIT_BYTES / s.bytes;
     s.rows.o.rows = a->tile_q / GROUPS;
     s.rows.o.row_step = 1;
     s.scores = (attention_slice){s.rows.o.rows, 1, a->tile_k / GROUP_LANES, 1, GROUP_LANES, {{{0}}}};
-    s.rows.o.width = s.unit;
+    s.rows.o.width = a->unit;
     while (a->head_dim % (GROUP_LANES * s.rows.o.width) != 0 && s.rows.o.width > 1)
         s.rows.o.width /= 2;
     s.rows.o.step = GROUP_LANES * s.rows.o.width;
     s.rows.o.count = (a->head_dim + s.rows.o.step - 1) / s.rows.o.step;
     s.is_ragged = a->head_dim % s.rows.o.step != 0;
-    s.group_bytes = s.rows.o.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
-    s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
+    s.group_bytes = s.rows.o.rows * a->tile_k * a->wide_bytes + GROUP_PAD_BYTES;
+    s.row_bytes = PANEL * a->wide_bytes + UNIT_BYTES;
     s.panel_keys = PANEL;
-    while (s.panel_keys * a->head_dim * s.bytes > (a->tile_q + a->tile_k) * s.row_bytes)
+    while (s.panel_keys * a->head_dim * a->wide_bytes > (a->tile_q + a->tile_k) * s.row_bytes)
         s.panel_keys /= 2;
     return s;
 }
@@ -269,8 +268,9 @@ static void shape(kiln_shape *s, attention *a)
     s->trip = a->tile_k;
     /* Without a limit, ptxas fits one more thread block and spills. */
     const bool has_more =
-        g.bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
-    const uint32_t words = g.rows.o.rows * (attention_columns(&g.rows.o) + g.scores.count) * g.bytes / 4;
+        a->wide_bytes == 8 || a->pack_gqa || a->layout == ATTENTION_PAGED || a->kv != ATTENTION_SAME;
+    const uint32_t words =
+        g.rows.o.rows * (attention_columns(&g.rows.o) + g.scores.count) * a->wide_bytes / 4;
     s->blocks_per_multiprocessor = words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -287,19 +287,19 @@ static void emit(attention *a)
     s.copier = (attention_copier){a, THREADS, true, tid};
     if (a->head_dim >= PANEL)
         s.full = init_panels(&s, PANEL);
-    const layout v_lines = {.row_bytes = a->head_dim * s.bytes};
+    const layout v_lines = {.row_bytes = a->head_dim * a->wide_bytes};
     s.v = attention_init_panel(&s.copier, a->v, s.panel_keys, a->head_dim, s.stage, v_lines);
     s.q_from = ptx_mad(f, s.group, o->rows * s.row_bytes, s.stage);
     ptx_val k_row = ptx_mad(f, s.lane, s.row_bytes, s.stage);
     s.k_from = ptx_add(f, k_row, k_start);
     ptx_val of_group = ptx_mad(f, s.group, s.group_bytes, s.stage);
-    ptx_val of_lane = ptx_mad(f, s.lane, s.bytes, of_group);
+    ptx_val of_lane = ptx_mad(f, s.lane, a->wide_bytes, of_group);
     s.weights = ptx_add(f, of_lane, weights_start);
-    s.v_from = ptx_mad(f, s.lane, o->width * s.bytes, s.stage);
+    s.v_from = ptx_mad(f, s.lane, o->width * a->wide_bytes, s.stage);
     if (s.is_ragged) { /* past the last column it is repeated, and not stored */
         ptx_val number = ptx_add(f, s.lane, (o->count - 1) * GROUP_LANES);
         ptx_val vector = ptx_min(f, number, a->head_dim / o->width - 1);
-        s.v_last = ptx_mad(f, vector, o->width * s.bytes, s.stage);
+        s.v_last = ptx_mad(f, vector, o->width * a->wide_bytes, s.stage);
     }
     for (uint32_t r = 0; r < o->rows; r++) {
         softmax_init_row(f, a->wide, &s.rows.row[r]);

@@ -58,11 +58,6 @@ typedef struct joined {
     ptx_val share, out; /* variables: the row's share, and its destination in O */
 } joined;
 
-static uint32_t vector_of(const attention *a)
-{
-    return a->wide == PTX_F64 ? 2 : 4;
-}
-
 /* The tile's records of this part. */
 static records of_part(const attention *a)
 {
@@ -117,12 +112,12 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
                          uint32_t count, columns c[MOST_AHEAD])
 {
     ptx_fn *f = a->f;
-    const uint32_t vectors = a->head_dim_v / vector_of(a);
+    const uint32_t vectors = a->head_dim_v / a->unit;
     ptx_val x[MOST_AHEAD][MOST_RECORDS][4] = {{{{0}}}};
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t before = v + i * LANES;
         ptx_val vector = attention_plus(f, lane, before);
-        c[i].first = ptx_mul(f, vector, vector_of(a));
+        c[i].first = ptx_mul(f, vector, a->unit);
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
             c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, vectors));
@@ -133,7 +128,7 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
             ptx_val is_record = ptx_gt(f, records_here, n);
             if (n > 0)
                 at = ptx_at(f, at, r->stride);
-            tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
+            tail_load(f, a->wide, a->unit, x[i][n], at, &is_record, r->hints);
         }
     }
     if (v == 0) {
@@ -150,7 +145,7 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
             j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
     }
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t e = 0; e < vector_of(a); e++) {
+        for (uint32_t e = 0; e < a->unit; e++) {
             c[i].sums[e] = ptx_var(f, ptx_mul(f, x[i][0][e], j->weight[0]));
             for (uint32_t n = 1; n < r->most; n++)
                 ptx_fma_to(f, c[i].sums[e], x[i][n][e], j->weight[n]);
@@ -172,9 +167,9 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     for (uint32_t i = 0; i < count; i++) {
         PTX_IF (f, c[i].in_bounds) {
             ptx_val x[4], to = ptx_at(f, j->out, c[i].first);
-            for (uint32_t e = 0; e < vector_of(a); e++)
+            for (uint32_t e = 0; e < a->unit; e++)
                 x[e] = ptx_mul(f, c[i].sums[e], j->share);
-            narrow_store(f, a->type, vector_of(a), to, x, PTX_PLAIN);
+            narrow_store(f, a->type, a->unit, to, x, PTX_PLAIN);
         }
     }
 }
@@ -186,7 +181,7 @@ static void join(const attention *a, const records *from, const records *to, ptx
 {
     ptx_fn *f = a->f;
     /* A small tile waits for its loads, so more of them precede a store. A large one has no registers for that. */
-    const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
+    const uint32_t vectors = a->head_dim_v / a->unit, ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
     ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), a->tile_q);
     ptx_val lane = ptx_and(f, tid, LANES - 1), team = ptx_div(f, tid, LANES);
     PTX_FOR (f, first, 0, rows, ptx_block_x(f) / LANES) {
@@ -209,7 +204,7 @@ static void join(const attention *a, const records *from, const records *to, ptx
                 if (v == 0)
                     store_numbers(a, &j.row, ptx_and(f, j.in_bounds, ptx_eq(f, lane, 0)), record, numbers);
                 for (uint32_t i = 0; i < count; i++)
-                    store_sums(a, c[i].sums, vector_of(a), c[i].in_bounds, ptx_at(f, record, c[i].first));
+                    store_sums(a, c[i].sums, a->unit, c[i].in_bounds, ptx_at(f, record, c[i].first));
             }
             PTX_ELSE (f) {
                 store_out(a, &j, lane, v == 0, count, c);
