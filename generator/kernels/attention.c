@@ -282,10 +282,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
     batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
     attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
     for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
-        bool is_q = i == 0 || i == 3;
-        all[i]->pack_gqa = is_q && a->pack_gqa;
-        all[i]->is_paged = !is_q && is_paged;
-        all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
+        const bool is_q = i == 0 || i == 3;
         if (i == 3 && !is_dense)
             continue; /* until attention_find_before */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, all[i]->head_stride);
@@ -319,9 +316,16 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     a.wide_bytes = a.type == PTX_F64 ? 8 : 4;
     a.unit = UNIT_BYTES / a.wide_bytes;
-    a.q.type = a.out.type = a.type;
-    a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
-    a.k_scales.type = a.v_scales.type = PTX_F32;
+    a.has_order = a.is_causal && a.split_k == 1;
+    a.has_head_scales = a.kv == ATTENTION_E4M3 || a.kv == ATTENTION_INT8;
+    const uint32_t bytes = a.type == PTX_F16 || a.type == PTX_BF16 ? 2 : a.wide_bytes;
+    const bool is_paged = a.layout == ATTENTION_PAGED, is_same = a.kv == ATTENTION_SAME;
+    a.q = a.out = (attention_matrix){.type = a.type, .bytes = bytes, .pack_gqa = a.pack_gqa};
+    a.k = (attention_matrix){is_same ? a.type : PTX_S8, is_same ? bytes : 1, .is_paged = is_paged};
+    a.v = a.k;
+    a.v.in_entry = 8;
+    a.k_scales = a.v_scales =
+        (attention_matrix){.type = PTX_F32, .bytes = 4, .is_paged = is_paged, .in_entry = 16};
     a.entry_bytes = a.kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
     return a;
 }
@@ -370,7 +374,7 @@ static attention init(ptx_fn *f, const kiln_variant *v)
         a.k.first = ptx_param_ptr(f, PTX_S8, "k_codes");
         a.v.first = ptx_param_ptr(f, PTX_S8, "v_codes");
     }
-    if (attention_has_head_scales(&a)) {
+    if (a.has_head_scales) {
         a.k_scale = ptx_param_ptr(f, PTX_F32, "k_scale");
         a.v_scale = ptx_param_ptr(f, PTX_F32, "v_scale");
     }
@@ -383,7 +387,7 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     }
     attention_order_blocks(&a);
     init_head(&a, q_heads, kv_heads);
-    if (attention_has_head_scales(&a))
+    if (a.has_head_scales)
         scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
     a.first = ptx_mul(f, attention_find_tile(&a), a.tile_q);
     attention_find_keys(&a);

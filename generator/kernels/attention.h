@@ -12,6 +12,7 @@ enum { OCTET = 8 };
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
     ptx_type type;        /* of elements; S8 for codes */
+    uint32_t bytes;       /* of an element */
     ptx_val first;        /* element */
     ptx_val end;          /* of the rows that this thread block reads: its part of the keys; U32 */
     ptx_val row_stride;   /* elements, U32 */
@@ -49,6 +50,8 @@ typedef struct attention {
     uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
     uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
+    bool has_order;       /* tiles do not begin in grid order */
+    bool has_head_scales; /* of codes: per head, not per key */
     attention_layout layout;
     attention_kv kv;
 
@@ -121,9 +124,6 @@ ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val 
 /* Returns a pointer to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
-/* Bytes of an element. */
-uint32_t attention_bytes(const attention_matrix *m);
-
 /* x + n, without an instruction if n is 0. */
 static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
 {
@@ -159,9 +159,6 @@ typedef struct attention_rows {
 /* 8-bit codes of K and V are bytes in shared memory, and are decoded into registers. A head's scale of K is a
  * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
  * before they are shaped, those of V weights before they are rounded. */
-
-/* Whether scales are per head, not per key. */
-bool attention_has_head_scales(const attention *a);
 
 /* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are multiplied
  * by it: F16 weights times these scales are then as far from overflow as V's rows are. */

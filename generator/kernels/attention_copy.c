@@ -114,7 +114,7 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
     if (p->from.is_paged) /* a round's slots are in one octet */
         octet = attention_octet_at(p->by.a, mine[0]);
     if (p->round_rows < p->rows)
-        step = ptx_mul_wide(f, p->from.row_stride, p->round_rows * attention_bytes(&p->from));
+        step = ptx_mul_wide(f, p->from.row_stride, p->round_rows * p->from.bytes);
     for (uint32_t i = 0; i < p->rows / p->round_rows * p->slots; i++) {
         const uint32_t s = i % p->slots, first = i / p->slots * p->round_rows;
         if (first > 0 && (has_end || p->from.pack_gqa))
@@ -150,7 +150,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {.by = *by, .from = from, .rows = rows, .parts = 1, .lines = lines};
-    p.unit_elements = UNIT_BYTES / attention_bytes(&from);
+    p.unit_elements = UNIT_BYTES / from.bytes;
     p.row_units = elements / p.unit_elements;
     if (by->widens)
         p.lines.unit_bytes = p.unit_elements * by->a->wide_bytes;

@@ -80,8 +80,7 @@ static ptx_val bytes_before(const attention *a, const attention_matrix *m, ptx_v
     ptx_fn *f = a->f;
     ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, a->page);
     ptx_val elements = ptx_mad(f, page, m->batch_stride, in_page);
-    const uint32_t bytes = attention_bytes(m);
-    return bytes == 1 ? elements : ptx_mul(f, elements, bytes);
+    return m->bytes == 1 ? elements : ptx_mul(f, elements, m->bytes);
 }
 
 /* Also fetches the pages of the next tile. The row is recomputed when the page arrives. */

@@ -27,17 +27,12 @@ static ptx_val find_part(attention *a)
     return tile;
 }
 
-static bool has_order(const attention *a)
-{
-    return a->is_causal && a->split_k == 1;
-}
-
 /* Causal tiles differ in length. The longest of all heads begin first, so that short ones fill the gaps at the end; 16 heads
  * at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
 void attention_order_blocks(attention *a)
 {
     ptx_fn *f = a->f;
-    if (!has_order(a))
+    if (!a->has_order)
         return;
     ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
     ptx_val first_head = ptx_and(f, block, ~(HEADS_TOGETHER - 1U));
@@ -53,7 +48,7 @@ void attention_order_blocks(attention *a)
 ptx_val attention_find_tile(attention *a)
 {
     ptx_fn *f = a->f;
-    if (has_order(a))
+    if (a->has_order)
         return a->tile_in_head;
     ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
     if (!a->is_causal)
@@ -64,7 +59,7 @@ ptx_val attention_find_tile(attention *a)
 
 ptx_val attention_grid_head(const attention *a)
 {
-    return has_order(a) ? a->grid_head : ptx_ctaid_y(a->f);
+    return a->has_order ? a->grid_head : ptx_ctaid_y(a->f);
 }
 
 /* ---- the sequence ---------------------------------------------------------------------------------------------------- */
@@ -187,11 +182,6 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
     return ptx_mad(f, block, a->group, in_group);
 }
 
-uint32_t attention_bytes(const attention_matrix *m)
-{
-    return m->type == PTX_F64 ? 8 : m->type == PTX_F32 ? 4 : m->type == PTX_S8 ? 1 : 2;
-}
-
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
 {
     ptx_fn *f = a->f;
@@ -220,11 +210,6 @@ void attention_number_rows(const attention *a, const attention_slice *s, ptx_val
 }
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
-
-bool attention_has_head_scales(const attention *a)
-{
-    return a->kv == ATTENTION_E4M3 || a->kv == ATTENTION_INT8;
-}
 
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v)
 {

@@ -291,17 +291,16 @@ void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_
                            uint32_t count)
 {
     ptx_fn *f = a->f;
-    const bool has_scales = attention_has_head_scales(a);
     for (uint32_t i = 0; i < count; i++)
-        shares[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
-                               : i == 0    ? attention_head_scale(a, a->v_scale)
-                                           : shares[0]);
+        shares[i] = ptx_var(f, !a->has_head_scales ? ptx_number(a->wide, 1)
+                               : i == 0            ? attention_head_scale(a, a->v_scale)
+                                                   : shares[0]);
     PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), 0)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
             ptx_val shrink = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
-            if (has_scales)
+            if (a->has_head_scales)
                 ptx_mul_to(f, shares[i], shrink);
             else
                 ptx_set(f, shares[i], shrink);
