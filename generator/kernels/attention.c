@@ -326,6 +326,8 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
     a.v.in_entry = 8;
     a.k_scales = a.v_scales =
         (attention_matrix){.type = PTX_F32, .bytes = 4, .is_paged = is_paged, .in_entry = 16};
+    a.record = a.head_dim_v + 8;
+    a.shared_record = a.record + (is_same ? 0 : 8);
     a.entry_bytes = a.kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
     return a;
 }

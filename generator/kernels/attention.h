@@ -94,6 +94,9 @@ typedef struct attention {
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
     /* With split_k, attention_split.c: */
+    /* Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the weights, for a part
+     * and for a group; in shared memory more, so that four neighbouring columns of eight rows, a lane's with codes, cover all banks. */
+    uint32_t record, shared_record;
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
     ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
@@ -206,9 +209,6 @@ void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, co
  * row. The last to arrive joins the records in the order of the parts, so that the result does not depend on which one is
  * last; no thread block waits for another. With split_k 0 the number of parts is the grid's: groups of 8 or 16 parts are
  * joined first, each by its last, then the groups by the last group. */
-
-/* Numbers of a record in shared memory: four neighbouring columns of eight rows, a lane's columns with codes, cover all banks. */
-uint32_t attention_shared_record(const attention *a);
 
 /* Stores the lane's columns of row i, from `column` on, into the row's record, a pointer. */
 void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,

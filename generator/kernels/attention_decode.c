@@ -34,7 +34,7 @@ static uint32_t bytes(const decode *d)
 {
     const attention *a = d->m.a;
     uint32_t rings = WARPS * d->stages * d->m.shared_bytes;
-    uint32_t records = WARPS * a->tile_q * attention_shared_record(a) * 4;
+    uint32_t records = WARPS * a->tile_q * a->shared_record * 4;
     return d->q_bytes + (rings > records ? rings : records);
 }
 
@@ -111,10 +111,8 @@ static void add_tile(attention_warp *m, ptx_val counted)
 static void shape(kiln_shape *s, attention *a)
 {
     const decode d = geometry(a);
-    s->block[0] = d.m.threads;
+    attention_warp_shape(s, &d.m);
     s->shared_bytes = bytes(&d);
-    s->blocks_per_multiprocessor = attention_warp_blocks(&d.m);
-    s->trip = WARP_KEYS;
     s->loop_warps = WARPS;
 }
 
@@ -155,11 +153,10 @@ static void emit(attention *a)
     /* Each warp stores the sums of its keys over the rings. */
     ptx_val records = shared_at(f, PTX_F32, m->shared, d.q_bytes);
     ptx_val column = ptx_mul(f, attention_lane_t(m), m->rows.o.width);
-    const uint32_t numbers = attention_shared_record(a);
     ptx_val in_warp = attention_lane_g(m), row = ptx_mad(f, m->warp, a->tile_q, in_warp);
-    ptx_val record = ptx_at(f, records, ptx_mul(f, row, numbers));
+    ptx_val record = ptx_at(f, records, ptx_mul(f, row, a->shared_record));
     for (uint32_t i = 0; i < m->rows.o.rows; i++)
-        attention_store_record(a, &m->rows, i, column, ptx_at_const(f, record, OCTET * i * numbers));
+        attention_store_record(a, &m->rows, i, column, ptx_at_const(f, record, OCTET * i * a->shared_record));
     ptx_barrier(f);
     attention_find_before(a);
     attention_leave_warps(a, records, WARPS, by_all.tid);

@@ -40,10 +40,7 @@ static warp geometry(attention *a)
 static void shape(kiln_shape *s, attention *a)
 {
     const warp m = geometry(a);
-    s->block[0] = m.threads;
-    s->shared_bytes = m.shared_bytes;
-    s->blocks_per_multiprocessor = attention_warp_blocks(&m);
-    s->trip = a->tile_k;
+    attention_warp_shape(s, &m);
 }
 
 static void emit(attention *a)

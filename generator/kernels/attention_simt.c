@@ -125,25 +125,23 @@ static attention_origin find_origin(const void *of, ptx_val key)
     return at;
 }
 
-static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val key)
-{
-    ptx_fn *f = s->a->f;
-    ptx_val from = attention_line_at(s->a, scales, scales->first, key),
-            in_bounds = ptx_lt(f, key, scales->end), scale;
-    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-    return scale;
-}
-
 /* Also loads the scales of V. */
 static void scale_scores(simt *s, ptx_val key)
 {
-    ptx_val mine = ptx_add(s->a->f, key, s->lane);
+    const attention *a = s->a;
+    const attention_matrix *const matrices[2] = {&a->k_scales, &a->v_scales};
+    ptx_fn *f = a->f;
+    ptx_val mine = ptx_add(f, key, s->lane), scale[2];
     for (uint32_t c = 0; c < s->scores.count; c++) {
-        ptx_val number = attention_plus(s->a->f, mine, c * GROUP_LANES);
-        ptx_val scale = load_scale(s, &s->a->k_scales, number);
-        s->value_scale[c] = load_scale(s, &s->a->v_scales, number);
-        for (uint32_t r = 0; r < s->rows.o.rows; r++)
-            ptx_mul_to(s->a->f, s->scores.x[r][c], scale);
+        ptx_val number = attention_plus(f, mine, c * GROUP_LANES);
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_val from = attention_line_at(a, matrices[i], matrices[i]->first, number);
+            ptx_val in_bounds = ptx_lt(f, number, matrices[i]->end);
+            tail_load(f, PTX_F32, 1, &scale[i], from, &in_bounds, PTX_NC);
+        }
+        for (uint32_t r = 0; r < s->scores.rows; r++)
+            ptx_mul_to(f, s->scores.x[r][c], scale[0]);
+        s->value_scale[c] = scale[1];
     }
 }
 

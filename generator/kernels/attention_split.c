@@ -11,26 +11,13 @@
 #include "device/tail.h"
 
 enum {
-    ROW_NUMBERS = 8, /* after a record's columns: four for the part, then four for its group */
-    GROUP_NUMBERS = 4,
+    GROUP_NUMBERS = 4, /* after a record's columns and the numbers of the part */
     LANES = 16,
     MOST_RECORDS = LANES, /* records of a row joined at once */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
     FEW_PARTS = 64,       /* 17 to this many parts are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: one for its groups, 16 for the parts of each group */
 };
-
-/* Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the weights:
- * for a part, and for a group. */
-static uint32_t record_numbers(const attention *a)
-{
-    return a->head_dim_v + ROW_NUMBERS;
-}
-
-uint32_t attention_shared_record(const attention *a)
-{
-    return record_numbers(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
-}
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
 
@@ -62,14 +49,13 @@ typedef struct joined {
 static records of_part(const attention *a)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = record_numbers(a);
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
-    ptx_val row_stride = ptx_mul(f, a->parts, record);
+    ptx_val row_stride = ptx_mul(f, a->parts, a->record);
     ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
     ptx_val tile = ptx_at(f, a->workspace, before);
-    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, record)),
+    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, a->record)),
                      .row_stride = row_stride,
-                     .stride = ptx_u32(record),
+                     .stride = ptx_u32(a->record),
                      .numbers = ptx_u32(a->head_dim_v),
                      .hints = PTX_CG};
 }
@@ -222,7 +208,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     PTX_IF (f, split_arrive(&s)) {
         ptx_rarely(f);
-        ptx_val before = ptx_mul(f, a->part, record_numbers(a));
+        ptx_val before = ptx_mul(f, a->part, a->record);
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
@@ -234,7 +220,6 @@ static void join_parts(const attention *a, records part, ptx_val tid)
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = record_numbers(a);
     ptx_val behind = ptx_sub(f, a->parts, LANES + 1);
     ptx_val is_few = ptx_lt(f, behind, FEW_PARTS - LANES);
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), 4), group = ptx_shr(f, a->part, log);
@@ -243,7 +228,7 @@ static void join_groups(const attention *a, records part, ptx_val tid)
     ptx_val groups = ptx_shr(f, up, log), of_tile = ptx_mul(f, a->tile, COUNTERS);
     ptx_val counter = ptx_var(f, ptx_add(f, ptx_add(f, of_tile, group), 1));
     ptx_val left = ptx_var(f, ptx_select(f, ptx_gt(f, groups, 1), ptx_u32(1), 0));
-    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), record));
+    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), a->record));
     part.stride = ptx_var(f, part.stride);
     part.numbers = ptx_var(f, part.numbers);
     part.most = MOST_RECORDS;
@@ -260,8 +245,8 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, 0);
-        ptx_set(f, back, ptx_mul(f, a->part, record));
-        ptx_set(f, part.stride, ptx_mul(f, size, record));
+        ptx_set(f, back, ptx_mul(f, a->part, a->record));
+        ptx_set(f, part.stride, ptx_mul(f, size, a->record));
         ptx_set(f, part.numbers, a->head_dim_v + GROUP_NUMBERS);
         ptx_set(f, part.count, groups);
         ptx_repeat_if(f, ptx_and(f, is_last, has_next));
@@ -304,10 +289,9 @@ void attention_finish(const attention *a, const attention_rows *r, ptx_val first
 void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_shared_record(a);
     const records shared = {.first = of_warps,
-                            .row_stride = ptx_u32(record),
-                            .stride = ptx_u32(a->tile_q * record),
+                            .row_stride = ptx_u32(a->shared_record),
+                            .stride = ptx_u32(a->tile_q * a->shared_record),
                             .count = ptx_u32(warps),
                             .most = warps,
                             .numbers = ptx_u32(a->head_dim_v),

@@ -7,11 +7,6 @@
 
 typedef attention_warp warp;
 
-static ptx_type pairs_of(const warp *m)
-{
-    return m->a->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-}
-
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
 /* Points to matrices of an operand: of a step, or, after the last one, of the tail. */
@@ -43,7 +38,7 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
         ptx_val words[2], at = matrices_at(m, &m->q, 2 * block + i, step);
         ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_PLAIN);
         for (uint32_t half = 0; half < 2; half++)
-            q[fragment_a(i, half)] = ptx_as(f, pairs_of(m), words[half]);
+            q[fragment_a(i, half)] = ptx_as(f, m->pairs, words[half]);
     }
 }
 
@@ -230,7 +225,7 @@ static void weigh(warp *m, ptx_val key)
         ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
         for (uint32_t o = 0; o < m->scores.count; o++) {
             ptx_val word = attention_weigh_pair(m, row, minus, i, o);
-            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, pairs_of(m), word);
+            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, m->pairs, word);
         }
     }
 }
@@ -460,6 +455,7 @@ warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint
 {
     warp m = {.a = a, .weigh = weigh, .add_values = add_values, .keys = keys, .groups = 1};
     m.threads = warps * WARP_LANES;
+    m.pairs = a->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     m.has_codes = a->kv != ATTENTION_SAME;
     m.q.steps = m.k.steps = a->head_dim / 16;
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
@@ -505,12 +501,15 @@ void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
     m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
+/* As many thread blocks as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
  * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
  * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
-uint32_t attention_warp_blocks(const warp *m)
+void attention_warp_shape(kiln_shape *s, const warp *m)
 {
     const attention *a = m->a;
+    s->block[0] = m->threads;
+    s->shared_bytes = m->shared_bytes;
+    s->trip = m->keys;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
                       (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
@@ -519,6 +518,5 @@ uint32_t attention_warp_blocks(const warp *m)
                        (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / m->threads;
-    return blocks < 1 ? 1 : blocks;
+    s->blocks_per_multiprocessor = lanes_blocks(m->threads, warps * WARP_LANES);
 }

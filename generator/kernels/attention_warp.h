@@ -48,6 +48,7 @@ struct attention_warp {
     /* Makes weights for the keys from `key` on, and adds their values: of a tile. */
     void (*weigh)(attention_warp *m, ptx_val key);
     void (*add_values)(attention_warp *m);
+    ptx_type pairs;   /* of elements */
     uint32_t threads; /* of the thread block */
     uint32_t keys;    /* of a tile in shared memory */
     uint32_t groups;  /* of warps, which divide the keys; if several, warps also divide O's columns */
@@ -111,8 +112,8 @@ static inline void attention_product(attention_slice *s, uint32_t block, uint32_
 /* Initialises rows of O to no keys. */
 void attention_init_rows(const attention *a, attention_rows *r);
 
-/* Thread blocks per multiprocessor that leave a thread enough registers. */
-uint32_t attention_warp_blocks(const attention_warp *m);
+/* Sets the resources of a kernel whose shared memory and warps are those of `m`. */
+void attention_warp_shape(kiln_shape *s, const attention_warp *m);
 
 /* Finds this thread, one of all that copy K and V, and initialises its rows to no keys. */
 void attention_warp_init(attention_warp *m);

@@ -158,10 +158,8 @@ static wide geometry(attention *a)
 static void shape(kiln_shape *s, attention *a)
 {
     const wide w = geometry(a);
-    s->block[0] = w.m.threads;
-    s->shared_bytes = w.m.shared_bytes;
+    attention_warp_shape(s, &w.m);
     s->blocks_per_multiprocessor = 1;
-    s->trip = a->tile_k;
 }
 
 static void emit(attention *a)
