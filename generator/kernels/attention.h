@@ -93,10 +93,11 @@ typedef struct attention {
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* With split_k, attention_split.c: */
-    /* Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the weights, for a part
-     * and for a group; in shared memory more, so that four neighbouring columns of eight rows, a lane's with codes, cover all banks. */
+    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the
+     * weights, for a part and for a group; in shared memory more, so that four neighbouring columns of eight rows, a lane's with
+     * codes, cover all banks. */
     uint32_t record, shared_record;
+    /* With split_k: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
     ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
