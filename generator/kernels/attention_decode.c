@@ -74,36 +74,27 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     copy_commit(f);
 }
 
-/* Waits for the next stage, and refills the previous one, which all lanes have read. */
-static void next_stage(decode *d, ptx_val counted, uint32_t is_v)
-{
-    ptx_fn *f = d->m.a->f;
-    copy_wait(f, d->stages - 2);
-    ptx_warp_barrier(f);
-    copy_stage(d, counted, d->stages - 1 + is_v, d->free_stage);
-}
-
-static void leave_stage(decode *d)
-{
-    ptx_fn *f = d->m.a->f;
-    ptx_set(f, d->free_stage, d->stage);
-    shared_next(f, d->stage, d->m.shared_bytes, d->stages);
-}
-
+/* K makes weights, then V adds values. Each waits for the next stage, and refills the previous one, which all lanes have read. */
 static void add_tile(attention_warp *m, ptx_val counted)
 {
     decode *d = (decode *)m;
     ptx_fn *f = m->a->f;
-    next_stage(d, counted, 0);
-    m->k.at = ptx_add(f, d->k_at, d->stage);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        m->scales_at = ptx_add(f, d->scales_at, d->stage);
-    m->weigh(m, attention_key(m->a, counted));
-    leave_stage(d);
-    next_stage(d, counted, 1);
-    m->v.at = ptx_add(f, d->v_at, d->stage);
-    m->add_values(m);
-    leave_stage(d);
+    for (uint32_t is_v = 0; is_v < 2; is_v++) {
+        copy_wait(f, d->stages - 2);
+        ptx_warp_barrier(f);
+        copy_stage(d, counted, d->stages - 1 + is_v, d->free_stage);
+        if (is_v) {
+            m->v.at = ptx_add(f, d->v_at, d->stage);
+            m->add_values(m);
+        } else {
+            m->k.at = ptx_add(f, d->k_at, d->stage);
+            if (m->a->kv == ATTENTION_INT8_TOKEN)
+                m->scales_at = ptx_add(f, d->scales_at, d->stage);
+            m->weigh(m, attention_key(m->a, counted));
+        }
+        ptx_set(f, d->free_stage, d->stage);
+        shared_next(f, d->stage, m->shared_bytes, d->stages);
+    }
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------------ */
