@@ -15,8 +15,6 @@
  * a conversion. Rescaling O would add head_dim / 64, so it is done only when a row's maximum has grown enough.
  */
 #include "attention_warp.h"
-#include "device/lanes.h"
-#include "device/shared.h"
 
 typedef attention_warp warp;
 

@@ -14,7 +14,6 @@
  * for its block of scores: sums of weights use it, sums of V the shifts of all rows.
  */
 #include "attention_warp.h"
-#include "device/lanes.h"
 #include "device/shared.h"
 
 enum {
