@@ -127,8 +127,8 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
         if (has_end)
             in_bounds = ptx_lt(f, mine[s], p->from.end);
         for (uint32_t unit = 0; unit < p->row_units; unit += p->parts * p->team) {
-            const uint32_t left =
-                (p->row_units - unit) * p->round_rows - s * p->by.threads; /* threads with a unit */
+            /* Threads with a unit. */
+            const uint32_t left = (p->row_units - unit) * p->round_rows - s * p->by.threads;
             const uint32_t byte = first * p->lines.row_bytes + layout_unit(&p->lines, unit);
             ptx_val unit_at = ptx_at_const(f, at[s], unit * p->unit_elements);
             ptx_val to = shared_at(f, PTX_U32, p->to[s], byte);

@@ -35,7 +35,7 @@ typedef struct rope {
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
     ptx_val frequencies, positions, slots, q_out;
-    ptx_val slot_of[KINDS][2];           /* K, V; the scales of codes may be of heads only */
+    ptx_val slot_of[KINDS][2];           /* K, V; with e4m3 and int8 the scales are of heads */
     ptx_val slot_stride[KINDS][STRIDES]; /* elements, U64 */
     ptx_val rotary_dim, magnitude, pages, page_size;
 
@@ -91,7 +91,7 @@ static void declare_arguments(rope *r)
     }
     r->out_row = ptx_param(f, PTX_U64, "out_row_stride");
     r->out_head = ptx_param(f, PTX_U64, "out_head_stride");
-    for (uint32_t i = 0; i < (is_token ? KINDS : SCALES) * STRIDES; i++)
+    for (uint32_t i = 0; i < (is_token ? KINDS : 1) * STRIDES; i++)
         r->slot_stride[i / STRIDES][i % STRIDES] = ptx_param(f, PTX_U64, strides[i / STRIDES][i % STRIDES]);
 }
 
