@@ -461,14 +461,9 @@ warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
     m.v.steps = a->head_dim_v / 16;
     m.v.has_tail = a->head_dim_v % 16 != 0;
-    m.scores = m.rows.o = (attention_slice){.rows = 2 * blocks,
-                                            .row_step = OCTET,
-                                            .width = m.has_codes ? 4 : 2,
-                                            .step = m.has_codes ? 16 : OCTET};
-    m.rows.o.count = a->head_dim_v / m.rows.o.step;
-    m.scores.width = 2;
-    m.scores.step = OCTET;
-    m.scores.count = keys / OCTET;
+    const uint32_t rows = 2 * blocks, width = m.has_codes ? 4 : 2, step = 4 * width;
+    m.scores = (attention_slice){rows, OCTET, keys / OCTET, 2, OCTET, {{{0}}}};
+    m.rows.o = (attention_slice){rows, OCTET, a->head_dim_v / step, width, step, {{{0}}}};
     m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
     return m;
 }
