@@ -703,7 +703,7 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
                   uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS])
 {
     const weight_format *w = lane->format;
-    ptx_val words[FORMAT_RUNS][FORMAT_MOST_UNITS];
+    ptx_val words[FORMAT_RUNS][FORMAT_MOST_UNITS] = {{{0}}};
     for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
         if (w->runs[run].kind == RUN_UNITS)
             load_run(f, lane, place, run, 4 * first, count, words[run]);
@@ -713,8 +713,7 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
     for (uint32_t u = 0; u < count; u++) {
         format_unit unit = {.number = first + u};
         for (uint32_t run = 0; run < FORMAT_RUNS; run++)
-            if (w->runs[run].kind == RUN_UNITS || w->runs[run].kind == RUN_GROUP)
-                unit.word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
+            unit.word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
         w->decoder->split(f, lane, &unit, quads[u]);
         for (uint32_t q = 0; q < w->quads && w->is_signed; q++)
             quads[u][q] = ptx_as(f, PTX_S32, quads[u][q]);
