@@ -177,9 +177,8 @@ static uint32_t held(const tile_pipeline *p)
 
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 {
-    const place at = {file, line};
     const uint32_t filled = p->stages - held(p);
-    if (!require(p->f, at, !p->has_started && p->slot_count > 0,
+    if (!require(p->f, (place){file, line}, !p->has_started && p->slot_count > 0,
                  "tile_pipeline_start: a pipeline with matrices starts once"))
         return;
     p->has_started = true;
@@ -196,8 +195,8 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
 {
-    const place at = {file, line};
-    if (!require(p->f, at, p->has_started, "tile_pipeline_next: the pipeline has not started"))
+    if (!require(p->f, (place){file, line}, p->has_started,
+                 "tile_pipeline_next: the pipeline has not started"))
         return;
     if (p->has_producer) {
         tile_producer_next(p);
@@ -279,9 +278,8 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
 
 tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles, const char *file, int line)
 {
-    const place at = {file, line};
     const bool fits = row_tiles > 0 && column_tiles > 0 && row_tiles <= TILE_MOST_SUMS / 4 / column_tiles;
-    if (!require(f, at, fits && column_tiles % 2 == 0,
+    if (!require(f, (place){file, line}, fits && column_tiles % 2 == 0,
                  "tile_sums_open: row_tiles * column_tiles must be 1 to 32, and column_tiles even"))
         row_tiles = 1, column_tiles = 2;
     tile_sums s = {.f = f, .row_tiles = row_tiles, .column_tiles = column_tiles};

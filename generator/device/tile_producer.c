@@ -144,10 +144,10 @@ static uint32_t consumer_registers(const tile_pipeline *p)
 tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *file, int line)
 {
     ptx_fn *f = p->f;
-    const place at = {file, line};
     const uint32_t registers = consumer_registers(p);
     tile_block b = {.pipeline = p, .file = file, .line = line};
-    if (!p->has_producer || !require(f, at, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
+    if (!p->has_producer ||
+        !require(f, (place){file, line}, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {
