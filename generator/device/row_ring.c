@@ -35,14 +35,21 @@ row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_
     return s;
 }
 
+/* Lanes that copy a row together. */
 static uint32_t lanes_of(const row_ring *r)
 {
-    return r->lanes ? r->lanes : ROW_RING_LANES;
+    const uint32_t lanes = r->threads / r->rows;
+    return lanes > ROW_RING_LANES ? lanes : ROW_RING_LANES;
 }
 
 uint32_t row_ring_pass(const row_ring *r)
 {
     return r->threads / lanes_of(r);
+}
+
+uint32_t row_ring_passes(const row_ring *r)
+{
+    return r->rows / row_ring_pass(r);
 }
 
 uint32_t row_ring_row_bit(const row_ring_shape *s)
@@ -66,7 +73,7 @@ ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < r->passes; i++)
+    for (uint32_t i = 0; i < row_ring_passes(r); i++)
         r->from[i] = ptx_var(f, r->from[i]);
     r->piece = ptx_mul(f, ptx_and(f, tid, lanes_of(r) - 1), UNIT_BYTES);
     ptx_val to = ptx_add(f, layout_row_at(f, &r->of.rows, row_ring_row_of(r, tid)), shared);
@@ -153,7 +160,7 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
-    for (uint32_t i = 0; i < r->passes; i++) {
+    for (uint32_t i = 0; i < row_ring_passes(r); i++) {
         ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * layout_rows(&r->of.rows, row_ring_pass(r)));
         if (is_last && r->is_lean)
             copy_tail(r, r->from[i], row_to);
@@ -183,7 +190,7 @@ void row_ring_copy(row_ring *r, ptx_val offset)
 void row_ring_step(row_ring *r)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < r->passes; i++)
+    for (uint32_t i = 0; i < row_ring_passes(r); i++)
         ptx_add_to(f, r->from[i], r->of.bytes);
     ptx_sub_to(f, r->left, r->of.bytes);
 }

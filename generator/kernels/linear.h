@@ -169,15 +169,17 @@ ptx_val linear_numbers_at(linear *g, const linear_row *row, uint32_t array, ptx_
 
 /* ---- linear_ring.c ------------------------------------------------------------------------------------------------ */
 
-/* Rows of W in a ring; the user sets the members down to `stage`. */
+/* The tile's rows of W in a ring of stages, and those that a lane reads: four rows, eight apart, and the row whose numbers it
+ * decodes. The user sets the members down to `shared`. */
 typedef struct linear_ring {
-    row_ring codes;
-    const weight_format *format;
-    uint32_t rows;         /* of the tile */
-    uint32_t stage;        /* elements of k */
-    uint32_t number_byte;  /* offset of the numbers in a stage */
-    linear *l;             /* linear_init_ring sets these */
-    ptx_val shared, first; /* address of the first stage; the tile's first row */
+    linear *l;
+    const linear_tile *tile;
+    row_ring codes;       /* the user sets `of` and options */
+    uint32_t number_byte; /* offset of the numbers in a stage */
+    ptx_val shared;       /* address of the first stage */
+    ptx_val left;         /* a variable if k is split: trips of the loop from this one on */
+    row_ring_row rows[LINEAR_LANE_ROWS], number_row;
+    ptx_val row_at[LINEAR_LANE_ROWS], number_row_at; /* where they start in the current stage */
 } linear_ring;
 
 /* The shape of a stage of W: some elements of each row. Paired: a lane takes two neighbouring units of a row's codes at once. */
@@ -187,27 +189,22 @@ row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements,
 layout linear_numbers_layout(const weight_format *format, uint32_t stage);
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
 
-/* Sets up a ring of the rows from `first` on. */
-void linear_init_ring(linear *g, linear_ring *ring, ptx_val shared, ptx_val first);
+/* Sets up this thread's copies. */
+void linear_init_ring(linear_ring *ring);
 
-/* Starts to copy the next stage to the one at `offset`. */
+/* Whether there is a stage `ahead` trips after the current one. */
+ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead);
+
+/* Starts to copy the next stage to the one at `offset`; linear_fill_ring only if there is one, and counts it. */
 void linear_copy_ring(linear_ring *ring, ptx_val offset);
+void linear_fill_ring(linear_ring *ring, ptx_val offset, uint32_t ahead);
 
-/* Offset of a tile row's numbers in a stage, U32. */
-ptx_val linear_row_numbers(ptx_fn *f, const linear_ring *ring, ptx_val row);
+/* Finds this lane's rows: rows g + 8i of its warp's, and of row g + 8t the numbers. Its part of a row's stage begins
+ * index * bytes after the row; a poison index is 0. */
+void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes);
 
-/* The rows of W that a lane of a tensor-core kernel reads: four rows, eight apart, and the row whose numbers it decodes. */
-typedef struct linear_rows {
-    row_ring_row codes[LINEAR_LANE_ROWS], numbers;
-} linear_rows;
-
-/* Finds the rows from `mine` on in the tile, whose first stage is at `first`; the numbers are of row mine + 8t. */
-linear_rows linear_find_lane_rows(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val mine,
-                                  ptx_val first);
-
-/* The starts of the rows in the stage at `offset`, one stage after the previous call's. */
-void linear_next_lane_rows(const linear_ring *ring, const linear_rows *rows, ptx_val offset,
-                           ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers);
+/* Finds where the rows start in the stage at `offset`, one stage after the previous call's. */
+void linear_next_lane_rows(linear_ring *ring, ptx_val offset);
 
 /* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
 

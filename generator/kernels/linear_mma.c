@@ -30,7 +30,7 @@ enum {
     W_ROWS = 16, /* of W */
     PAIRS = 2,   /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
-    WARP_ROWS = W_ROWS * TILES,
+    WARP_ROWS = LINEAR_WARP_COLUMNS,
     LANE_ROWS = LINEAR_LANE_ROWS,
     QUAD_LANES = 4,   /* t */
     X_UNIT = 8,       /* elements of x in a copy */
@@ -59,7 +59,6 @@ typedef struct mma {
     ptx_type type;
     linear_tile tile;
     ptx_val stage; /* offset of the current stage */
-    ptx_val left;  /* a variable if k is split: stages from this one on */
 
     /* This thread's copies of the next stage. */
     linear_ring w;
@@ -67,7 +66,6 @@ typedef struct mma {
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
 
-    linear_rows rows;
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero;
@@ -121,22 +119,6 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-static void init_w_copies(mma *g)
-{
-    ptx_fn *f = g->f;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .threads = g->of.threads,
-                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads,
-                            .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.stage,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
-}
-
 /* A warp copies 256 elements of a row at once. */
 static void init_x_copies(mma *g)
 {
@@ -176,8 +158,7 @@ static void copy_x(mma *g, ptx_val to)
 static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
+    PTX_IF (f, linear_has_stage(&g->w, ahead)) {
         linear_copy_ring(&g->w, offset);
         copy_x(g, ptx_add(f, g->x_to, offset));
         row_ring_step(&g->w.codes);
@@ -335,9 +316,9 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = ptx_add(f, g->x_at, g->stage), row_at[LANE_ROWS], number_at;
+    ptx_val x_at = ptx_add(f, g->x_at, g->stage);
     row_numbers numbers;
-    linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
+    linear_next_lane_rows(&g->w, g->stage);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
@@ -345,9 +326,9 @@ static void multiply_stage(mma *g)
         if (group > 0 && bounds_groups(&g->of))
             ptx_warp_barrier(f);
         for (uint32_t r = 0; r < LANE_ROWS; r++)
-            decode_codes(g, group, row_at[r], quads[r]);
+            decode_codes(g, group, g->w.row_at[r], quads[r]);
         if (has_numbers) {
-            format_place place = format_find_numbers(f, &g->numbers[group], number_at, group);
+            format_place place = format_find_numbers(f, &g->numbers[group], g->w.number_row_at, group);
             format_numbers(f, &g->numbers[group], &place, scale, minimum);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
@@ -373,9 +354,7 @@ static void init_reads(mma *g)
     ptx_val first_group = ptx_mul(f, g->tile.k_warp, g->of.groups);
     ptx_val block = ptx_div(f, first_group, format->groups);
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
+    linear_find_lane_rows(&g->w, block, format->bytes);
     ptx_val unit = g->of.is_paired ? ptx_mul(f, g->tile.lane.t, 2) : g->tile.lane.t;
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
@@ -414,10 +393,15 @@ static void make_tile(void *strategy)
     mma *g = strategy;
     linear *l = g->l;
     ptx_fn *f = g->f;
-    const bool is_split = l->split_k != 1;
-    if (is_split)
-        g->left = ptx_var(f, l->part_stages);
-    init_w_copies(g);
+    g->w = (linear_ring){
+        .l = l,
+        .tile = &g->tile,
+        .codes = {.of = g->of.w, .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */},
+        .number_byte = g->of.number_byte,
+        .shared = g->tile.shared};
+    if (l->split_k != 1)
+        g->w.left = ptx_var(f, l->part_stages);
+    linear_init_ring(&g->w);
     init_x_copies(g);
     const uint32_t last = g->of.stages - 1;
     for (uint32_t i = 0; i < last; i++)
@@ -426,7 +410,7 @@ static void make_tile(void *strategy)
     init_reads(g);
     g->zero = ptx_var(f, ptx_f32(0));
     g->sums = linear_init_sums(f, g->of.tile_m);
-    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
+    linear_each_trip(l, g->of.stage, g->w.left, make_trip, g);
     linear_store_sums(l, &g->tile, &g->sums);
 }
 

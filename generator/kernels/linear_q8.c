@@ -37,10 +37,9 @@
 
 enum {
     ROWS = Q8_X_ROWS,
-    W_ROWS = 16, /* of W */
-    PAIRS = 2,   /* of 8 rows of W in one product */
+    PAIRS = 2, /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
-    WARP_ROWS = W_ROWS * TILES,
+    WARP_ROWS = LINEAR_WARP_COLUMNS,
     LANE_ROWS = LINEAR_LANE_ROWS,
     QUAD_LANES = 4, /* t */
     WARP_ELEMENTS = 256,
@@ -64,7 +63,6 @@ typedef struct q8_geometry {
     uint32_t batch;         /* groups whose numbers are loaded together */
     uint32_t numbers;       /* per batch and row: scales, then minima */
     uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;     /* lanes that copy a row of W together */
     row_ring_shape w;       /* a stage of W */
     q8_x_shape x;
     uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
@@ -78,13 +76,10 @@ typedef struct q8_product {
     ptx_fn *f;
     linear_tile tile;
     ptx_val stage, x_stage; /* offsets of the current stage, of W and of x */
-    ptx_val left;           /* a variable if k is split: stages from this one on */
 
     linear_ring w;
     q8_x x;
 
-    linear_rows rows;
-    ptx_val row_at[LANE_ROWS], number_row_at; /* in the current stage */
     ptx_val number_to, number_from;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
@@ -162,7 +157,6 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
     g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
-    g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     (g.is_tiles ? plan_tiles : plan_mma)(&g);
     return g;
 }
@@ -178,33 +172,10 @@ static uint32_t shared_bytes(const q8_geometry *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-static void init_w_copies(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .lanes = g->of.row_lanes,
-                            .is_lean = true,
-                            .threads = g->of.threads,
-                            .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.stage,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
-}
-
-/* Whether there is a stage of W `ahead` stages after the current one. */
-static ptx_val has_stage(q8_product *g, uint32_t ahead)
-{
-    return g->l->split_k == 1 ? row_ring_has_next(&g->w.codes) : ptx_gt(g->f, g->left, ahead);
-}
-
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
 {
-    PTX_IF (g->f, has_stage(g, ahead)) {
+    PTX_IF (g->f, linear_has_stage(&g->w, ahead)) {
         q8_x_copy(&g->x, offset);
         linear_copy_ring(&g->w, offset);
         row_ring_step(&g->w.codes);
@@ -218,12 +189,8 @@ static void fill_step(q8_product *g, uint32_t step)
 {
     q8_x_copy(&g->x, g->x_stage);
     q8_x_advance(&g->x);
-    if (step == 0) {
-        PTX_IF (g->f, has_stage(g, 1)) {
-            linear_copy_ring(&g->w, g->stage);
-            row_ring_step(&g->w.codes);
-        }
-    }
+    if (step == 0)
+        linear_fill_ring(&g->w, g->stage, 1);
     copy_commit(g->f);
 }
 
@@ -232,14 +199,11 @@ static void fill_stages(q8_product *g, uint32_t last)
 {
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < last; i++) {
-        if (!g->l->overlaps) {
-            fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
-            continue;
-        }
-        PTX_IF (f, has_stage(g, i)) {
-            linear_copy_ring(&g->w, ptx_u32(i * g->of.stage_bytes));
-            row_ring_step(&g->w.codes);
-        }
+        ptx_val offset = ptx_u32(i * g->of.stage_bytes);
+        if (g->l->overlaps)
+            linear_fill_ring(&g->w, offset, i);
+        else
+            fill_stage(g, offset, i);
     }
     if (!g->l->overlaps)
         return;
@@ -262,7 +226,7 @@ static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
 }
 
 /* Decodes the numbers of a batch of groups of this lane's row. */
-static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_val numbers[])
+static void decode_batch(q8_product *g, uint32_t batch, ptx_val numbers[])
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -271,7 +235,7 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const uint32_t group = batch * g->of.batch + i;
         const format_lane *lane = &g->numbers[group];
-        format_place place = format_find_numbers(f, lane, number_at, group);
+        format_place place = format_find_numbers(f, lane, g->w.number_row_at, group);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
             numbers[i * parts + part] = scale[part];
@@ -282,13 +246,13 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
 }
 
 /* Decodes all numbers before it stores the first, so that loads are not repeated. */
-static void share_numbers(q8_product *g, ptx_val number_at)
+static void share_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
     const uint32_t batches = g->of.groups / g->of.batch;
     ptx_val numbers[MOST_GROUPS][MOST_NUMBERS];
     for (uint32_t batch = 0; batch < batches; batch++)
-        decode_batch(g, batch, number_at, numbers[batch]);
+        decode_batch(g, batch, numbers[batch]);
     for (uint32_t batch = 0; batch < batches; batch++)
         for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
             ptx_store_vec(f, VECTOR_NUMBERS,
@@ -315,11 +279,11 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
 }
 
 /* Decodes a batch, and gets the same numbers by shuffles among the quad's lanes. */
-static batch_numbers shuffle_batch(q8_product *g, uint32_t batch, ptx_val number_at)
+static batch_numbers shuffle_batch(q8_product *g, uint32_t batch)
 {
     batch_numbers n;
     ptx_val numbers[MOST_NUMBERS] = {{0}};
-    decode_batch(g, batch, number_at, numbers);
+    decode_batch(g, batch, numbers);
     for (uint32_t i = 0; i < g->of.numbers; i++)
         for (uint32_t r = 0; r < LANE_ROWS; r++)
             n.of[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, QUAD_LANES);
@@ -455,17 +419,16 @@ static void multiply_step(q8_product *g, uint32_t step)
     ptx_val x_at = ptx_add(f, g->x.at, g->x_stage), scale_at = ptx_add(f, g->x.scale_at, g->x_stage);
     batch_numbers numbers;
     if (step == 0)
-        linear_next_lane_rows(&g->w, &g->rows, g->stage, g->row_at, &g->number_row_at);
+        linear_next_lane_rows(&g->w, g->stage);
     if (!g->of.is_tiles)
-        share_numbers(g, g->number_row_at);
+        share_numbers(g);
     for (uint32_t group = step * g->of.groups; group < (step + 1) * g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         if (group % g->of.batch == 0)
-            numbers = g->of.is_tiles ? shuffle_batch(g, group / g->of.batch, g->number_row_at)
-                                     : load_batch(g, group / g->of.batch);
+            numbers = (g->of.is_tiles ? shuffle_batch : load_batch)(g, group / g->of.batch);
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
-            format_place place = format_find_group(f, lane, g->row_at[r], group);
+            format_place place = format_find_group(f, lane, g->w.row_at[r], group);
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
@@ -476,16 +439,6 @@ static void multiply_step(q8_product *g, uint32_t step)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
-
-static void init_rows(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = g->tile.shared;
-    if (g->of.x.k_warps > 1)
-        first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.x.k_warps, first);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
-}
 
 /* Sets where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
 static void init_numbers(q8_product *g)
@@ -502,7 +455,7 @@ static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    init_rows(g);
+    linear_find_lane_rows(&g->w, g->tile.k_warp, g->of.w.bytes / g->of.x.k_warps);
     if (!g->of.is_tiles)
         init_numbers(g);
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
@@ -558,9 +511,14 @@ static void make_tile(void *strategy)
     q8_product *g = strategy;
     linear *l = g->l;
     ptx_fn *f = g->f;
+    g->w = (linear_ring){.l = l,
+                         .tile = &g->tile,
+                         .codes = {.of = g->of.w, .is_lean = true},
+                         .number_byte = g->of.number_byte,
+                         .shared = g->tile.shared};
     if (l->split_k != 1)
-        g->left = ptx_var(f, l->part_stages);
-    init_w_copies(g);
+        g->w.left = ptx_var(f, l->part_stages);
+    linear_init_ring(&g->w);
     g->x = (q8_x){.of = g->of.x, .f = f, .l = l, .tile = &g->tile};
     q8_x_init(&g->x);
     const uint32_t last = g->of.stages - 1;
@@ -570,7 +528,7 @@ static void make_tile(void *strategy)
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
     g->sums = linear_init_sums(f, g->of.row_tiles * ROWS);
-    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
+    linear_each_trip(l, g->of.stage, g->w.left, make_trip, g);
     if (g->of.is_tiles)
         copy_wait(f, 0);
     linear_store_sums(l, &g->tile, &g->sums);

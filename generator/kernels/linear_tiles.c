@@ -24,9 +24,9 @@
 #include "linear.h"
 
 enum {
-    WARP_ROWS = 32, /* of W */
-    LANE_ROWS = 4,  /* eight apart */
-    QUAD_LANES = 4, /* t */
+    WARP_ROWS = LINEAR_WARP_COLUMNS, /* of W */
+    LANE_ROWS = 4,                   /* eight apart */
+    QUAD_LANES = 4,                  /* t */
     W_STAGES = 2
 };
 
@@ -55,8 +55,6 @@ typedef struct tiles {
     ptx_val step, w_to, x_to,
         x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
     ptx_val next; /* the next step of x to copy */
-    ptx_val left; /* a variable if k is split: trips from this one on */
-    linear_rows rows;
     ptx_val row_at[LANE_ROWS], number_row_at; /* variables: in this stage */
     warp_sums sums;
 } tiles;
@@ -122,17 +120,6 @@ static void copy_x(tiles *g)
     copy_commit(f);
 }
 
-/* Starts to copy the next stage of W, if there is one. It begins `ahead` trips after this one. */
-static void copy_w(tiles *g, uint32_t ahead)
-{
-    ptx_fn *f = g->f;
-    const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
-        linear_copy_ring(&g->w, g->w_to);
-        row_ring_step(&g->w.codes);
-    }
-}
-
 /* Trips of the loop. */
 static ptx_val trips_of_part(tiles *g)
 {
@@ -148,16 +135,12 @@ static void init_copies(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .threads = g->of.threads,
-                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.steps * X_RING_STEP,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, g->of.w_byte), g->tile.first_w);
+    g->w = (linear_ring){.l = l,
+                         .tile = &g->tile,
+                         .codes = {.of = g->of.w},
+                         .number_byte = g->of.number_byte,
+                         .shared = ptx_add(f, g->tile.shared, g->of.w_byte)};
+    linear_init_ring(&g->w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .rows = g->of.tile_m,
@@ -167,10 +150,10 @@ static void init_copies(tiles *g)
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
     g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
-        g->left = ptx_var(f, trips_of_part(g));
+        g->w.left = ptx_var(f, trips_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
-    copy_w(g, 0);
+    linear_fill_ring(&g->w, g->w_to, 0);
     for (uint32_t i = 0; i + g->of.batch < g->of.stages; i++)
         copy_x(g);
 }
@@ -330,13 +313,12 @@ static void multiply_step(tiles *g)
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
-    ptx_val codes[LANE_ROWS], numbers;
-    linear_next_lane_rows(&g->w, &g->rows, g->w_to, codes, &numbers);
+    linear_next_lane_rows(&g->w, g->w_to);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        ptx_set(f, g->row_at[r], codes[r]);
-    ptx_set(f, g->number_row_at, numbers);
+        ptx_set(f, g->row_at[r], g->w.row_at[r]);
+    ptx_set(f, g->number_row_at, g->w.number_row_at);
     shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
-    copy_w(g, g->of.is_unrolled ? 1 : g->of.steps);
+    linear_fill_ring(&g->w, g->w_to, g->of.is_unrolled ? 1 : g->of.steps);
 }
 
 /* All warps are done with the previous batch; its stages are refilled while this one is multiplied. */
@@ -373,11 +355,10 @@ static void next_step(tiles *g)
 static void init_rows(tiles *g)
 {
     ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, g->w.shared);
+    linear_find_lane_rows(&g->w, (ptx_val){0}, 0);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        g->row_at[r] = ptx_var(f, g->rows.codes[r].at);
-    g->number_row_at = ptx_var(f, g->rows.numbers.at);
+        g->row_at[r] = ptx_var(f, g->w.rows[r].at);
+    g->number_row_at = ptx_var(f, g->w.number_row.at);
 }
 
 static void make_trip(void *strategy)
@@ -404,7 +385,7 @@ static void make_tile(void *strategy)
     g->sums = linear_init_sums(f, g->of.tile_m);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
-    linear_each_trip(l, trip_elements(&g->of), g->left, make_trip, g);
+    linear_each_trip(l, trip_elements(&g->of), g->w.left, make_trip, g);
     copy_wait(f, 0);
     linear_store_sums(l, &g->tile, &g->sums);
 }
