@@ -233,6 +233,11 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
 /* ---- linear_q8.c: strategies mma and tiles where x is codes and scales; l as for mma ------------------------------ */
 
 void linear_emit_q8(linear *l, const kiln_variant *v);
+/* The layout of x's scales: a row per block of a stage, a unit per eight rows of x. In tiles threads copy the scales of four blocks
+ * of eight rows at once: padding, or without sums a swizzle, puts the blocks into different banks. Copies of scales that
+ * alternate with sums use half the banks, and in mma a fourth. */
+layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums);
+
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
