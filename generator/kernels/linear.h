@@ -245,26 +245,13 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
 void linear_emit_tiles(linear *l, const kiln_variant *v);
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
-/* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
+/* ---- linear_tile.c: tiles on tensor cores ------------------------------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
                              uint32_t k_warps, uint32_t stage);
 
 /* Divides the tile's rows among `row_warps` warps, a power of two; k_warps must be 1. */
 void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps);
-
-/* Rows that all threads store at once: more than the tile's rows, if only some threads store. */
-static inline uint32_t linear_rows_at_once(const linear_tile *s)
-{
-    return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
-}
-
-/* The threads that store. */
-static inline uint32_t linear_store_threads(const linear_tile *s)
-{
-    const uint32_t rows = linear_rows_at_once(s);
-    return s->columns * (rows < s->rows ? rows : s->rows);
-}
 
 /* The sums of a warp with `rows` rows, cleared. */
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
@@ -274,11 +261,6 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Stores the tile of y. */
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums);
-
-/* ---- linear_split.c ----------------------------------------------------------------------------------------------- */
-
-/* Call it after the loop along k and a barrier: recomputes the tile's values, which no register has kept. */
-void linear_find_tile_again(linear *l, linear_tile *s);
 
 /* Bytes of shared memory for a split, beside the tile's. */
 static inline uint32_t linear_split_bytes(const kiln_variant *v)
@@ -293,9 +275,6 @@ void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), 
  * trips. */
 void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy),
                       void *strategy);
-
-/* See split_add. */
-ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 
