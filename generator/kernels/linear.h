@@ -21,7 +21,6 @@ enum {
     LINEAR_MMA_TILES = 2,             /* of 16 rows of W, per warp on tensor cores */
     LINEAR_LANE_ROWS = 4,             /* of W that a lane has there */
     LINEAR_WARP_COLUMNS = 32,         /* of y that a warp has there, rows of W */
-    LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
     LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
     LINEAR_DENORMAL = 26,             /* linear_x.c */
     LINEAR_SUM_START = 0x4B400000     /* bits of 1.5 * 2^23, the start of sums of products of bytes */

@@ -26,11 +26,9 @@
 #include "linear.h"
 
 enum {
-    ROWS = 8,    /* of x in one product */
-    W_ROWS = 16, /* of W */
-    PAIRS = 2,   /* of 8 rows of W in one product */
+    ROWS = 8,  /* of x in one product */
+    PAIRS = 2, /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
-    WARP_ROWS = LINEAR_WARP_COLUMNS,
     LANE_ROWS = LINEAR_LANE_ROWS,
     QUAD_LANES = 4,   /* t */
     X_UNIT = 8,       /* elements of x in a copy */
@@ -89,7 +87,7 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
                       .stages = kiln_int(v, "stages"),
                       .units = format->units / QUAD_LANES};
     g.row_tiles = g.tile_m / ROWS;
-    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
+    g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = linear_ring_stage(format, g.stage, may_pair && g.units == 2 && format_alignment(format) % 8 == 0);
@@ -254,14 +252,11 @@ static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_
 
 static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], ptx_val out[4])
 {
-    for (int e = 0; e < 4; e++)
-        out[e] = g->zero;
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val next[4];
-        tensor_multiply(g->f, g->type, next, w[i], x[i], out);
-        for (int e = 0; e < 4; e++)
-            out[e] = next[e];
-    }
+    const ptx_val zeros[4] = {g->zero, g->zero, g->zero, g->zero};
+    ptx_val half[4];
+    tensor_multiply(g->f, g->type, count == 1 ? out : half, w[0], x[0], zeros);
+    if (count == 2)
+        tensor_multiply(g->f, g->type, out, w[1], x[1], half);
 }
 
 /* The sums of x over the sub-block: with ones all rows of a product are equal. */
@@ -303,10 +298,10 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
         for (uint32_t i = 0; i < TILES; i++) {
             multiply(g, s->count, s->w[i], x, products);
             for (uint32_t e = 0; e < 4; e++) {
-                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], products[e], numbers->scale[PAIRS * i + e / 2]);
+                ptx_val sum = sums_of(&g->sums, tile, i)[e];
+                ptx_fma_to(f, sum, products[e], numbers->scale[PAIRS * i + e / 2]);
                 if (has_minimum)
-                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], sum_of_x[e],
-                               numbers->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sum, sum_of_x[e], numbers->minimum[PAIRS * i + e / 2]);
             }
         }
     }

@@ -373,15 +373,10 @@ static void fill_stages(q8_product *g, uint32_t last)
 
 /* ---- this lane's part of x ---------------------------------------------------------------------------------------- */
 
-/* Moves an address to this warp's part of a step; to its rows. */
-static ptx_val of_k_warp(q8_product *g, uint32_t bytes, ptx_val at)
+/* Moves an address to the part of a k_warp or row_warp; a poison warp has all. */
+static ptx_val of_warp(q8_product *g, ptx_val warp, uint32_t bytes, ptx_val at)
 {
-    return g->of.k_warps == 1 ? at : ptx_mad(g->f, g->tile.k_warp, bytes, at);
-}
-
-static ptx_val of_row_warp(q8_product *g, uint32_t bytes, ptx_val at)
-{
-    return g->of.row_warps == 1 ? at : ptx_mad(g->f, g->tile.row_warp, bytes, at);
+    return warp.type == PTX_NONE ? at : ptx_mad(g->f, warp, bytes, at);
 }
 
 /* Finds the addresses that this lane reads, from those of `unit` on. */
@@ -390,20 +385,21 @@ static void init_x_reads(q8_product *g, ptx_val unit)
     ptx_fn *f = g->f;
     const fragment_lane *lane = &g->tile.lane;
     const uint32_t warp_rows = g->of.tile_m / g->of.row_warps, unit_step = g->of.format->unit_step;
-    ptx_val line = ptx_mad(f, lane->g, g->of.codes.row_bytes, g->tile.shared), of_lane;
+    const ptx_val k_warp = g->tile.k_warp, row_warp = g->tile.row_warp;
+    ptx_val at = ptx_mad(f, lane->g, g->of.codes.row_bytes, g->tile.shared);
     if (g->of.is_tiles) {
         ptx_val byte = ptx_mul(f, unit, unit_step);
         ptx_val place = layout_place(f, &g->of.codes, lane->g, ptx_div(f, byte, UNIT_BYTES));
         g->place = ptx_mad(f, place, UNIT_BYTES, ptx_and(f, byte, UNIT_BYTES - 1));
-        of_lane = of_row_warp(g, layout_rows(&g->of.codes, warp_rows), line);
     } else {
-        of_lane = ptx_mad(f, unit, unit_step, line);
+        at = ptx_mad(f, unit, unit_step, at);
     }
-    ptx_val of_warp = of_k_warp(g, g->of.warp_elements, of_lane);
-    g->x_at = ptx_add(f, of_warp, g->of.codes_byte);
-    ptx_val scale = of_k_warp(g, g->of.scales / g->of.k_warps * g->of.blocks.row_bytes, g->tile.shared);
-    scale = of_row_warp(g, warp_rows * g->of.scale_bytes, scale);
-    ptx_val of_rows = ptx_mad(f, lane->t, 2 * g->of.scale_bytes, scale);
+    at = of_warp(g, row_warp, layout_rows(&g->of.codes, warp_rows), at);
+    at = of_warp(g, k_warp, g->of.warp_elements, at);
+    g->x_at = ptx_add(f, at, g->of.codes_byte);
+    at = of_warp(g, k_warp, g->of.scales / g->of.k_warps * g->of.blocks.row_bytes, g->tile.shared);
+    at = of_warp(g, row_warp, warp_rows * g->of.scale_bytes, at);
+    ptx_val of_rows = ptx_mad(f, lane->t, 2 * g->of.scale_bytes, at);
     g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
 }
 
@@ -428,7 +424,6 @@ typedef struct sub_block {
     uint32_t element; /* first element, counted from this warp's first of the step */
     x_codes x[2];
     ptx_val w[TILES][4];
-    ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } sub_block;
 
 /* Eight rows of x over a sub-block. */
@@ -459,9 +454,8 @@ static x_block load_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint3
     for (uint32_t e = 0; e < 2; e++) {
         x.scale[e] = numbers[count * e];
         x.sum[e] = numbers[count * e + count - 1];
-    }
-    for (uint32_t e = 0; e < 2; e++)
         x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
+    }
     return x;
 }
 
@@ -550,10 +544,10 @@ static ptx_val centre_quad(q8_product *g, ptx_val quad)
 }
 
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
-                           batch_numbers numbers, ptx_val x_at)
+                           ptx_val x_at)
 {
     const weight_format *format = g->of.format;
-    const uint32_t units = units_of(format), number = group % g->of.batch * format->parts + part,
+    const uint32_t units = units_of(format),
                    first = format_row_element(format, group / g->of.groups * g->of.groups);
     sub_block s = {.element = 0};
     uint32_t count = 0;
@@ -571,11 +565,6 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
             }
             count++;
         }
-    }
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        s.scale[r] = numbers[r][number];
-        if (format->has_minimum)
-            s.minimum[r] = numbers[r][g->of.batch * format->parts + number];
     }
     return s;
 }
@@ -596,10 +585,13 @@ static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
     return ptx_fma(g->f, ptx_as(g->f, PTX_F32, bits), x->scale[e % 2], x->raised[e % 2]);
 }
 
-static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_at)
+/* `number` is the sub-block's in the batch. */
+static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers numbers, uint32_t number,
+                               ptx_val scale_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    const uint32_t minimum = g->of.batch * format->parts + number;
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
         x_block x = load_x(g, s, scale_at, tile);
         ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
@@ -614,10 +606,10 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
             tensor_multiply_bytes(f, format->is_signed || is_centred(&g->of), g->of.products, products,
                                   s->w[i], x.codes, start);
             for (uint32_t e = 0; e < 4; e++) {
-                ptx_val product = lower(g, &x, e, products[e]);
-                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], product, s->scale[PAIRS * i + e / 2]);
+                ptx_val product = lower(g, &x, e, products[e]), sum = sums_of(&g->sums, tile, i)[e];
+                ptx_fma_to(f, sum, product, numbers[PAIRS * i + e / 2][number]);
                 if (format->has_minimum)
-                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], x.sum[e % 2], s->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sum, x.sum[e % 2], numbers[PAIRS * i + e / 2][minimum]);
             }
         }
     }
@@ -645,8 +637,8 @@ static void multiply_step(q8_product *g, uint32_t step)
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
-            const sub_block s = find_part(g, group, part, quads, numbers, x_at);
-            multiply_sub_block(g, &s, scale_at);
+            const sub_block s = find_part(g, group, part, quads, x_at);
+            multiply_sub_block(g, &s, numbers, group % g->of.batch * g->of.format->parts + part, scale_at);
         }
     }
 }
