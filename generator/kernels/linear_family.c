@@ -335,6 +335,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_mma(s, v, g.format);
     linear_shape_q8(s, v, g.format);
     linear_shape_tiles(s, v, g.format);
+    s->least_shared_bytes = s->shared_bytes;
+    s->min_sm =
+        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     if (is_simt)
         linear_shape_simt(s, &g);
 }

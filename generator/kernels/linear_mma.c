@@ -368,19 +368,14 @@ static void init_reads(mma *g)
 }
 
 /* Waits for the next stage, and refills the previous one. */
-static void next_stage(mma *g)
-{
-    ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f);
-    fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-}
-
 static void make_trip(void *strategy)
 {
-    next_stage(strategy);
-    multiply_stage(strategy);
+    mma *g = strategy;
+    copy_wait(g->f, g->of.stages - 2);
+    ptx_barrier(g->f);
+    fill_stage(g, g->stage, g->of.stages - 1);
+    shared_next(g->f, g->stage, g->of.stage_bytes, g->of.stages);
+    multiply_stage(g);
 }
 
 static void make_tile(void *strategy)
@@ -433,9 +428,7 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     if (!is_mma)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm =
-        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 512

@@ -776,8 +776,7 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     if (!is_q8)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =

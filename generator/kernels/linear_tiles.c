@@ -167,38 +167,35 @@ typedef struct group {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group;
 
-/* The quantised block of group i of the step, which is group `number` of its stage. */
-static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, uint32_t i, ptx_val number)
+/* The quantised block of a stage's group. */
+static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    if (g->of.is_unrolled && format->groups == 1)
-        return format_find_group(f, lane, row_at, g->trip_step * g->of.groups + i);
     ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, format->bytes, row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Finds the numbers of group i of the step. */
-static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, ptx_val number)
+/* Its numbers. */
+static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    ptx_val row_at = g->number_row_at;
     if (format->scale_elements == 0)
-        return find_block(g, lane, row_at, i, number);
-    if (g->of.is_unrolled)
-        return format_find_numbers(f, lane, row_at, g->trip_step * g->of.groups + i);
+        return find_block(g, lane, row_at, number);
     ptx_val scale = ptx_div(f, number, format->scale_elements / format_group_elements(format));
     return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
 }
 
+/* Decodes group i of the step. */
 static group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    const bool has_constants = g->of.is_unrolled && format->groups == 1;
+    const uint32_t of_trip = g->trip_step * g->of.groups + i;
     group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number =
-        g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i) : ptx_mad(f, g->step, g->of.groups, i);
+    ptx_val number = g->of.is_unrolled ? ptx_u32(of_trip) : ptx_mad(f, g->step, g->of.groups, i);
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
@@ -208,10 +205,12 @@ static group decode_group(tiles *g, uint32_t i)
     format_lane_values(f, &of.codes, PTX_F32);
     const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = find_block(g, &of.codes, g->row_at[r], i, number);
+        format_place place = has_constants ? format_find_group(f, &of.codes, g->row_at[r], of_trip)
+                                           : find_block(g, &of.codes, g->row_at[r], number);
         format_codes(f, &of.codes, &place, 0, g->of.units, of.quads[r]);
     }
-    format_place place = find_numbers(g, &numbers, i, number);
+    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, of_trip)
+                                       : find_numbers(g, &numbers, g->number_row_at, number);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
     return of;
 }
@@ -424,9 +423,7 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm =
-        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = trip_elements(&g);
     kiln_number(s, v, "stage_elements", g.steps * X_RING_STEP);
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */
