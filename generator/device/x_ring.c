@@ -98,42 +98,21 @@ static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out
         out[i / 2][i % 2] = ptx_as(f, PTX_B32, words[i]);
 }
 
-/* Finds this lane's elements of the half's runs. */
-static void find_runs(x_ring *x, ptx_val offset, uint32_t half, ptx_val at[2])
-{
-    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
-        at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
-}
-
-/* Multiplies `count` times eight rows of x into sums from row tile `to` on. Interleaves products of a few tiles, so that none
- * waits for the previous one. */
-static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32_t count,
-                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums, uint32_t to)
-{
-    ptx_val rows[MOST_TILES_AT_ONCE][2][2];
-    for (uint32_t i = 0; i < count; i++)
-        load_rows(x, at, first + i, rows[i]);
-    for (uint32_t run = 0; run < 2; run++)
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t tile = 0; tile < X_RING_TILES; tile++) {
-                ptx_val *sum = sums_of(sums, to + i, tile);
-                tensor_multiply(x->f, x->type, sum, w[tile][run], rows[i][run], sum);
-            }
-}
-
-void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first,
-                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
-{
-    ptx_val at[2];
-    find_runs(x, offset, half, at);
-    multiply_rows(x, at, first, sums->row_tiles, w, sums, 0);
-}
-
+/* Interleaves products of a few tiles, so that none waits for the previous one. */
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
 {
-    ptx_val at[2];
     const uint32_t tiles = sums->row_tiles, at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
-    find_runs(x, offset, half, at);
-    for (uint32_t first = 0; first < tiles; first += at_once)
-        multiply_rows(x, at, first, at_once, w, sums, first);
+    ptx_val at[2], rows[MOST_TILES_AT_ONCE][2][2];
+    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
+        at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
+    for (uint32_t first = 0; first < tiles; first += at_once) {
+        for (uint32_t i = 0; i < at_once; i++)
+            load_rows(x, at, first + i, rows[i]);
+        for (uint32_t run = 0; run < 2; run++)
+            for (uint32_t i = 0; i < at_once; i++)
+                for (uint32_t tile = 0; tile < X_RING_TILES; tile++) {
+                    ptx_val *sum = sums_of(sums, first + i, tile);
+                    tensor_multiply(x->f, x->type, sum, w[tile][run], rows[i][run], sum);
+                }
+    }
 }

@@ -72,8 +72,7 @@ typedef struct slot {
     ptx_val elements, numbers, vector;
 } slot;
 
-/* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32.
- * */
+/* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32. */
 static slot first_slot(linear *g)
 {
     ptx_fn *f = g->f;
@@ -105,34 +104,26 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* A run as loaded; 16-bit types use two words of two elements each. */
-typedef struct run {
-    ptx_val raw[RUN];
-} run;
+/* A run's elements; as loaded, 16-bit types use two words of two elements each. */
+typedef ptx_val run[RUN];
 
-/* Zeros if out of bounds. */
-static run load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
+static uint32_t run_words(ptx_type type)
 {
-    const bool is_f32 = type == PTX_F32;
-    run x;
-    ptx_val at = ptx_at(g->f, vector, element);
-    tail_load(g->f, is_f32 ? PTX_F32 : PTX_U32, is_f32 ? RUN : RUN / 2, x.raw,
-              is_f32 ? at : ptx_cast_ptr(g->f, at, PTX_U32), &in_bounds, PTX_NC);
-    return x;
+    return type == PTX_F32 ? RUN : RUN / 2;
 }
 
-static void widen_run(linear *g, const run *x, ptx_val h[RUN])
+/* Zeros if out of bounds. */
+static void load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds, run words)
 {
-    for (int i = 0; i < RUN && g->x_type == PTX_F32; i++)
-        h[i] = x->raw[i];
-    for (int i = 0; i < RUN / 2 && g->x_type != PTX_F32; i++)
-        widen_pair(g->f, g->x_type, x->raw[i], &h[2 * i]);
+    const ptx_type word = type == PTX_F32 ? PTX_F32 : PTX_U32;
+    ptx_val at = ptx_cast_ptr(g->f, ptx_at(g->f, vector, element), word);
+    tail_load(g->f, word, run_words(type), words, at, &in_bounds, PTX_NC);
 }
 
 /* ---- shares ------------------------------------------------------------------------------------------------------- */
 
 /* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
-static ptx_val find_most(linear *g, const ptx_val h[RUN])
+static ptx_val find_most(linear *g, const run h)
 {
     ptx_fn *f = g->f;
     ptx_val most = ptx_abs(f, h[0]);
@@ -180,7 +171,7 @@ static scaling scale_exact(ptx_fn *f, ptx_val most)
 }
 
 /* Stores a run of a vector, and returns its sum; in q8, the sum of its codes. */
-static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *raise)
+static ptx_val store_run(linear *g, ptx_val at, run h, const ptx_val *raise)
 {
     ptx_fn *f = g->f;
     if (g->of.is_q8) { /* adding 1.5 * 2^23 leaves the rounded integer in the low bits */
@@ -250,7 +241,7 @@ static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lowe
 }
 
 /* Stores a run of each vector. A lane makes the numbers of one of the vectors for all lanes that share it. */
-static void store_runs(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
+static void store_runs(linear *g, const slot *at, uint32_t byte, run h[])
 {
     ptx_fn *f = g->f;
     const bool has_numbers = g->of.is_q8 || g->of.format->has_minimum;
@@ -283,31 +274,36 @@ typedef struct pass {
 } pass;
 
 /* Computes h of a vector; adds up x's squares. */
-static void make_run(linear *g, pass *p, uint32_t b, const run *x, const run *gamma, ptx_val h[RUN])
+static void make_run(linear *g, pass *p, uint32_t b, const run x, const run gamma, run h)
 {
     ptx_fn *f = g->f;
-    widen_run(g, x, h);
+    widen_words(f, g->x_type, run_words(g->x_type), x, h);
     if (!g->of.has_norm)
         return;
     for (int i = 0; i < RUN; i++) {
         if (g->may_scale)
             h[i] = ptx_mul(f, h[i], g->by[b]);
         ptx_fma_to(f, p->squares[b], h[i], h[i]);
-        h[i] = ptx_mul(f, h[i], gamma->raw[i]);
+        h[i] = ptx_mul(f, h[i], gamma[i]);
     }
 }
 
+/* Bytes of the shares of a step. */
+static uint32_t share_step(const linear *g)
+{
+    return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
+}
+
 /* One of the steps of a trip, for all vectors. */
-static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const run x[], const run *gamma)
+static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
 {
     ptx_fn *f = g->f;
-    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
-        ptx_val h[LINEAR_MOST_VECTORS][RUN] = {{{0}}};
+        run h[LINEAR_MOST_VECTORS] = {{{0}}};
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            make_run(g, p, b, &x[b], gamma, h[b]);
+            make_run(g, p, b, x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
-            store_runs(g, &p->at, step * share_step, h);
+            store_runs(g, &p->at, step * share_step(g), h);
         }
     }
 }
@@ -315,18 +311,18 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const ru
 static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
-    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{.raw = {{0}}}};
+    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{{0}}};
     ptx_val lane_element = ptx_mad(f, g->lane, RUN, first);
     for (uint32_t s = 0; s < steps; s++) {
         ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, s * LINEAR_TRIP);
         ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            x[s][b] = load_run(g, g->x_type, g->x[b], element, in_bounds);
+            load_run(g, g->x_type, g->x[b], element, in_bounds, x[s][b]);
         if (g->of.has_norm)
-            gamma[s] = load_run(g, PTX_F32, g->gamma, element, in_bounds);
+            load_run(g, PTX_F32, g->gamma, element, in_bounds, gamma[s]);
     }
     for (uint32_t s = 0; s < steps; s++)
-        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], &gamma[s]);
+        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], gamma[s]);
 }
 
 /* Steps whose loads are issued together: at most a chunk's. */
@@ -343,7 +339,6 @@ static void make_pass(linear *g, ptx_val is_start)
     ptx_fn *f = g->f;
     const uint32_t steps = steps_of(g);
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
-    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     if (g->of.has_norm)
         p->end = ptx_select(f, is_start, g->k, g->chunk_count);
     for (uint32_t b = 0; b < g->of.vectors && g->of.has_norm; b++) {
@@ -355,8 +350,8 @@ static void make_pass(linear *g, ptx_val is_start)
     PTX_FOR (f, first, start, p->end, steps * LINEAR_TRIP) {
         ptx_side_loop(f);
         make_trip(g, p, first, steps);
-        ptx_add_to(f, p->at.elements, steps * share_step);
-        ptx_add_to(f, p->at.numbers, steps * share_step);
+        ptx_add_to(f, p->at.elements, steps * share_step(g));
+        ptx_add_to(f, p->at.numbers, steps * share_step(g));
     }
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
@@ -407,13 +402,11 @@ static ptx_val find_most_of_all(linear *g, ptx_val vector)
     ptx_fn *f = g->f;
     ptx_val start = ptx_mul(f, g->tid, RUN), most = ptx_var(f, ptx_f32(0));
     PTX_FOR (f, i, start, g->k, LINEAR_TRIP) {
-        run x = load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k));
-        ptx_val h[RUN];
-        widen_run(g, &x, h);
-        for (int e = 0; e < RUN; e++) {
-            ptx_val size = ptx_abs(f, h[e]);
-            ptx_max_to(f, most, size);
-        }
+        run x, h;
+        load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k), x);
+        widen_words(f, g->x_type, run_words(g->x_type), x, h);
+        for (int e = 0; e < RUN; e++)
+            ptx_max_to(f, most, ptx_abs(f, h[e]));
     }
     return ptx_reduce_lanes(f, PTX_OP_MAX, WARP_LANES, most);
 }
