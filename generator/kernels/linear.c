@@ -4,10 +4,16 @@
  * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. There are as many thread blocks as fit the
  * device at once: one wave. The first tiles of W are in flight (linear_w.c) while the thread block copies the vectors into
  * shared memory in the order in which groups of weights need them (linear_x.c). Then each of its eight warps loops over
- * groups of 1, 2 or 4 rows (linear_products.c). Sums of up to 256 rows gather in shared memory, and are stored together.
+ * groups of 1, 2 or 4 rows. Sums of up to 256 rows gather in shared memory, and are stored together.
  *
  * NORM. A vector's factor 1 / rms multiplies its sums at the end, so that the weights need not wait for it: one pass over x
  * computes both.
+ *
+ * PRODUCTS. A lane has a group of weights in each of the warp's rows: whole sub-blocks, so that one scale multiplies the sum
+ * of a part's products. It decodes them once for all vectors, and loads each vector's share once for all rows. A part adds
+ * scale * dot + minimum * (sum of h) to a sum, in f32. In q8, dot is a scale of h times a sum of products of bytes, which is
+ * exact (dp4a; linear_x.c explains its start); in exact it is an fma per element, with denormals for codes if the format has
+ * minima.
  *
  * ACTIVATION HALF uses tensor cores: linear_mma.c, and for many rows of x linear_tiles.c.
  *
@@ -17,6 +23,13 @@
 #include "linear.h"
 #include "device/tail.h"
 #include "gguf.h"
+
+enum {
+    MOST_WORDS = FORMAT_MOST_UNITS * 2, /* of a group */
+    WORD_CODES = 4,
+    MOST_BYTES =
+        64 * 1024 /* to prefetch per matrix and thread block: about what arrives while one kernel ends */
+};
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
@@ -66,6 +79,149 @@ static void layout_shared(linear *g)
     g->partials = ptx_add(f, g->sums, 4 * LINEAR_PASS_ROWS * g->of.vectors);
     g->scales = ptx_add(f, g->partials, 4 * LINEAR_WARPS * g->of.vectors);
     g->shares = ptx_add(f, g->scales, 4 * LINEAR_MOST_VECTORS);
+}
+
+/* ---- a lane's groups ---------------------------------------------------------------------------------------------- */
+
+/* A group of a row; words of four codes in the order of a share. */
+typedef struct group_weights {
+    ptx_val word[MOST_WORDS];
+    ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
+} group_weights;
+
+static uint32_t part_words(const linear *g)
+{
+    return format_part_elements(g->of.format) / WORD_CODES;
+}
+
+static void load_group(linear *g, uint32_t r, group_weights *w)
+{
+    const weight_format *format = g->of.format;
+    ptx_val quads[FORMAT_MOST_UNITS][FORMAT_MOST_QUADS];
+    format_place place = format_move(g->f, &g->w_lane, &g->place[r], g->stage);
+    format_codes(g->f, &g->w_lane, &place, 0, format->units, quads);
+    const format_place numbers = linear_find_numbers(g, r, &place);
+    format_numbers(g->f, &g->w_lane, &numbers, w->scale, w->minimum);
+    for (uint32_t u = 0; u < format->units; u++) {
+        for (uint32_t q = 0; q < format->quads; q++) {
+            const uint32_t in_part = format->parts == 1 ? format_quad_element(format, u, q) / WORD_CODES : u;
+            w->word[format_quad_part(format, q) * part_words(g) + in_part] = quads[u][q];
+        }
+    }
+}
+
+/* A vector's share for part p, from `byte` on, in elements of a type. */
+static ptx_val share_at(linear *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
+{
+    return shared_at(g->f, type, share, b * g->of.vector_bytes + byte);
+}
+
+/* If the format has minima. */
+static void add_minima(linear *g, const group_weights w[], uint32_t b, uint32_t p, ptx_val sum_of_h)
+{
+    for (uint32_t r = 0; r < g->of.rows && g->of.format->has_minimum; r++)
+        ptx_fma_to(g->f, g->sum[r][b], w[r].minimum[p], sum_of_h);
+}
+
+/* ---- products in q8 ----------------------------------------------------------------------------------------------- */
+
+static ptx_val dot_q8(linear *g, const ptx_val word[], const ptx_val h[], ptx_val start)
+{
+    ptx_fn *f = g->f;
+    ptx_val dot = start;
+    for (uint32_t i = 0; i < part_words(g); i++)
+        dot = g->of.format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
+                                      : ptx_dp4a_us(f, word[i], h[i], dot);
+    return ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
+}
+
+static void multiply_q8(linear *g, const group_weights w[], ptx_val share, uint32_t b)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const uint32_t words = part_words(g);
+    for (uint32_t p = 0; p < format->parts; p++) {
+        ptx_val h[MOST_WORDS], numbers[2];
+        for (uint32_t i = 0; i < words; i += 4)
+            ptx_load_vec(f, 4, &h[i], share_at(g, share, PTX_S32, b, 4 * (p * words + i)), PTX_PLAIN);
+        ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, format_group_elements(format) + 8 * p),
+                     PTX_PLAIN);
+        ptx_val start =
+            format->offset > 0 ? ptx_as(f, PTX_S32, numbers[1]) : ptx_s32((int32_t)LINEAR_SUM_START);
+        for (uint32_t r = 0; r < g->of.rows; r++) {
+            ptx_val dot = dot_q8(g, &w[r].word[p * words], h, start);
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], ptx_mul(f, dot, numbers[0]));
+        }
+        add_minima(g, w, b, p, numbers[1]);
+    }
+}
+
+/* ---- exact products ----------------------------------------------------------------------------------------------- */
+
+static void add_word(linear *g, ptx_val dot[], ptx_val codes[][WORD_CODES], const ptx_val h[4], bool is_first)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        for (uint32_t i = 0; i < WORD_CODES; i++) {
+            if (is_first && i == 0)
+                dot[r] = ptx_var(f, ptx_mul(f, codes[r][0], h[0]));
+            else
+                ptx_fma_to(f, dot[r], codes[r][i], h[i]);
+        }
+    }
+}
+
+static void decode_word(ptx_fn *f, const format_lane *lane, ptx_val word, ptx_val codes[WORD_CODES])
+{
+    if (lane->format->has_minimum)
+        format_denormals(f, word, codes);
+    else
+        format_floats(f, lane, word, codes);
+}
+
+/* In two steps, since no float is as large. */
+static ptx_val lower_dot(ptx_fn *f, ptx_val dot, ptx_val lower)
+{
+    return ptx_mul(f, ptx_mul(f, dot, (float)(1ull << LINEAR_DENORMAL)), lower);
+}
+
+static void multiply_exact(linear *g, const group_weights w[], ptx_val share, uint32_t p)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const uint32_t words = part_words(g), byte = 4 * format_group_elements(format) + 8 * p;
+    ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS];
+    for (uint32_t i = 0; i < words; i++) {
+        ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
+        for (uint32_t r = 0; r < g->of.rows; r++)
+            decode_word(f, &g->w_lane, w[r].word[p * words + i], codes[r]);
+        for (uint32_t b = 0; b < g->of.vectors; b++) {
+            ptx_val h[4];
+            ptx_load_vec(f, 4, h, share_at(g, share, PTX_F32, b, 16 * (p * words + i)), PTX_PLAIN);
+            add_word(g, dot[b], codes, h, i == 0);
+        }
+    }
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        ptx_val numbers[2] = {{0}};
+        if (format->has_minimum)
+            ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, byte), PTX_PLAIN);
+        for (uint32_t r = 0; r < g->of.rows; r++)
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p],
+                       format->has_minimum ? lower_dot(f, dot[b][r], numbers[0]) : dot[b][r]);
+        add_minima(g, w, b, p, numbers[1]);
+    }
+}
+
+/* Adds the products of a tile to the sums; `share` is this lane's first share. */
+static void multiply_tile(linear *g, ptx_val share)
+{
+    group_weights w[LINEAR_MOST_ROWS];
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        load_group(g, r, &w[r]);
+    for (uint32_t b = 0; b < g->of.vectors && g->of.is_q8; b++)
+        multiply_q8(g, w, share, b);
+    for (uint32_t p = 0; p < g->of.format->parts && !g->of.is_q8; p++)
+        multiply_exact(g, w, share, p);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
@@ -148,7 +304,7 @@ static void multiply_group(linear *g, ptx_val group)
         linear_next_stage(g);
         ptx_val of_lane = ptx_add(f, first, g->lane);
         PTX_IF (f, ptx_lt(f, of_lane, g->share_count)) {
-            linear_multiply_tile(g, share);
+            multiply_tile(g, share);
         }
         ptx_add_to(f, share, WARP_LANES * g->of.share_bytes);
     }
@@ -194,6 +350,53 @@ static void make_pass(linear *g, ptx_val is_first_pass)
     ptx_barrier(f);
 }
 
+/* One matrix's rows among the rows from `first` to `end`: their first, and their number. */
+static ptx_val find_matrix_rows(linear *g, uint32_t matrix, ptx_val first, ptx_val end, ptx_val *count)
+{
+    ptx_fn *f = g->f;
+    const ptx_val n = g->n[g->is_pair ? 0 : matrix];
+    ptx_val bound[2] = {first, end};
+    for (int i = 0; i < 2; i++) {
+        if (g->is_pair) {
+            bound[i] = ptx_div(f, bound[i], g->column_rows);
+        } else if (matrix > 0) {
+            ptx_val raised = ptx_max(f, bound[i], g->first_row_of[matrix]);
+            bound[i] = ptx_sub(f, raised, g->first_row_of[matrix]);
+        }
+        bound[i] = ptx_min(f, bound[i], n);
+    }
+    *count = ptx_sub(f, bound[1], bound[0]);
+    return bound[0];
+}
+
+/* Prefetches from the multiple of 16 before the rows to the last one that they reach. */
+static void prefetch_matrix(linear *g, uint32_t matrix, ptx_val first, ptx_val end)
+{
+    ptx_fn *f = g->f;
+    ptx_val count, row = find_matrix_rows(g, matrix, first, end, &count);
+    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), g->w_row_bytes);
+    ptx_val bytes = ptx_min(f, all, MOST_BYTES);
+    ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, ptx_address(f, g->w[matrix]));
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
+    ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
+    ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
+    ptx_val is_first = ptx_eq(f, g->tid, 0);
+    PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, 0))) {
+        ptx_prefetch_l2_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, start), units);
+    }
+}
+
+/* From sm_90 on a thread block may begin while the preceding launch still runs (kiln_options.overlap_launches). It prefetches the
+ * first of its rows of W to the L2 cache, lets the next launch begin, and waits. A prefetch reads nothing, so that launch may even
+ * write W. */
+static void overlap_launches(linear *g, ptx_val first, ptx_val end)
+{
+    for (uint32_t i = 0; i < g->matrices; i++)
+        prefetch_matrix(g, i, first, end);
+    ptx_grid_launch_next(g->f);
+    ptx_grid_wait(g->f);
+}
+
 /* This thread block's stretch of rows, 256 at a time. It splits no pair, and except at the last row no group of a warp. */
 static void make_rows(linear *g)
 {
@@ -206,7 +409,7 @@ static void make_rows(linear *g)
     ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most),
             end = ptx_min(f, past, g->w_rows);
     if (g->overlaps)
-        linear_overlap(g, first, end);
+        overlap_launches(g, first, end);
     PTX_FOR (f, row, first, end, LINEAR_PASS_ROWS) {
         g->first_row = row;
         ptx_val left = ptx_sub(f, end, row);

@@ -56,7 +56,7 @@ typedef struct linear {
     linear_gate gate;
     bool is_pair;
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
-    bool overlaps;        /* it waits for the preceding launch: linear_overlap.c */
+    bool overlaps;        /* it waits for the preceding launch */
     bool may_scale;       /* scales x by powers of two if its squares leave the range of f32 */
     bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
 
@@ -205,11 +205,6 @@ void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes);
 /* Finds where the rows start in the stage at `offset`, one stage after the previous call's. */
 void linear_next_lane_rows(linear_ring *ring, ptx_val offset);
 
-/* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
-
-/* Prefetches the rows from `first` to `end`, then waits for the preceding launch. Call it outside all blocks. */
-void linear_overlap(linear *g, ptx_val first, ptx_val end);
-
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 
 /* Starts to copy the first tiles of this warp's first rows. */
@@ -294,10 +289,5 @@ ptx_val linear_bias(linear *g, const linear_column *column);
 /* Stores a column's element of y from its sums; a null factor is 1. */
 void linear_store(linear *g, const linear_column *column, const ptx_val sum[], ptx_val bias,
                   const ptx_val *factor, ptx_val element);
-
-/* ---- linear_products.c -------------------------------------------------------------------------------------------- */
-
-/* Adds the products of the tile to the sums; `share` is this lane's first share. */
-void linear_multiply_tile(linear *g, ptx_val share);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "linear.h"
 
-/* ---- the tile ---------------------------------------------------------------------------------------------------- */
+/* ---- the tile ----------------------------------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
                              uint32_t k_warps, uint32_t stage)
@@ -41,7 +41,7 @@ void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps)
     s->column_warp = ptx_and(l->f, l->warp, column_warps - 1);
 }
 
-/* ---- its part of k ----------------------------------------------------------------------------------------------- */
+/* ---- its part of k ------------------------------------------------------------------------------------------------ */
 
 static void set_part(linear *l, const linear_tile *s, ptx_val first, ptx_val count)
 {
@@ -190,7 +190,7 @@ void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(v
     }
 }
 
-/* ---- y ----------------------------------------------------------------------------------------------------------- */
+/* ---- y ------------------------------------------------------------------------------------------------------------ */
 
 /* Rows that all threads store at once: more than the tile's rows, if only some threads store. */
 static uint32_t rows_at_once(const linear_tile *s)
@@ -242,8 +242,7 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
     const shared_sums sums = shared_of(s, slices);
-    const uint32_t columns = s->columns / l->column_rows,
-                   step = rows_at_once(s) * l->column_rows;
+    const uint32_t columns = s->columns / l->column_rows, step = rows_at_once(s) * l->column_rows;
     ptx_val in_tile = ptx_and(f, l->tid, columns - 1), row = ptx_div(f, l->tid, columns);
     ptx_val line = shared_sums_row(f, &sums, row),
             from = ptx_var(f, ptx_mad(f, in_tile, 4 * l->column_rows, line));

@@ -159,7 +159,7 @@ static scaling scale_q8(ptx_fn *f, ptx_val most)
     return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), 127), .lower = lower};
 }
 
-/* Multiply twice by `raise`; linear_products.c applies the rest of the inverse, 2^LINEAR_DENORMAL. */
+/* Multiply twice by `raise`; linear.c applies the rest of the inverse, 2^LINEAR_DENORMAL. */
 static scaling scale_exact(ptx_fn *f, ptx_val most)
 {
     enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
