@@ -58,15 +58,12 @@ linear_geometry linear_plan(linear_geometry g)
     return g;
 }
 
-static uint32_t fixed_bytes(const linear_geometry *g)
-{
-    return LINEAR_WARPS * g->stages * g->stage_bytes + 4 * LINEAR_PASS_ROWS * g->vectors +
-           4 * LINEAR_WARPS * g->vectors + 4 * LINEAR_MOST_VECTORS;
-}
-
+/* With the shares of `elements` of k. */
 static uint32_t shared_bytes(const linear_geometry *g, uint32_t elements)
 {
-    return fixed_bytes(g) + elements / format_group_elements(g->format) * g->share_bytes;
+    const uint32_t sums = LINEAR_PASS_ROWS * g->vectors, partials = LINEAR_WARPS * g->vectors;
+    return LINEAR_WARPS * g->stages * g->stage_bytes + 4 * (sums + partials + LINEAR_MOST_VECTORS) +
+           elements / format_group_elements(g->format) * g->share_bytes;
 }
 
 static void layout_shared(linear *g)
@@ -438,14 +435,6 @@ static void find_vectors(linear *g)
     }
 }
 
-static void clear_scales(linear *g)
-{
-    ptx_fn *f = g->f;
-    PTX_WHEN (f, ptx_lt(f, g->tid, g->of.vectors)) {
-        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, 4, g->scales), 0), 1);
-    }
-}
-
 void linear_find_threads(linear *g)
 {
     ptx_fn *f = g->f;
@@ -470,8 +459,11 @@ void linear_emit_simt(linear *g)
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->lane, g->of.share_bytes, g->shares);
-    if (g->may_scale)
-        clear_scales(g);
+    if (g->may_scale) {
+        PTX_WHEN (f, ptx_lt(f, g->tid, g->of.vectors)) {
+            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, 4, g->scales), 0), 1);
+        }
+    }
     make_rows(g);
 }
 

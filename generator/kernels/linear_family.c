@@ -24,17 +24,12 @@ static linear_geometry geometry_of(const kiln_variant *v)
                                          .has_norm = kiln_is(v, "norm", "rms")});
 }
 
-/* Reads an argument for each of `count` matrices. */
-static void read_pointers(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+/* Reads a pointer or a value for each of `count` matrices. */
+static void read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
+                      ptx_val of[])
 {
-    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
-        of[i] = ptx_param_ptr(g->f, type, names[i]);
-}
-
-static void read_values(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
-{
-    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
-        of[i] = ptx_param(g->f, type, names[i]);
+    for (uint32_t i = 0; i < count; i++)
+        of[i] = is_pointer ? ptx_param_ptr(g->f, type, names[i]) : ptx_param(g->f, type, names[i]);
 }
 
 static void read_arguments(linear *g)
@@ -52,27 +47,27 @@ static void read_arguments(linear *g)
         g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    read_pointers(g, g->matrices, PTX_U8, w, g->w);
+    read_each(g, g->matrices, true, PTX_U8, w, g->w);
     if (g->of.format->scale_elements > 0)
-        read_pointers(g, g->matrices, PTX_F32, scales, g->scales_of);
+        read_each(g, g->matrices, true, PTX_F32, scales, g->scales_of);
     if (g->of.format->scale_elements > 0 && g->of.format->has_minimum)
-        read_pointers(g, g->matrices, PTX_F32, zeros, g->zeros_of);
+        read_each(g, g->matrices, true, PTX_F32, zeros, g->zeros_of);
     if (g->has_bias)
-        read_pointers(g, outs, g->y_type, bias, g->bias);
+        read_each(g, outs, true, g->y_type, bias, g->bias);
     if (g->has_residual)
         g->residual = ptx_param_ptr(f, g->y_type, "residual");
-    read_pointers(g, outs, g->y_type, out, g->out);
+    read_each(g, outs, true, g->y_type, out, g->out);
     if (g->split_k != 1) {
         g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
         g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     g->m = ptx_param(f, PTX_U32, "m");
-    read_values(g, outs, PTX_U32, n, g->n);
+    read_each(g, outs, false, PTX_U32, n, g->n);
     g->k = ptx_param(f, PTX_U32, "k");
     if (g->of.has_norm)
         g->eps = ptx_param(f, PTX_F32, "eps");
     if (g->has_scale)
-        read_values(g, g->matrices, PTX_F32, scale, g->scale);
+        read_each(g, g->matrices, false, PTX_F32, scale, g->scale);
     if (g->split_k != 1)
         ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
 }

@@ -339,16 +339,6 @@ static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
     copy_commit(g->f);
 }
 
-/* Starts to copy the next step of x, and with a stage's first step the next stage of W. */
-static void fill_step(q8_product *g, uint32_t step)
-{
-    copy_x(g, g->x_stage);
-    advance_x(g);
-    if (step == 0)
-        linear_fill_ring(&g->w, g->stage, 1);
-    copy_commit(g->f);
-}
-
 /* Starts the copies of all stages but one. With overlapping launches, W is copied before the launch that makes x has ended. */
 static void fill_stages(q8_product *g, uint32_t last)
 {
@@ -684,7 +674,7 @@ static void next_stage(q8_product *g)
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
-/* Waits for the next step, and refills the previous one. */
+/* Waits for the next step, and refills the previous one; with a stage's first step also the previous stage of W. */
 static void next_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
@@ -693,7 +683,11 @@ static void next_step(q8_product *g, uint32_t step)
     if (g->of.has_sums)
         add_up_codes(g, next);
     ptx_barrier(f);
-    fill_step(g, step);
+    copy_x(g, g->x_stage);
+    advance_x(g);
+    if (step == 0)
+        linear_fill_ring(&g->w, g->stage, 1);
+    copy_commit(f);
     ptx_set(f, g->x_stage, next);
     if (step == 0)
         shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);

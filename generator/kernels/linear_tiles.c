@@ -323,13 +323,15 @@ static void next_w(tiles *g)
 /* All warps are done with the previous batch; its stages are refilled while this one is multiplied. */
 static void next_batch(tiles *g)
 {
-    copy_wait(g->f, g->of.stages - 2 * g->of.batch);
-    ptx_barrier(g->f);
-    if (!g->of.is_unrolled) {
-        PTX_IF (g->f, ptx_eq(g->f, g->step, 0)) {
+    ptx_fn *f = g->f;
+    copy_wait(f, g->of.stages - 2 * g->of.batch);
+    ptx_barrier(f);
+    if (g->of.is_unrolled) {
+        if (g->trip_step == 0)
             next_w(g);
-        }
-    } else if (g->trip_step == 0) {
+        return;
+    }
+    PTX_IF (f, ptx_eq(f, g->step, 0)) {
         next_w(g);
     }
 }
@@ -337,10 +339,9 @@ static void next_batch(tiles *g)
 static void next_step(tiles *g)
 {
     ptx_fn *f = g->f;
-    if (g->of.is_unrolled && g->trip_step % g->of.batch != 0)
-        return;
     if (g->of.batch == 1 || g->of.is_unrolled) {
-        next_batch(g);
+        if (g->trip_step % g->of.batch == 0)
+            next_batch(g);
         return;
     }
     ptx_val in_batch = ptx_and(f, g->step, g->of.batch - 1);
@@ -350,15 +351,6 @@ static void next_step(tiles *g)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
-
-static void init_rows(tiles *g)
-{
-    ptx_fn *f = g->f;
-    linear_find_lane_rows(&g->w, (ptx_val){0}, 0);
-    for (uint32_t r = 0; r < LANE_ROWS; r++)
-        g->row_at[r] = ptx_var(f, g->w.rows[r].at);
-    g->number_row_at = ptx_var(f, g->w.number_row.at);
-}
 
 static void make_trip(void *strategy)
 {
@@ -380,7 +372,10 @@ static void make_tile(void *strategy)
     linear *l = g->l;
     ptx_fn *f = g->f;
     init_copies(g);
-    init_rows(g);
+    linear_find_lane_rows(&g->w, (ptx_val){0}, 0);
+    for (uint32_t r = 0; r < LANE_ROWS; r++)
+        g->row_at[r] = ptx_var(f, g->w.rows[r].at);
+    g->number_row_at = ptx_var(f, g->w.number_row.at);
     g->sums = linear_init_sums(f, g->of.tile_m);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
