@@ -20,9 +20,9 @@
  * CHUNKS. If `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
  * rows. Every 256 rows then need new shares.
  */
-#include "linear.h"
 #include "device/tail.h"
 #include "gguf.h"
+#include "linear_simt.h"
 
 enum {
     MOST_WORDS = FORMAT_MOST_UNITS * 2, /* of a group */
@@ -66,12 +66,12 @@ static uint32_t shared_bytes(const linear_geometry *g, uint32_t elements)
            elements / format_group_elements(g->format) * g->share_bytes;
 }
 
-static void layout_shared(linear *g)
+static void layout_shared(linear_simt *g)
 {
     ptx_fn *f = g->f;
     const uint32_t warp_bytes = g->of.stages * g->of.stage_bytes;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    g->stages = ptx_mad(f, g->warp, warp_bytes, start);
+    g->stages = ptx_mad(f, g->l->warp, warp_bytes, start);
     g->sums = ptx_add(f, start, LINEAR_WARPS * warp_bytes);
     g->partials = ptx_add(f, g->sums, 4 * LINEAR_PASS_ROWS * g->of.vectors);
     g->scales = ptx_add(f, g->partials, 4 * LINEAR_WARPS * g->of.vectors);
@@ -86,12 +86,12 @@ typedef struct group_weights {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group_weights;
 
-static uint32_t part_words(const linear *g)
+static uint32_t part_words(const linear_simt *g)
 {
     return format_part_elements(g->of.format) / WORD_CODES;
 }
 
-static void load_group(linear *g, uint32_t r, group_weights *w)
+static void load_group(linear_simt *g, uint32_t r, group_weights *w)
 {
     const weight_format *format = g->of.format;
     ptx_val quads[FORMAT_MOST_UNITS][FORMAT_MOST_QUADS];
@@ -108,13 +108,13 @@ static void load_group(linear *g, uint32_t r, group_weights *w)
 }
 
 /* A vector's share for part p, from `byte` on, in elements of a type. */
-static ptx_val share_at(linear *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
+static ptx_val share_at(linear_simt *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
 {
     return shared_at(g->f, type, share, b * g->of.vector_bytes + byte);
 }
 
 /* If the format has minima. */
-static void add_minima(linear *g, const group_weights w[], uint32_t b, uint32_t p, ptx_val sum_of_h)
+static void add_minima(linear_simt *g, const group_weights w[], uint32_t b, uint32_t p, ptx_val sum_of_h)
 {
     for (uint32_t r = 0; r < g->of.rows && g->of.format->has_minimum; r++)
         ptx_fma_to(g->f, g->sum[r][b], w[r].minimum[p], sum_of_h);
@@ -122,7 +122,7 @@ static void add_minima(linear *g, const group_weights w[], uint32_t b, uint32_t 
 
 /* ---- products in q8 ----------------------------------------------------------------------------------------------- */
 
-static ptx_val dot_q8(linear *g, const ptx_val word[], const ptx_val h[], ptx_val start)
+static ptx_val dot_q8(linear_simt *g, const ptx_val word[], const ptx_val h[], ptx_val start)
 {
     ptx_fn *f = g->f;
     ptx_val dot = start;
@@ -132,7 +132,7 @@ static ptx_val dot_q8(linear *g, const ptx_val word[], const ptx_val h[], ptx_va
     return ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
 }
 
-static void multiply_q8(linear *g, const group_weights w[], ptx_val share, uint32_t b)
+static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, uint32_t b)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -155,7 +155,8 @@ static void multiply_q8(linear *g, const group_weights w[], ptx_val share, uint3
 
 /* ---- exact products ----------------------------------------------------------------------------------------------- */
 
-static void add_word(linear *g, ptx_val dot[], ptx_val codes[][WORD_CODES], const ptx_val h[4], bool is_first)
+static void add_word(linear_simt *g, ptx_val dot[], ptx_val codes[][WORD_CODES], const ptx_val h[4],
+                     bool is_first)
 {
     ptx_fn *f = g->f;
     for (uint32_t r = 0; r < g->of.rows; r++) {
@@ -182,7 +183,7 @@ static ptx_val lower_dot(ptx_fn *f, ptx_val dot, ptx_val lower)
     return ptx_mul(f, ptx_mul(f, dot, (float)(1ull << LINEAR_DENORMAL)), lower);
 }
 
-static void multiply_exact(linear *g, const group_weights w[], ptx_val share, uint32_t p)
+static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -210,7 +211,7 @@ static void multiply_exact(linear *g, const group_weights w[], ptx_val share, ui
 }
 
 /* Adds the products of a tile to the sums; `share` is this lane's first share. */
-static void multiply_tile(linear *g, ptx_val share)
+static void multiply_tile(linear_simt *g, ptx_val share)
 {
     group_weights w[LINEAR_MOST_ROWS];
     for (uint32_t r = 0; r < g->of.rows; r++)
@@ -224,11 +225,11 @@ static void multiply_tile(linear *g, ptx_val share)
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
 /* Adds the sums of a group of rows to those of earlier chunks, in shared memory. */
-static void gather_sums(linear *g, ptx_val group)
+static void gather_sums(linear_simt *g, ptx_val group)
 {
     ptx_fn *f = g->f;
     const uint32_t lanes = WARP_LANES / g->of.rows;
-    ptx_val of_lane = ptx_div(f, g->lane, lanes), in_row = ptx_and(f, g->lane, lanes - 1);
+    ptx_val of_lane = ptx_div(f, g->l->lane, lanes), in_row = ptx_and(f, g->l->lane, lanes - 1);
     ptx_val row = ptx_mad(f, group, g->of.rows, of_lane);
     ptx_val to = ptx_mad(f, row, 4, g->sums);
     ptx_val is_first = ptx_eq(f, in_row, 0), in_pass = ptx_lt(f, row, g->rows_here);
@@ -238,7 +239,7 @@ static void gather_sums(linear *g, ptx_val group)
         ptx_val sum[LINEAR_MOST_ROWS];
         for (uint32_t r = 0; r < g->of.rows; r++)
             sum[r] = g->sum[r][b];
-        lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->lane, sum);
+        lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->l->lane, sum);
         ptx_val total = ptx_var(f, sum[0]), at = shared_at(f, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
         PTX_WHEN (f, adds) {
             ptx_val before = ptx_load(f, at);
@@ -253,29 +254,29 @@ static void gather_sums(linear *g, ptx_val group)
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
 /* Stores y[vector][column], whose sums are at `from`. */
-static void store_element(linear *g, const linear_column *column, ptx_val bias, ptx_val from, uint32_t b,
+static void store_element(linear_simt *g, const linear_column *column, ptx_val bias, ptx_val from, uint32_t b,
                           ptx_val vector)
 {
     ptx_fn *f = g->f;
     ptx_val element = ptx_mad_wide(f, vector, column->stride, column->row_64), sum[2], factor;
-    for (uint32_t i = 0; i < g->column_rows; i++)
+    for (uint32_t i = 0; i < g->l->column_rows; i++)
         sum[i] = ptx_load(f, shared_at(f, PTX_F32, from, 4 * (LINEAR_PASS_ROWS * b + i)));
     if (g->of.has_norm)
         factor = linear_factor(g, b);
-    linear_store(g, column, sum, bias, g->of.has_norm ? &factor : NULL, element);
+    linear_store(g->l, column, sum, bias, g->of.has_norm ? &factor : NULL, element);
 }
 
 /* Each thread has one of the pass's rows, or pairs of rows. */
-static void store_rows(linear *g)
+static void store_rows(linear_simt *g)
 {
     ptx_fn *f = g->f;
-    ptx_val in_pass = g->is_pair ? ptx_mul(f, g->tid, g->column_rows) : g->tid;
+    ptx_val in_pass = g->l->is_pair ? ptx_mul(f, g->l->tid, g->l->column_rows) : g->l->tid;
     PTX_IF (f, ptx_lt(f, in_pass, g->rows_here)) {
         ptx_val from = ptx_mad(f, in_pass, 4, g->sums), row = ptx_add(f, in_pass, g->first_row);
-        const linear_column column = linear_find_column(g, row);
-        ptx_val bias = linear_bias(g, &column);
+        const linear_column column = linear_find_column(g->l, row);
+        ptx_val bias = linear_bias(g->l, &column);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
-            if (g->has_all_vectors) {
+            if (g->l->has_all_vectors) {
                 store_element(g, &column, bias, from, b, ptx_u32(b));
                 continue;
             }
@@ -288,7 +289,7 @@ static void store_rows(linear *g)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-static void multiply_group(linear *g, ptx_val group)
+static void multiply_group(linear_simt *g, ptx_val group)
 {
     ptx_fn *f = g->f;
     for (uint32_t r = 0; r < g->of.rows; r++)
@@ -299,7 +300,7 @@ static void multiply_group(linear *g, ptx_val group)
     PTX_FOR (f, first, 0, g->share_count, WARP_LANES) {
         ptx_main_loop(f);
         linear_next_stage(g);
-        ptx_val of_lane = ptx_add(f, first, g->lane);
+        ptx_val of_lane = ptx_add(f, first, g->l->lane);
         PTX_IF (f, ptx_lt(f, of_lane, g->share_count)) {
             multiply_tile(g, share);
         }
@@ -309,12 +310,12 @@ static void multiply_group(linear *g, ptx_val group)
 }
 
 /* The first chunk of the first pass needs shares; with several chunks, each chunk does. */
-static void make_chunk(linear *g, ptx_val is_first_pass)
+static void make_chunk(linear_simt *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t tile_elements = WARP_LANES * format_group_elements(format);
-    ptx_val left = ptx_sub(f, g->k, g->chunk_first);
+    ptx_val left = ptx_sub(f, g->l->k, g->chunk_first);
     g->chunk_count = ptx_min(f, left, g->of.chunk);
     ptx_val raised = ptx_add(f, g->chunk_count, tile_elements - 1);
     g->tiles = ptx_div(f, raised, tile_elements);
@@ -325,20 +326,20 @@ static void make_chunk(linear *g, ptx_val is_first_pass)
     g->chunk_bytes = ptx_mul(f, blocks, format->bytes);
     linear_init_stages(g);
     ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, 0);
-    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk), has_more = ptx_gt(f, g->k, g->of.chunk);
+    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk), has_more = ptx_gt(f, g->l->k, g->of.chunk);
     PTX_IF (f, ptx_or(f, is_start, has_more)) {
         ptx_barrier(f); /* all have read the last shares */
         linear_make_shares(g, is_start);
     }
-    PTX_FOR (f, group, g->warp, g->groups_of_rows, LINEAR_WARPS) {
+    PTX_FOR (f, group, g->l->warp, g->groups_of_rows, LINEAR_WARPS) {
         multiply_group(g, group);
     }
 }
 
-static void make_pass(linear *g, ptx_val is_first_pass)
+static void make_pass(linear_simt *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, chunk_first, 0, g->k, g->of.chunk) {
+    PTX_FOR (f, chunk_first, 0, g->l->k, g->of.chunk) {
         g->chunk_first = chunk_first;
         make_chunk(g, is_first_pass);
     }
@@ -348,17 +349,17 @@ static void make_pass(linear *g, ptx_val is_first_pass)
 }
 
 /* One matrix's rows among the rows from `first` to `end`: their first, and their number. */
-static ptx_val find_matrix_rows(linear *g, uint32_t matrix, ptx_val first, ptx_val end, ptx_val *count)
+static ptx_val find_matrix_rows(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end, ptx_val *count)
 {
     ptx_fn *f = g->f;
-    const ptx_val n = g->n[g->is_pair ? 0 : matrix];
+    const ptx_val n = g->l->n[g->l->is_pair ? 0 : matrix];
     ptx_val bound[2] = {first, end};
     for (int i = 0; i < 2; i++) {
-        if (g->is_pair) {
-            bound[i] = ptx_div(f, bound[i], g->column_rows);
+        if (g->l->is_pair) {
+            bound[i] = ptx_div(f, bound[i], g->l->column_rows);
         } else if (matrix > 0) {
-            ptx_val raised = ptx_max(f, bound[i], g->first_row_of[matrix]);
-            bound[i] = ptx_sub(f, raised, g->first_row_of[matrix]);
+            ptx_val raised = ptx_max(f, bound[i], g->l->first_row_of[matrix]);
+            bound[i] = ptx_sub(f, raised, g->l->first_row_of[matrix]);
         }
         bound[i] = ptx_min(f, bound[i], n);
     }
@@ -367,17 +368,17 @@ static ptx_val find_matrix_rows(linear *g, uint32_t matrix, ptx_val first, ptx_v
 }
 
 /* Prefetches from the multiple of 16 before the rows to the last one that they reach. */
-static void prefetch_matrix(linear *g, uint32_t matrix, ptx_val first, ptx_val end)
+static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end)
 {
     ptx_fn *f = g->f;
     ptx_val count, row = find_matrix_rows(g, matrix, first, end, &count);
-    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), g->w_row_bytes);
+    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), g->l->w_row_bytes);
     ptx_val bytes = ptx_min(f, all, MOST_BYTES);
-    ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, ptx_address(f, g->w[matrix]));
+    ptx_val from = ptx_mad_wide(f, row, g->l->w_row_bytes, ptx_address(f, g->l->w[matrix]));
     ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
     ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
     ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
-    ptx_val is_first = ptx_eq(f, g->tid, 0);
+    ptx_val is_first = ptx_eq(f, g->l->tid, 0);
     PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, 0))) {
         ptx_prefetch_l2_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, start), units);
     }
@@ -386,26 +387,26 @@ static void prefetch_matrix(linear *g, uint32_t matrix, ptx_val first, ptx_val e
 /* From sm_90 on a thread block may begin while the preceding launch still runs (kiln_options.overlap_launches). It prefetches the
  * first of its rows of W to the L2 cache, lets the next launch begin, and waits. A prefetch reads nothing, so that launch may even
  * write W. */
-static void overlap_launches(linear *g, ptx_val first, ptx_val end)
+static void overlap_launches(linear_simt *g, ptx_val first, ptx_val end)
 {
-    for (uint32_t i = 0; i < g->matrices; i++)
+    for (uint32_t i = 0; i < g->l->matrices; i++)
         prefetch_matrix(g, i, first, end);
     ptx_grid_launch_next(g->f);
     ptx_grid_wait(g->f);
 }
 
 /* This thread block's stretch of rows, 256 at a time. It splits no pair, and except at the last row no group of a warp. */
-static void make_rows(linear *g)
+static void make_rows(linear_simt *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t unit = g->of.rows > g->column_rows ? g->of.rows : g->column_rows;
+    const uint32_t unit = g->of.rows > g->l->column_rows ? g->of.rows : g->l->column_rows;
     ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
-    ptx_val units = ptx_div(f, ptx_add(f, g->w_rows, unit - 1), unit);
+    ptx_val units = ptx_div(f, ptx_add(f, g->l->w_rows, unit - 1), unit);
     ptx_val raised = ptx_sub(f, ptx_add(f, units, blocks), 1);
     ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), unit);
     ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most),
-            end = ptx_min(f, past, g->w_rows);
-    if (g->overlaps)
+            end = ptx_min(f, past, g->l->w_rows);
+    if (g->l->overlaps)
         overlap_launches(g, first, end);
     PTX_FOR (f, row, first, end, LINEAR_PASS_ROWS) {
         g->first_row = row;
@@ -419,49 +420,37 @@ static void make_rows(linear *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void find_vectors(linear *g)
+static void find_vectors(linear_simt *g)
 {
     ptx_fn *f = g->f;
-    g->x[0] = g->in;
-    for (uint32_t b = 1; b < g->of.vectors && g->has_all_vectors; b++)
-        g->x[b] = ptx_at(f, g->x[b - 1], g->k);
-    if (g->has_all_vectors)
+    g->x[0] = g->l->in;
+    for (uint32_t b = 1; b < g->of.vectors && g->l->has_all_vectors; b++)
+        g->x[b] = ptx_at(f, g->x[b - 1], g->l->k);
+    if (g->l->has_all_vectors)
         return;
     g->first_vector = ptx_mul(f, ptx_ctaid_y(f), g->of.vectors);
-    g->vectors = ptx_sub(f, g->m, g->first_vector);
+    g->vectors = ptx_sub(f, g->l->m, g->first_vector);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
-        g->x[b] = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
+        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->l->m);
+        g->x[b] = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
     }
 }
 
-void linear_find_threads(linear *g)
+void linear_emit_simt(linear *l)
 {
-    ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    ptx_val blocks = ptx_div(f, g->k, g->of.format->elements);
-    g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
-    if (g->of.format->scale_elements > 0)
-        g->row_numbers = ptx_div(f, g->k, g->of.format->scale_elements);
-    linear_init_matrices(g);
-}
-
-void linear_emit_simt(linear *g)
-{
-    ptx_fn *f = g->f;
-    g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
-    linear_find_threads(g);
+    ptx_fn *f = l->f;
+    linear_simt simt = {.l = l, .of = l->of, .f = f}, *g = &simt;
+    g->may_scale = g->of.has_norm && l->x_type != PTX_F16;
+    linear_find_threads(l);
     layout_shared(g);
     find_vectors(g);
-    ptx_val lane_group = ptx_and(f, g->lane, g->of.format->groups - 1);
+    ptx_val lane_group = ptx_and(f, g->l->lane, g->of.format->groups - 1);
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     format_lane_values(f, &g->w_lane, PTX_F32);
-    g->lane_share = ptx_mad(f, g->lane, g->of.share_bytes, g->shares);
+    g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
     if (g->may_scale) {
-        PTX_WHEN (f, ptx_lt(f, g->tid, g->of.vectors)) {
-            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, 4, g->scales), 0), 1);
+        PTX_WHEN (f, ptx_lt(f, g->l->tid, g->of.vectors)) {
+            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->l->tid, 4, g->scales), 0), 1);
         }
     }
     make_rows(g);

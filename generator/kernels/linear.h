@@ -12,21 +12,15 @@
 #include "device/sums.h"
 
 enum {
-    LINEAR_WARPS = 8, /* per thread block */
-    LINEAR_THREADS = WARP_LANES * LINEAR_WARPS,
-    LINEAR_PASS_ROWS = LINEAR_THREADS, /* rows of W that a thread block has at once: each thread stores one */
-    LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,
     LINEAR_MOST_MATRICES = 3,
-    LINEAR_MMA_TILES = 2,             /* of 16 rows of W, per warp on tensor cores */
-    LINEAR_LANE_ROWS = 4,             /* of W that a lane has there */
-    LINEAR_WARP_COLUMNS = 32,         /* of y that a warp has there, rows of W */
-    LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
-    LINEAR_DENORMAL = 26,             /* linear_x.c */
-    LINEAR_SUM_START = 0x4B400000     /* bits of 1.5 * 2^23, the start of sums of products of bytes */
+    LINEAR_MMA_TILES = 2,         /* of 16 rows of W, per warp on tensor cores */
+    LINEAR_LANE_ROWS = 4,         /* of W that a lane has there */
+    LINEAR_WARP_COLUMNS = 32,     /* of y that a warp has there, rows of W */
+    LINEAR_SUM_START = 0x4B400000 /* bits of 1.5 * 2^23, the start of sums of products of bytes */
 };
 
-/* Known to `shape` and `emit`. A tile is the part of a row of W that a warp takes at once: a group per lane
+/* The kernel on CUDA cores, known to `shape` and `emit`; other strategies set only the format. A tile is the part of a row of W that a warp takes at once: a group per lane
  * (device/format.h). A share is the activations that multiply one weight group: for each vector its elements in the order of
  * the group's codes, then the numbers of its parts. */
 typedef struct linear_geometry {
@@ -57,7 +51,6 @@ typedef struct linear {
     bool is_pair;
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
     bool overlaps;        /* it waits for the preceding launch */
-    bool may_scale;       /* scales x by powers of two if its squares leave the range of f32 */
     bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
@@ -67,37 +60,12 @@ typedef struct linear {
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; each matrix's first row */
     ptx_val y_stride; /* elements from row to row of y; poison: n of the matrix */
     ptx_val tid, lane, warp;
-    ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
     ptx_val w_row_bytes, row_numbers; /* of a row of W, U32; scales of a row if the format has arrays */
 
     /* On tensor cores: thread blocks that share k, and unless that is 1, this one's part of k. U32, uniform. */
     uint32_t split_k;
     ptx_val workspace, tile_counters;
     ptx_val part_stages, part_element, part_byte; /* first element in x, first byte in W */
-
-    ptx_val first_vector, vectors;    /* this thread block's, in bounds */
-    ptx_val x[LINEAR_MOST_VECTORS];   /* clamped to the last vector */
-    ptx_val by[LINEAR_MOST_VECTORS];  /* the factor for x */
-    ptx_val first_row, rows_here;     /* of this pass */
-    ptx_val groups_of_rows;           /* of `rows` rows each */
-    ptx_val chunk_first, chunk_count; /* elements */
-    ptx_val chunk_byte, chunk_bytes;  /* of a row of W: start and length; U32 */
-    ptx_val tiles;                    /* of a row in this chunk */
-    ptx_val share_count;              /* of a row in this chunk */
-
-    /* The next tile to copy. */
-    ptx_val next_group, next_tiles;      /* of rows; remaining tiles of its rows */
-    ptx_val next_from[LINEAR_MOST_ROWS]; /* this lane's first piece, U64 */
-    ptx_val next_left[LINEAR_MOST_ROWS]; /* bytes from there to the row's end in this chunk, S32 */
-    ptx_val next_numbers[LINEAR_MOST_ROWS]
-                        [2]; /* this lane's scale and zero, U64, in formats that have these in arrays */
-    ptx_val has_last;        /* whether this lane has a last piece of a row's tile */
-    ptx_val stage;           /* offset of the current stage */
-
-    format_lane w_lane;                   /* this lane's group */
-    format_place place[LINEAR_MOST_ROWS]; /* of its quantised block in the first stage */
-    ptx_val lane_share;                   /* address of this lane's share of the first tile */
-    ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
 } linear;
 
 /* A thread block's tile of y on tensor cores, and this thread's position in it: its warp has some columns, or a part of their
@@ -125,23 +93,8 @@ linear_geometry linear_plan(linear_geometry g);
 /* Sets the limits of a launch; `rows * vectors` is at most 32. */
 void linear_shape_simt(kiln_shape *s, const linear_geometry *g);
 
-/* Finds threads and rows, first in every strategy. */
-void linear_find_threads(linear *g);
-
 /* The caller sets types, geometry, matrices and epilogue, and the arguments. */
 void linear_emit_simt(linear *g);
-
-/* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
-
-/* Bytes of one vector's part of a share. */
-uint32_t linear_vector_bytes(const weight_format *format, bool is_q8);
-
-/* Makes the shares of the chunk. At the start of the first pass over the first chunk, also makes the norm's sums over all
- * of x. Ends with a barrier. */
-void linear_make_shares(linear *g, ptx_val is_start);
-
-/* The norm's factor for a vector's sums. */
-ptx_val linear_factor(linear *g, uint32_t vector);
 
 /* ---- linear_matrices.c -------------------------------------------------------------------------------------------- */
 
@@ -151,8 +104,8 @@ typedef struct linear_row {
     ptx_val is_from[LINEAR_MOST_MATRICES]; /* [i]: its matrix is i or a later one; predicates, from 1 on */
 } linear_row;
 
-/* Counts the rows of all matrices. */
-void linear_init_matrices(linear *g);
+/* Finds threads and rows, first in every strategy. */
+void linear_find_threads(linear *g);
 
 linear_row linear_find_row(linear *g, ptx_val row);
 
@@ -204,20 +157,6 @@ void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes);
 
 /* Finds where the rows start in the stage at `offset`, one stage after the previous call's. */
 void linear_next_lane_rows(linear_ring *ring, ptx_val offset);
-
-/* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
-
-/* Starts to copy the first tiles of this warp's first rows. */
-void linear_init_stages(linear *g);
-
-/* Waits for the next tile, and starts to refill the previous one's stage. */
-void linear_next_stage(linear *g);
-
-/* Finds this lane's quantised blocks of a group of rows. */
-void linear_find_rows(linear *g, ptx_val group);
-
-/* Finds the numbers of this lane's group of row r; `codes` is the group's place. */
-format_place linear_find_numbers(linear *g, uint32_t r, const format_place *codes);
 
 /* ---- linear_mma.c: strategy mma, with what a variant says and the arguments ------------------------- */
 

@@ -7,7 +7,8 @@
 #include "device/tail.h"
 #include "linear.h"
 
-void linear_init_matrices(linear *g)
+/* Counts the rows of all matrices. */
+static void count_rows(linear *g)
 {
     g->first_row_of[0] = ptx_u32(0);
     g->w_rows = g->n[0];
@@ -17,6 +18,19 @@ void linear_init_matrices(linear *g)
     }
     if (g->is_pair)
         g->w_rows = ptx_mul(g->f, g->n[0], g->column_rows);
+}
+
+void linear_find_threads(linear *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    ptx_val blocks = ptx_div(f, g->k, g->of.format->elements);
+    g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
+    if (g->of.format->scale_elements > 0)
+        g->row_numbers = ptx_div(f, g->k, g->of.format->scale_elements);
+    count_rows(g);
 }
 
 linear_row linear_find_row(linear *g, ptx_val row)

@@ -24,7 +24,7 @@
 #include "device/codes.h"
 #include "device/narrow.h"
 #include "device/tail.h"
-#include "linear.h"
+#include "linear_simt.h"
 
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
@@ -45,7 +45,7 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
 }
 
 /* The number of values that are joined over lanes (device/lanes.h): a power of two. Those past the vectors repeat the last one. */
-static uint32_t joined(const linear *g)
+static uint32_t joined(const linear_simt *g)
 {
     uint32_t count = 1;
     while (count < g->of.vectors)
@@ -53,15 +53,15 @@ static uint32_t joined(const linear *g)
     return count;
 }
 
-static void join_vectors(linear *g, ptx_op op, uint32_t lanes, ptx_val value[])
+static void join_vectors(linear_simt *g, ptx_op op, uint32_t lanes, ptx_val value[])
 {
     for (uint32_t b = g->of.vectors; b < joined(g); b++)
         value[b] = value[g->of.vectors - 1];
-    lanes_join(g->f, op, lanes, joined(g), g->lane, value);
+    lanes_join(g->f, op, lanes, joined(g), g->l->lane, value);
 }
 
 /* Lanes that have a part's elements. */
-static uint32_t part_lanes(const linear *g)
+static uint32_t part_lanes(const linear_simt *g)
 {
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
@@ -73,14 +73,14 @@ typedef struct slot {
 } slot;
 
 /* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32. */
-static slot first_slot(linear *g)
+static slot first_slot(linear_simt *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t element_bytes = g->of.is_q8 ? 1 : 4;
     const uint32_t part_elements = format_group_elements(format) / format->parts;
     slot s;
-    ptx_val element = ptx_mul(f, g->tid, RUN);
+    ptx_val element = ptx_mul(f, g->l->tid, RUN);
     ptx_val part, share;
     if (format->parts == 4) {
         part = ptx_bfe(f, element, 5, 2);
@@ -95,7 +95,7 @@ static slot first_slot(linear *g)
     ptx_val of_part = ptx_mad(f, part, part_elements * element_bytes, at);
     ptx_val in_part = ptx_and(f, element, part_elements - 1);
     s.elements = ptx_var(f, ptx_mad(f, in_part, element_bytes, of_part));
-    s.vector = lanes_first(f, part_lanes(g), joined(g), g->lane);
+    s.vector = lanes_first(f, part_lanes(g), joined(g), g->l->lane);
     ptx_val of_vector = ptx_mad(f, s.vector, g->of.vector_bytes, at);
     ptx_val numbers = ptx_mad(f, part, NUMBER_BYTES, of_vector);
     s.numbers = ptx_var(f, ptx_add(f, numbers, format_group_elements(format) * element_bytes));
@@ -113,7 +113,8 @@ static uint32_t run_words(ptx_type type)
 }
 
 /* Zeros if out of bounds. */
-static void load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds, run words)
+static void load_run(linear_simt *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds,
+                     run words)
 {
     const ptx_type word = type == PTX_F32 ? PTX_F32 : PTX_U32;
     ptx_val at = ptx_cast_ptr(g->f, ptx_at(g->f, vector, element), word);
@@ -123,7 +124,7 @@ static void load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, 
 /* ---- shares ------------------------------------------------------------------------------------------------------- */
 
 /* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
-static ptx_val find_most(linear *g, const run h)
+static ptx_val find_most(linear_simt *g, const run h)
 {
     ptx_fn *f = g->f;
     ptx_val most = ptx_abs(f, h[0]);
@@ -137,7 +138,7 @@ static ptx_val find_most(linear *g, const run h)
 }
 
 /* The absmax of 32 elements of each vector; returns this lane's vector's. */
-static ptx_val join_most(linear *g, ptx_val most[])
+static ptx_val join_most(linear_simt *g, ptx_val most[])
 {
     ptx_fn *f = g->f;
     if (ptx_has_sm(g->f, 80)) {
@@ -171,7 +172,7 @@ static scaling scale_exact(ptx_fn *f, ptx_val most)
 }
 
 /* Stores a run of a vector, and returns its sum; in q8, the sum of its codes. */
-static ptx_val store_run(linear *g, ptx_val at, run h, const ptx_val *raise)
+static ptx_val store_run(linear_simt *g, ptx_val at, run h, const ptx_val *raise)
 {
     ptx_fn *f = g->f;
     if (g->of.is_q8) { /* adding 1.5 * 2^23 leaves the rounded integer in the low bits */
@@ -193,11 +194,11 @@ static ptx_val store_run(linear *g, ptx_val at, run h, const ptx_val *raise)
 
 /* Whether this lane stores the i-th of the numbers that it has joined: if several lanes of a part have the same vectors, the
  * first does. */
-static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
+static ptx_val stores_number(linear_simt *g, const slot *at, uint32_t i)
 {
     ptx_fn *f = g->f;
     const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
-    ptx_val is_first = ptx_eq(f, ptx_and(f, g->lane, alike - 1), 0);
+    ptx_val is_first = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
     if (joined(g) == g->of.vectors)
         return is_first;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
@@ -205,7 +206,7 @@ static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
 }
 
 /* The number after a part's first number. */
-static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
+static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -219,7 +220,7 @@ static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
 }
 
 /* Stores a part's numbers, for the vectors whose sums are joined in this lane. */
-static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
+static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
 {
     ptx_fn *f = g->f;
     const uint32_t lanes = part_lanes(g);
@@ -241,7 +242,7 @@ static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lowe
 }
 
 /* Stores a run of each vector. A lane makes the numbers of one of the vectors for all lanes that share it. */
-static void store_runs(linear *g, const slot *at, uint32_t byte, run h[])
+static void store_runs(linear_simt *g, const slot *at, uint32_t byte, run h[])
 {
     ptx_fn *f = g->f;
     const bool has_numbers = g->of.is_q8 || g->of.format->has_minimum;
@@ -274,10 +275,10 @@ typedef struct pass {
 } pass;
 
 /* Computes h of a vector; adds up x's squares. */
-static void make_run(linear *g, pass *p, uint32_t b, const run x, const run gamma, run h)
+static void make_run(linear_simt *g, pass *p, uint32_t b, const run x, const run gamma, run h)
 {
     ptx_fn *f = g->f;
-    widen_words(f, g->x_type, run_words(g->x_type), x, h);
+    widen_words(f, g->l->x_type, run_words(g->l->x_type), x, h);
     if (!g->of.has_norm)
         return;
     for (int i = 0; i < RUN; i++) {
@@ -289,13 +290,13 @@ static void make_run(linear *g, pass *p, uint32_t b, const run x, const run gamm
 }
 
 /* Bytes of the shares of a step. */
-static uint32_t share_step(const linear *g)
+static uint32_t share_step(const linear_simt *g)
 {
     return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
 }
 
 /* One of the steps of a trip, for all vectors. */
-static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
+static void make_step(linear_simt *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
@@ -308,25 +309,25 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, run x[],
     }
 }
 
-static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
+static void make_trip(linear_simt *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
     run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{{0}}};
-    ptx_val lane_element = ptx_mad(f, g->lane, RUN, first);
+    ptx_val lane_element = ptx_mad(f, g->l->lane, RUN, first);
     for (uint32_t s = 0; s < steps; s++) {
         ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, s * LINEAR_TRIP);
         ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            load_run(g, g->x_type, g->x[b], element, in_bounds, x[s][b]);
+            load_run(g, g->l->x_type, g->x[b], element, in_bounds, x[s][b]);
         if (g->of.has_norm)
-            load_run(g, PTX_F32, g->gamma, element, in_bounds, gamma[s]);
+            load_run(g, PTX_F32, g->l->gamma, element, in_bounds, gamma[s]);
     }
     for (uint32_t s = 0; s < steps; s++)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], gamma[s]);
 }
 
 /* Steps whose loads are issued together: at most a chunk's. */
-static uint32_t steps_of(const linear *g)
+static uint32_t steps_of(const linear_simt *g)
 {
     const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
                    of_chunk = g->of.chunk / LINEAR_TRIP;
@@ -334,19 +335,19 @@ static uint32_t steps_of(const linear *g)
 }
 
 /* Ends with a barrier. */
-static void make_pass(linear *g, ptx_val is_start)
+static void make_pass(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
     const uint32_t steps = steps_of(g);
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
     if (g->of.has_norm)
-        p->end = ptx_select(f, is_start, g->k, g->chunk_count);
+        p->end = ptx_select(f, is_start, g->l->k, g->chunk_count);
     for (uint32_t b = 0; b < g->of.vectors && g->of.has_norm; b++) {
         p->squares[b] = ptx_var(f, ptx_f32(0));
         if (g->may_scale)
             g->by[b] = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
     }
-    ptx_val start = ptx_mul(f, g->warp, WARP_ELEMENTS);
+    ptx_val start = ptx_mul(f, g->l->warp, WARP_ELEMENTS);
     PTX_FOR (f, first, start, p->end, steps * LINEAR_TRIP) {
         ptx_side_loop(f);
         make_trip(g, p, first, steps);
@@ -356,7 +357,7 @@ static void make_pass(linear *g, ptx_val is_start)
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
             for (uint32_t b = 0; b < g->of.vectors; b++)
-                shared_store_warp(f, g->lane, g->warp, g->partials, 4 * LINEAR_WARPS * b,
+                shared_store_warp(f, g->l->lane, g->l->warp, g->partials, 4 * LINEAR_WARPS * b,
                                   ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, p->squares[b]));
         }
     }
@@ -366,11 +367,11 @@ static void make_pass(linear *g, ptx_val is_start)
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
 /* The mean of the scaled squares, and eps. */
-static ptx_val find_mean(linear *g, uint32_t b)
+static ptx_val find_mean(linear_simt *g, uint32_t b)
 {
     ptx_fn *f = g->f;
     ptx_val sum = shared_join_warps(f, PTX_OP_ADD, g->partials, 4 * LINEAR_WARPS * b, LINEAR_WARPS);
-    ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->k)), eps = g->eps;
+    ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->l->k)), eps = g->l->eps;
     if (g->may_scale) {
         ptx_val by = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
         eps = ptx_mul(f, ptx_mul(f, eps, by), by);
@@ -378,12 +379,12 @@ static ptx_val find_mean(linear *g, uint32_t b)
     return ptx_fma(f, sum, share, eps);
 }
 
-ptx_val linear_factor(linear *g, uint32_t vector)
+ptx_val linear_factor(linear_simt *g, uint32_t vector)
 {
     return ptx_rsqrt_approx(g->f, find_mean(g, vector));
 }
 
-static ptx_val is_out_of_range(linear *g)
+static ptx_val is_out_of_range(linear_simt *g)
 {
     ptx_fn *f = g->f;
     ptx_val most = find_mean(g, 0), least = most;
@@ -397,14 +398,14 @@ static ptx_val is_out_of_range(linear *g)
 }
 
 /* This warp's part of a vector's largest magnitude; NaNs do not count. */
-static ptx_val find_most_of_all(linear *g, ptx_val vector)
+static ptx_val find_most_of_all(linear_simt *g, ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_mul(f, g->tid, RUN), most = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, i, start, g->k, LINEAR_TRIP) {
+    ptx_val start = ptx_mul(f, g->l->tid, RUN), most = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, i, start, g->l->k, LINEAR_TRIP) {
         run x, h;
-        load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k), x);
-        widen_words(f, g->x_type, run_words(g->x_type), x, h);
+        load_run(g, g->l->x_type, vector, i, ptx_lt(f, i, g->l->k), x);
+        widen_words(f, g->l->x_type, run_words(g->l->x_type), x, h);
         for (int e = 0; e < RUN; e++)
             ptx_max_to(f, most, ptx_abs(f, h[e]));
     }
@@ -412,29 +413,29 @@ static ptx_val find_most_of_all(linear *g, ptx_val vector)
 }
 
 /* Scales each vector by a power of two, from the exponent of its largest magnitude or of the square root of eps. */
-static void find_scales(linear *g)
+static void find_scales(linear_simt *g)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, b, ptx_u32(0), g->of.vectors, 1) {
-        ptx_val number = g->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
-        ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
+        ptx_val number = g->l->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->l->m);
+        ptx_val vector = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
         ptx_barrier(f);
-        shared_store_warp(f, g->lane, g->warp, g->partials, 0, find_most_of_all(g, vector));
+        shared_store_warp(f, g->l->lane, g->l->warp, g->partials, 0, find_most_of_all(g, vector));
         ptx_barrier(f);
         ptx_val of_x = shared_join_warps(f, PTX_OP_MAX, g->partials, 0, LINEAR_WARPS);
-        ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->eps));
+        ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->l->eps));
         ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), 23));
         ptx_val inverse = ptx_sub(f, 2 * BIAS - 1, exponent);
         ptx_val biased = ptx_max(f, inverse, 1);
         ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
-        PTX_WHEN (f, ptx_eq(f, g->tid, 0)) {
+        PTX_WHEN (f, ptx_eq(f, g->l->tid, 0)) {
             ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, b, 4, g->scales), 0), by);
         }
     }
     ptx_barrier(f);
 }
 
-void linear_make_shares(linear *g, ptx_val is_start)
+void linear_make_shares(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
     if (!g->may_scale) {
