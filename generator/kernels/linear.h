@@ -20,9 +20,9 @@ enum {
     LINEAR_SUM_START = 0x4B400000 /* bits of 1.5 * 2^23, the start of sums of products of bytes */
 };
 
-/* The kernel on CUDA cores, known to `shape` and `emit`; other strategies set only the format. A tile is the part of a row of W that a warp takes at once: a group per lane
- * (device/format.h). A share is the activations that multiply one weight group: for each vector its elements in the order of
- * the group's codes, then the numbers of its parts. */
+/* The kernel on CUDA cores, known to `shape` and `emit`; other strategies set only the format. A tile is the part of a row of W
+ * that a warp takes at once: a group per lane (device/format.h). A share is the activations that multiply one weight group: for
+ * each vector its elements in the order of the group's codes, then the numbers of its parts. */
 typedef struct linear_geometry {
     const weight_format *format;
     uint32_t rows, vectors, chunk;
@@ -86,6 +86,14 @@ typedef struct linear_tile {
 } linear_tile;
 
 /* ---- linear.c: the kernel on CUDA cores; other families call it with fixed parameters ----------------------------- */
+
+/* Expressions of its estimates, over k, chunk and rows, for a thread block's `here` rows of W. Shares are made anew for each 256
+ * rows if a chunk is less than x. */
+#define LINEAR_REPEATS(here)    "ceil_div(" here ", 8 * rows) * ceil_div(k, chunk)"
+#define LINEAR_SIDE_TRIPS(here) "ceil_div(k, 1024) * select(k > chunk, ceil_div(" here ", 256), 1)"
+#define LINEAR_EXTRA(here)                                                                                   \
+    "300 * " LINEAR_REPEATS(here) " + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" here          \
+                                  ", 256), 0)"
 
 /* Completes a geometry. */
 linear_geometry linear_plan(linear_geometry g);
@@ -178,7 +186,7 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
 void linear_emit_tiles(linear *l, const kiln_variant *v);
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
-/* ---- linear_tile.c: tiles on tensor cores ------------------------------------------------------------------------------------------------- */
+/* ---- linear_tile.c: tiles on tensor cores ------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
                              uint32_t k_warps, uint32_t stage);

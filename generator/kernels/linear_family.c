@@ -401,23 +401,20 @@ const kiln_family linear_family = {
     .workspace = &workspace,
     .grid = {GRID, "select(split_k == 0, 1, " VECTOR_TILES ")", "max(1, split_k)"},
     .shared_bytes = SHARED,
-    .time =
-        {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
-         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         /* mma: rows of y; simt: shares, repeated for each 256 rows if a chunk is less than x */
-         .side_trips = "select(" IS_MMA
-                       ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
-                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
-         .wait = "select(" IS_MMA ", 1600 / stages, 400)",
-         .extra =
-             "select(" IS_MMA ", " GUESSED_JOIN ", 300 * ceil_div(" ROWS_HERE
-             ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
-             ", 256), 0))",
-         .block_bytes =
-             "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" HAS_ARRAYS
-             ", 256 / group * select(mode == asym, 8, 4), 0)) + tile_m * " X_256_BYTES ") * " PART_K
-             " / 256, " ROWS_HERE " * (" ROW_BYTES " + " ROW_NUMBERS ") + vectors * k * 4)"},
+    .time = {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
+             .repeats = "select(" IS_MMA ", 1, " LINEAR_REPEATS(ROWS_HERE) ")",
+             /* mma: rows of y */
+             .side_trips =
+                 "select(" IS_MMA
+                 ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), " LINEAR_SIDE_TRIPS(
+                     ROWS_HERE) ")",
+             /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
+             .wait = "select(" IS_MMA ", 1600 / stages, 400)",
+             .extra = "select(" IS_MMA ", " GUESSED_JOIN ", " LINEAR_EXTRA(ROWS_HERE) ")",
+             .block_bytes =
+                 "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" HAS_ARRAYS
+                 ", 256 / group * select(mode == asym, 8, 4), 0)) + tile_m * " X_256_BYTES ") * " PART_K
+                 " / 256, " ROWS_HERE " * (" ROW_BYTES " + " ROW_NUMBERS ") + vectors * k * 4)"},
     .cost = {.bytes_read = W_ROWS
              " * (" ROW_BYTES " + " ROW_NUMBERS ") + m * (" X_ROW_BYTES ") + select(norm == rms, 4 * k, 0) + "
              "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL

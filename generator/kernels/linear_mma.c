@@ -30,7 +30,6 @@ enum {
     PAIRS = 2, /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4,   /* t */
     X_UNIT = 8,       /* elements of x in a copy */
     X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice that two, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
@@ -85,7 +84,7 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
                       .tile_n = kiln_int(v, "tile_n"),
                       .k_warps = kiln_int(v, "k_warps"),
                       .stages = kiln_int(v, "stages"),
-                      .units = format->units / QUAD_LANES};
+                      .units = format->units / FRAGMENT_LANES};
     g.row_tiles = g.tile_m / ROWS;
     g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
@@ -174,7 +173,7 @@ typedef ptx_val group_quads[MOST_UNITS][FORMAT_MOST_QUADS];
 /* The distance between a lane's units. */
 static uint32_t unit_distance(const mma_geometry *g)
 {
-    return g->is_paired ? 1 : QUAD_LANES;
+    return g->is_paired ? 1 : FRAGMENT_LANES;
 }
 
 static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
@@ -197,9 +196,9 @@ static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers;
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, r, QUAD_LANES);
+        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, r, FRAGMENT_LANES);
         if (g->of.format->has_minimum)
-            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, r, QUAD_LANES);
+            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, r, FRAGMENT_LANES);
     }
     return numbers;
 }

@@ -41,7 +41,6 @@ enum {
     PAIRS = 2,  /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4, /* t */
     WARP_ELEMENTS = 256,
     STEP = 128,         /* elements of a step of x, in tiles */
     MOST_GROUPS = 8,    /* per row, in a warp's part of a stage */
@@ -106,7 +105,7 @@ typedef struct q8_product {
 
 static uint32_t units_of(const weight_format *format)
 {
-    return format->units / QUAD_LANES;
+    return format->units / FRAGMENT_LANES;
 }
 
 layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums)
@@ -127,7 +126,7 @@ layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums)
 static void plan_bytes(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    const layout padded = {.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
+    const layout padded = {.row_bytes = g->stage + FRAGMENT_LANES * format->unit_step * units_of(format),
                            .unit_bytes = UNIT_BYTES};
     g->codes = g->is_tiles ? layout_of_codes() : padded;
     g->blocks = linear_q8_blocks(g->tile_m, g->is_tiles, g->has_sums);
@@ -167,7 +166,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.groups = g.warp_elements / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
-    g.products = format_part_elements(format) / (4 * QUAD_LANES);
+    g.products = format_part_elements(format) / (4 * FRAGMENT_LANES);
     g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
     plan_bytes(&g);
     return g;
@@ -514,7 +513,7 @@ static void shuffle_batch(q8_product *g, uint32_t batch, batch_numbers out)
     decode_batch(g, batch, numbers);
     for (uint32_t i = 0; i < g->of.numbers; i++)
         for (uint32_t r = 0; r < LANE_ROWS; r++)
-            out[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, QUAD_LANES);
+            out[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, FRAGMENT_LANES);
 }
 
 /* This lane's quads of a group of a row. */

@@ -26,7 +26,6 @@
 enum {
     WARP_ROWS = LINEAR_WARP_COLUMNS, /* of W */
     LANE_ROWS = 4,                   /* eight apart */
-    QUAD_LANES = 4,                  /* t */
     W_STAGES = 2
 };
 
@@ -71,7 +70,7 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
-    g.units = format->units / QUAD_LANES;
+    g.units = format->units / FRAGMENT_LANES;
     g.steps = stage / X_RING_STEP;
     g.batch = g.stages / 2;
     g.is_half =
@@ -238,7 +237,7 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
     ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
     ptx_val word = narrow_pair(f, PTX_F16, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val mine = ptx_shfl_idx_in(f, word, r, QUAD_LANES);
+        ptx_val mine = ptx_shfl_idx_in(f, word, r, FRAGMENT_LANES);
         numbers.scale[r] = format->has_minimum ? both_halves(f, mine, 0) : ptx_as(f, PTX_F16X2, mine);
         if (format->has_minimum)
             numbers.minimum[r] = both_halves(f, mine, 1);
@@ -259,9 +258,9 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
                                 pairs);
         } else {
-            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, QUAD_LANES);
+            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, FRAGMENT_LANES);
             if (format->has_minimum)
-                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, QUAD_LANES);
+                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, FRAGMENT_LANES);
             format_weights(f, &of->codes, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)

@@ -90,7 +90,7 @@ static ptx_val has_last_piece(linear_simt *g)
     return ptx_lt(f, g->l->lane, last);
 }
 
-/* Copies a piece of a row's last tile, of which `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
+/* Copies a piece; of a row's last tile only `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
 static void copy_piece(linear_simt *g, ptx_val to, ptx_val from, const ptx_val *left)
 {
     ptx_fn *f = g->f;
