@@ -73,13 +73,13 @@ typedef struct linear {
 typedef struct linear_tile {
     uint32_t rows, columns, warp_columns; /* of a warp: 16, 32 or 64 */
     uint32_t k_warps, row_warps;          /* warps that share k, or rows; one of the two is 1 */
-    ptx_val shared;                       /* address of the dynamic shared memory */
+    uint32_t stage; /* elements of k: parts of k have whole stages, or a row's last one */
+    ptx_val shared; /* address of the dynamic shared memory */
     fragment_lane lane;
     ptx_val k_warp, row_warp, column_warp; /* this warp's; poison if k, or the rows, are not shared */
     ptx_val first_x, first_w;              /* rows */
 
     /* If k is split. */
-    uint32_t stage;       /* elements of k: parts have whole stages, or a row's last one */
     ptx_val number, part; /* of the tile; of k */
     split_stretch stretch;
     ptx_val kept_stretch, kept_tile; /* words in shared memory */
