@@ -26,9 +26,7 @@
 
 enum {
     MOST_WORDS = FORMAT_MOST_UNITS * 2, /* of a group */
-    WORD_CODES = 4,
-    MOST_BYTES =
-        64 * 1024 /* to prefetch per matrix and thread block: about what arrives while one kernel ends */
+    WORD_CODES = 4
 };
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -36,22 +34,17 @@ enum {
 /* Enough stages that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks
  * have all of them. If registers leave room for only one, its products take longer than its copies; with more than four
  * vectors, twice as long. More stages would not fit sm_75. */
-static uint32_t stages_of(const linear_geometry *g)
-{
-    enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };
-    const uint32_t ahead = g->vectors > 4 ? BYTES_AHEAD / 2 : BYTES_AHEAD;
-    const uint32_t stages = ahead / (LINEAR_WARPS * g->stage_bytes) + 1;
-    return stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
-}
-
 linear_geometry linear_plan(linear_geometry g)
 {
+    enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     const uint32_t behind = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
     g.row_bytes = (g.tile_bytes + behind + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
     g.number_bytes = format_numbers_bytes(g.format);
     g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
-    g.stages = stages_of(&g);
+    const uint32_t ahead = g.vectors > 4 ? BYTES_AHEAD / 2 : BYTES_AHEAD,
+                   stages = ahead / (LINEAR_WARPS * g.stage_bytes) + 1;
+    g.stages = stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd multiple of 16 bytes, so that neighbouring lanes' activations are in different banks. */
     g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
@@ -122,16 +115,6 @@ static void add_minima(linear_simt *g, const group_weights w[], uint32_t b, uint
 
 /* ---- products in q8 ----------------------------------------------------------------------------------------------- */
 
-static ptx_val dot_q8(linear_simt *g, const ptx_val word[], const ptx_val h[], ptx_val start)
-{
-    ptx_fn *f = g->f;
-    ptx_val dot = start;
-    for (uint32_t i = 0; i < part_words(g); i++)
-        dot = g->of.format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
-                                      : ptx_dp4a_us(f, word[i], h[i], dot);
-    return ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
-}
-
 static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, uint32_t b)
 {
     ptx_fn *f = g->f;
@@ -146,8 +129,13 @@ static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, 
         ptx_val start =
             format->offset > 0 ? ptx_as(f, PTX_S32, numbers[1]) : ptx_s32((int32_t)LINEAR_SUM_START);
         for (uint32_t r = 0; r < g->of.rows; r++) {
-            ptx_val dot = dot_q8(g, &w[r].word[p * words], h, start);
-            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], ptx_mul(f, dot, numbers[0]));
+            const ptx_val *word = &w[r].word[p * words];
+            ptx_val dot = start;
+            for (uint32_t i = 0; i < words; i++)
+                dot = format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
+                                        : ptx_dp4a_us(f, word[i], h[i], dot);
+            ptx_val sum = ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], ptx_mul(f, sum, numbers[0]));
         }
         add_minima(g, w, b, p, numbers[1]);
     }
@@ -169,20 +157,7 @@ static void add_word(linear_simt *g, ptx_val dot[], ptx_val codes[][WORD_CODES],
     }
 }
 
-static void decode_word(ptx_fn *f, const format_lane *lane, ptx_val word, ptx_val codes[WORD_CODES])
-{
-    if (lane->format->has_minimum)
-        format_denormals(f, word, codes);
-    else
-        format_floats(f, lane, word, codes);
-}
-
-/* In two steps, since no float is as large. */
-static ptx_val lower_dot(ptx_fn *f, ptx_val dot, ptx_val lower)
-{
-    return ptx_mul(f, ptx_mul(f, dot, (float)(1ull << LINEAR_DENORMAL)), lower);
-}
-
+/* With minima a product is lowered in two steps, since no float is as large. */
 static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p)
 {
     ptx_fn *f = g->f;
@@ -191,8 +166,13 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
     ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS];
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
-        for (uint32_t r = 0; r < g->of.rows; r++)
-            decode_word(f, &g->w_lane, w[r].word[p * words + i], codes[r]);
+        for (uint32_t r = 0; r < g->of.rows; r++) {
+            ptx_val word = w[r].word[p * words + i];
+            if (format->has_minimum)
+                format_denormals(f, word, codes[r]);
+            else
+                format_floats(f, &g->w_lane, word, codes[r]);
+        }
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             ptx_val h[4];
             ptx_load_vec(f, 4, h, share_at(g, share, PTX_F32, b, 16 * (p * words + i)), PTX_PLAIN);
@@ -203,9 +183,12 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
         ptx_val numbers[2] = {{0}};
         if (format->has_minimum)
             ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, byte), PTX_PLAIN);
-        for (uint32_t r = 0; r < g->of.rows; r++)
-            ptx_fma_to(f, g->sum[r][b], w[r].scale[p],
-                       format->has_minimum ? lower_dot(f, dot[b][r], numbers[0]) : dot[b][r]);
+        for (uint32_t r = 0; r < g->of.rows; r++) {
+            ptx_val product = dot[b][r];
+            if (format->has_minimum)
+                product = ptx_mul(f, ptx_mul(f, product, (float)(1ull << LINEAR_DENORMAL)), numbers[0]);
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], product);
+        }
         add_minima(g, w, b, p, numbers[1]);
     }
 }
@@ -336,49 +319,31 @@ static void make_chunk(linear_simt *g, ptx_val is_first_pass)
     }
 }
 
-static void make_pass(linear_simt *g, ptx_val is_first_pass)
-{
-    ptx_fn *f = g->f;
-    PTX_FOR (f, chunk_first, 0, g->l->k, g->of.chunk) {
-        g->chunk_first = chunk_first;
-        make_chunk(g, is_first_pass);
-    }
-    ptx_barrier(f);
-    store_rows(g);
-    ptx_barrier(f);
-}
-
-/* One matrix's rows among the rows from `first` to `end`: their first, and their number. */
-static ptx_val find_matrix_rows(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end, ptx_val *count)
-{
-    ptx_fn *f = g->f;
-    const ptx_val n = g->l->n[g->l->is_pair ? 0 : matrix];
-    ptx_val bound[2] = {first, end};
-    for (int i = 0; i < 2; i++) {
-        if (g->l->is_pair) {
-            bound[i] = ptx_div(f, bound[i], g->l->column_rows);
-        } else if (matrix > 0) {
-            ptx_val raised = ptx_max(f, bound[i], g->l->first_row_of[matrix]);
-            bound[i] = ptx_sub(f, raised, g->l->first_row_of[matrix]);
-        }
-        bound[i] = ptx_min(f, bound[i], n);
-    }
-    *count = ptx_sub(f, bound[1], bound[0]);
-    return bound[0];
-}
-
-/* Prefetches from the multiple of 16 before the rows to the last one that they reach. */
+/* Prefetches one matrix's rows among the rows from `first` to `end`, from the multiple of 16 before them to the last one that
+ * they reach. */
 static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end)
 {
+    enum { MOST_BYTES = 64 * 1024 /* about what arrives while one kernel ends */ };
     ptx_fn *f = g->f;
-    ptx_val count, row = find_matrix_rows(g, matrix, first, end, &count);
-    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), g->l->w_row_bytes);
+    linear *l = g->l;
+    ptx_val bound[2] = {first, end};
+    for (int i = 0; i < 2; i++) {
+        if (l->is_pair) {
+            bound[i] = ptx_div(f, bound[i], l->column_rows);
+        } else if (matrix > 0) {
+            ptx_val raised = ptx_max(f, bound[i], l->first_row_of[matrix]);
+            bound[i] = ptx_sub(f, raised, l->first_row_of[matrix]);
+        }
+        bound[i] = ptx_min(f, bound[i], l->n[l->is_pair ? 0 : matrix]);
+    }
+    ptx_val count = ptx_sub(f, bound[1], bound[0]);
+    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), l->w_row_bytes);
     ptx_val bytes = ptx_min(f, all, MOST_BYTES);
-    ptx_val from = ptx_mad_wide(f, row, g->l->w_row_bytes, ptx_address(f, g->l->w[matrix]));
+    ptx_val from = ptx_mad_wide(f, bound[0], l->w_row_bytes, ptx_address(f, l->w[matrix]));
     ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
     ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
     ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
-    ptx_val is_first = ptx_eq(f, g->l->tid, 0);
+    ptx_val is_first = ptx_eq(f, l->tid, 0);
     PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, 0))) {
         ptx_prefetch_l2_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, start), units);
     }
@@ -414,7 +379,14 @@ static void make_rows(linear_simt *g)
         g->rows_here = ptx_min(f, left, LINEAR_PASS_ROWS);
         ptx_val whole = ptx_add(f, g->rows_here, g->of.rows - 1);
         g->groups_of_rows = ptx_div(f, whole, g->of.rows);
-        make_pass(g, ptx_eq(f, row, first));
+        ptx_val is_first_pass = ptx_eq(f, row, first);
+        PTX_FOR (f, chunk_first, 0, g->l->k, g->of.chunk) {
+            g->chunk_first = chunk_first;
+            make_chunk(g, is_first_pass);
+        }
+        ptx_barrier(f);
+        store_rows(g);
+        ptx_barrier(f);
     }
 }
 

@@ -7,19 +7,6 @@
 #include "device/tail.h"
 #include "linear.h"
 
-/* Counts the rows of all matrices. */
-static void count_rows(linear *g)
-{
-    g->first_row_of[0] = ptx_u32(0);
-    g->w_rows = g->n[0];
-    for (uint32_t i = 1; i < g->matrices && !g->is_pair; i++) {
-        g->first_row_of[i] = g->w_rows;
-        g->w_rows = ptx_add(g->f, g->w_rows, g->n[i]);
-    }
-    if (g->is_pair)
-        g->w_rows = ptx_mul(g->f, g->n[0], g->column_rows);
-}
-
 void linear_find_threads(linear *g)
 {
     ptx_fn *f = g->f;
@@ -30,7 +17,14 @@ void linear_find_threads(linear *g)
     g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
     if (g->of.format->scale_elements > 0)
         g->row_numbers = ptx_div(f, g->k, g->of.format->scale_elements);
-    count_rows(g);
+    g->first_row_of[0] = ptx_u32(0);
+    g->w_rows = g->n[0];
+    for (uint32_t i = 1; i < g->matrices && !g->is_pair; i++) {
+        g->first_row_of[i] = g->w_rows;
+        g->w_rows = ptx_add(f, g->w_rows, g->n[i]);
+    }
+    if (g->is_pair)
+        g->w_rows = ptx_mul(f, g->n[0], g->column_rows);
 }
 
 linear_row linear_find_row(linear *g, ptx_val row)
