@@ -75,19 +75,6 @@ static void get_back(linear *l, ptx_val from, ptx_val words[KEPT_WORDS])
         words[i] = ptx_uniform(l->f, words[i]);
 }
 
-static void keep_stretch(linear *l, linear_tile *s, ptx_val rows)
-{
-    const ptx_val words[KEPT_WORDS] = {s->stretch.length, s->stretch.each, s->stretch.end, rows};
-    s->kept_stretch = ptx_shared(l->f, PTX_U32, KEPT_WORDS, 16);
-    keep(l, s->kept_stretch, words);
-}
-
-static void keep_tile(linear *l, const linear_tile *s, ptx_val part)
-{
-    const ptx_val words[KEPT_WORDS] = {s->number, s->first_x, s->first_w, part};
-    keep(l, s->kept_tile, words);
-}
-
 /* Reloads the tile's values after the loop along k and a barrier: no register has kept them. */
 static void find_tile_again(linear *l, linear_tile *s)
 {
@@ -104,32 +91,7 @@ static void find_tile_again(linear *l, linear_tile *s)
     s->stretch.each = words[1];
 }
 
-static void find_part(linear *l, linear_tile *s)
-{
-    ptx_fn *f = l->f;
-    ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
-    const split_part mine = split_find_part(f, stages, part, l->split_k);
-    set_part(l, s, mine.first, mine.count);
-    ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
-    s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
-    keep_tile(l, s, part);
-}
-
-/* The tile at a step of all tiles, and the stretch's part of its k. Neighbouring tiles have the same rows of W, so that
- * several tiles of x read them from the L2 cache. */
-static void find_tile(linear *l, linear_tile *s, ptx_val at, ptx_val end, ptx_val rows)
-{
-    ptx_fn *f = l->f;
-    ptx_val stages = stages_of_k(l, s);
-    s->number = ptx_div(f, at, stages);
-    ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
-    ptx_val left = ptx_sub(f, stages, first);
-    set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
-    s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows), s->rows);
-    s->first_w = ptx_mul(f, ptx_div(f, s->number, rows), s->columns);
-    keep_tile(l, s, ptx_u32(0));
-}
-
+/* Neighbouring tiles have the same rows of W, so that several tiles of x read them from the L2 cache. */
 static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
 {
     ptx_fn *f = l->f;
@@ -137,14 +99,21 @@ static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy)
     ptx_val columns = ptx_div(f, ptx_add(f, l->w_rows, s->columns - 1), s->columns);
     ptx_val tiles = ptx_mul(f, rows, columns);
     s->stretch = split_find_stretch(f, tiles, stages_of_k(l, s));
-    keep_stretch(l, s, rows);
+    s->kept_stretch = ptx_shared(f, PTX_U32, KEPT_WORDS, 16);
+    keep(l, s->kept_stretch, (ptx_val[]){s->stretch.length, s->stretch.each, s->stretch.end, rows});
     ptx_val at = ptx_var(f, s->stretch.first), end = ptx_var(f, s->stretch.end),
             rows_again = ptx_var(f, rows);
     PTX_IF (f, ptx_lt(f, at, end)) {
         PTX_LOOP (f) {
-            find_tile(l, s, at, end, rows_again);
+            ptx_val stages = stages_of_k(l, s), kept[KEPT_WORDS];
+            s->number = ptx_div(f, at, stages);
+            ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
+            ptx_val left = ptx_sub(f, stages, first);
+            set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
+            s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows_again), s->rows);
+            s->first_w = ptx_mul(f, ptx_div(f, s->number, rows_again), s->columns);
+            keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, ptx_u32(0)});
             make(strategy);
-            ptx_val kept[KEPT_WORDS];
             get_back(l, s->kept_stretch, kept);
             ptx_val past = ptx_mad(f, s->number, kept[0], kept[0]);
             ptx_barrier(f); /* all have read what the next tile overwrites */
@@ -158,14 +127,22 @@ static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy)
 
 void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
 {
+    ptx_fn *f = l->f;
     if (l->split_k != 1)
-        s->kept_tile = ptx_shared(l->f, PTX_U32, KEPT_WORDS, 16);
-    if (l->split_k > 1)
-        find_part(l, s);
-    if (l->split_k == 0)
+        s->kept_tile = ptx_shared(f, PTX_U32, KEPT_WORDS, 16);
+    if (l->split_k == 0) {
         make_stretch(l, s, make, strategy);
-    else
-        make(strategy);
+        return;
+    }
+    if (l->split_k > 1) {
+        ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
+        const split_part mine = split_find_part(f, stages, part, l->split_k);
+        set_part(l, s, mine.first, mine.count);
+        ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
+        s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
+        keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, part});
+    }
+    make(strategy);
 }
 
 /* Only the trip counter stays live over a trip, to save registers. */
@@ -198,13 +175,6 @@ static uint32_t rows_at_once(const linear_tile *s)
     return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
 }
 
-/* The threads that store. */
-static uint32_t store_threads(const linear_tile *s)
-{
-    const uint32_t rows = rows_at_once(s);
-    return s->columns * (rows < s->rows ? rows : s->rows);
-}
-
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
 {
     warp_sums s = {.row_tiles = rows / SUMS_ROWS, .column_tiles = LINEAR_MMA_TILES};
@@ -224,17 +194,6 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
     const linear_tile s = {.rows = rows, .columns = columns};
     const shared_sums sums = shared_of(&s, k_warps);
     return shared_sums_bytes(&sums);
-}
-
-static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
-{
-    shared_sums to = shared_of(s, s->k_warps);
-    if (s->row_warps > 1) {
-        const layout rows = shared_sums_layout(s->columns);
-        to.at = ptx_mad(l->f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
-    }
-    ptx_val column = ptx_mad(l->f, s->column_warp, s->warp_columns, s->lane.g);
-    shared_sums_store(l->f, &to, sums, column, s->lane.t, s->k_warp);
 }
 
 /* Neighbouring threads store neighbouring elements of a row of y. Adds the sums of `slices` warps that share k. */
@@ -264,37 +223,34 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
     }
 }
 
-/* Adds a thread's sums over the thread blocks that share the tile: see split_add. */
-static ptx_val add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count)
-{
-    const split of = {.f = l->f,
-                      .type = PTX_F32,
-                      .parts = l->split_k,
-                      .threads = store_threads(s),
-                      .workspace = l->workspace,
-                      .tile_counters = l->tile_counters,
-                      .tile = s->number,
-                      .part = s->part,
-                      .tid = l->tid};
-    return l->split_k > 0 ? split_add(&of, sums, count) : split_add_stretch(&of, &s->stretch, sums, count);
-}
-
 /* Adds the sums of the warps that share k, then those of the thread blocks: the last one then has the tile's in shared memory. */
 static ptx_val add_sums(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
-    const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
+    const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1,
+                   threads = s->columns * (at_once < s->rows ? at_once : s->rows); /* that store */
+    const split parts = {.f = f,
+                         .type = PTX_F32,
+                         .parts = l->split_k,
+                         .threads = threads,
+                         .workspace = l->workspace,
+                         .tile_counters = l->tile_counters,
+                         .tile = s->number,
+                         .part = s->part,
+                         .tid = l->tid};
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
     if (at_once > s->rows) /* the threads that do not store load the same sums */
         row = ptx_and(f, row, s->rows - 1);
     ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
-    ptx_val has_all = add_parts(l, s, sums, count), stores = has_all;
+    ptx_val has_all =
+        l->split_k > 0 ? split_add(&parts, sums, count) : split_add_stretch(&parts, &s->stretch, sums, count);
+    ptx_val stores = has_all;
     if (at_once > s->rows)
-        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, store_threads(s)));
+        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, threads));
     PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
@@ -307,8 +263,14 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
+    shared_sums to = shared_of(s, s->k_warps);
     ptx_barrier(f);
-    gather_sums(l, s, sums);
+    if (s->row_warps > 1) {
+        const layout rows = shared_sums_layout(s->columns);
+        to.at = ptx_mad(f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
+    }
+    ptx_val column = ptx_mad(f, s->column_warp, s->warp_columns, s->lane.g);
+    shared_sums_store(f, &to, sums, column, s->lane.t, s->k_warp);
     ptx_barrier(f);
     if (l->split_k == 1) {
         store_sums(l, s, s->k_warps);
