@@ -111,13 +111,6 @@ static bool has_piece_before(const row_ring *r)
     return r->of.start > UNIT_BYTES;
 }
 
-/* Whether every lane's piece has bytes of every row. */
-static bool is_inner(const row_ring *r, uint32_t byte)
-{
-    const bool is_after = byte > 0 || !has_piece_before(r);
-    return is_after && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
-}
-
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
 {
     ptx_fn *f = r->f;
@@ -126,12 +119,13 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        if (is_inner(r, byte) && !is_last) {
+        const bool is_first = byte == 0 && has_piece_before(r),
+                   has_all = !is_first && byte + step - UNIT_BYTES < r->of.bytes; /* bytes of every lane's */
+        if (has_all && !is_last) {
             copy_unit(f, piece_to, piece, NULL, hints);
             continue;
         }
         ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
-        const bool is_first = byte == 0 && has_piece_before(r);
         ptx_val has_bytes = is_first ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, piece_to, piece, in_row) : copy_unit(f, piece_to, piece, NULL, hints);

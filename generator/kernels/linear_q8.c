@@ -95,7 +95,7 @@ typedef struct q8_product {
         scale_at;  /* this lane's row g of codes, and scales of rows 2t and 2t + 1, in the first stage */
     ptx_val place; /* of its codes in a row; in tiles, else part of x_at */
 
-    ptx_val number_to, number_from;
+    ptx_val number_to, number_from; /* where this lane stores row g + 8t's numbers, and loads row g's */
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
     warp_sums sums;
@@ -398,16 +398,6 @@ typedef struct x_codes {
     uint32_t byte;
 } x_codes;
 
-/* `at` is x_at in the current stage. */
-static x_codes find_codes(q8_product *g, uint32_t element, ptx_val at)
-{
-    ptx_fn *f = g->f;
-    if (!g->of.is_tiles)
-        return (x_codes){.at = at, .byte = element};
-    ptx_val unit = ptx_xor(f, g->place, element / UNIT_BYTES * UNIT_BYTES);
-    return (x_codes){.at = ptx_add(f, unit, at), .byte = element % UNIT_BYTES};
-}
-
 /* A part of a group: the registers of its product. */
 typedef struct sub_block {
     uint32_t element; /* first element, counted from this warp's first of the step */
@@ -547,7 +537,11 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
             const uint32_t element =
                 format_row_element(format, group) - first + format_quad_element(format, unit, q);
             s.element = count == 0 ? element : s.element;
-            s.x[count] = find_codes(g, element, x_at);
+            s.x[count] = (x_codes){.at = x_at, .byte = element};
+            if (g->of.is_tiles) {
+                ptx_val place = ptx_xor(g->f, g->place, element / UNIT_BYTES * UNIT_BYTES);
+                s.x[count] = (x_codes){.at = ptx_add(g->f, place, x_at), .byte = element % UNIT_BYTES};
+            }
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val quad = is_centred(&g->of) ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
                 s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
@@ -634,24 +628,18 @@ static void multiply_step(q8_product *g, uint32_t step)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* Sets where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
-static void init_numbers(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
-    ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
-    g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
-    g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
-}
-
 /* Sets this lane's addresses of W and x, and its decoder. */
 static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     linear_find_lane_rows(&g->w, g->tile.k_warp, g->of.w.bytes / g->of.k_warps);
-    if (!g->of.is_tiles)
-        init_numbers(g);
+    if (!g->of.is_tiles) {
+        ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
+        ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
+        g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
+        g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
+    }
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);

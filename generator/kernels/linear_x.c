@@ -123,52 +123,40 @@ static void load_run(linear_simt *g, ptx_type type, ptx_val vector, ptx_val elem
 
 /* ---- shares ------------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
-static ptx_val find_most(linear_simt *g, const run h)
+/* The absmax of 32 elements of this lane's vector. A NaN is above all numbers: below sm_80 as an integer. */
+static ptx_val find_absmax(linear_simt *g, run h[])
 {
     ptx_fn *f = g->f;
-    ptx_val most = ptx_abs(f, h[0]);
-    for (int i = 1; i < RUN; i++) {
-        ptx_val size = ptx_abs(f, h[i]);
-        most = ptx_has_sm(g->f, 80)
-                   ? ptx_max_nan(f, most, size)
-                   : ptx_as(f, PTX_F32, ptx_max(f, ptx_as(f, PTX_U32, most), ptx_as(f, PTX_U32, size)));
+    const bool has_max_nan = ptx_has_sm(f, 80);
+    const ptx_type type = has_max_nan ? PTX_F32 : PTX_U32;
+    ptx_val most[LINEAR_MOST_VECTORS], least = ptx_as(f, type, ptx_f32(INT8_LEAST_ABSMAX));
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        most[b] = ptx_as(f, type, ptx_abs(f, h[b][0]));
+        for (int i = 1; i < RUN; i++) {
+            ptx_val size = ptx_as(f, type, ptx_abs(f, h[b][i]));
+            most[b] = has_max_nan ? ptx_max_nan(f, most[b], size) : ptx_max(f, most[b], size);
+        }
     }
-    return ptx_has_sm(g->f, 80) ? most : ptx_as(f, PTX_U32, most);
+    join_vectors(g, has_max_nan ? PTX_OP_MAX_NAN : PTX_OP_MAX, SCALE_LANES, most);
+    return has_max_nan ? ptx_max_nan(f, most[0], least) : ptx_as(f, PTX_F32, ptx_max(f, most[0], least));
 }
 
-/* The absmax of 32 elements of each vector; returns this lane's vector's. */
-static ptx_val join_most(linear_simt *g, ptx_val most[])
-{
-    ptx_fn *f = g->f;
-    if (ptx_has_sm(g->f, 80)) {
-        join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
-        return ptx_max_nan(f, most[0], INT8_LEAST_ABSMAX);
-    }
-    join_vectors(g, PTX_OP_MAX, SCALE_LANES, most);
-    return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX))));
-}
-
-/* A lane's factor for h, and its inverse. */
-typedef struct scaling {
-    ptx_val raise, lower;
-} scaling;
-
-static scaling scale_q8(ptx_fn *f, ptx_val most)
-{
-    ptx_val lower = ptx_mul(f, most, 1.0f / 127);
-    return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), 127), .lower = lower};
-}
-
-/* Multiply twice by `raise`; linear.c applies the rest of the inverse, 2^LINEAR_DENORMAL. */
-static scaling scale_exact(ptx_fn *f, ptx_val most)
+/* A lane's factor for h, and its inverse. In exact, multiply twice by the factor; linear.c applies the rest of the inverse,
+ * 2^LINEAR_DENORMAL. */
+static void find_scaling(linear_simt *g, ptx_val most, ptx_val *raise, ptx_val *lower)
 {
     enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
+    ptx_fn *f = g->f;
+    if (g->of.is_q8) {
+        *lower = ptx_mul(f, most, 1.0f / 127);
+        *raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
+        return;
+    }
     ptx_val exponent = ptx_shr(f, ptx_as(f, PTX_U32, most), MANTISSA_BITS);
-    ptx_val raise = ptx_shr(f, ptx_sub(f, RAISED + 3 * BIAS, exponent), 1);
-    ptx_val lower = ptx_sub(f, LOWER + 2 * BIAS, ptx_mul(f, raise, 2));
-    return (scaling){.raise = ptx_as(f, PTX_F32, ptx_shl(f, raise, MANTISSA_BITS)),
-                     .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, MANTISSA_BITS))};
+    ptx_val up = ptx_shr(f, ptx_sub(f, RAISED + 3 * BIAS, exponent), 1);
+    ptx_val down = ptx_sub(f, LOWER + 2 * BIAS, ptx_mul(f, up, 2));
+    *raise = ptx_as(f, PTX_F32, ptx_shl(f, up, MANTISSA_BITS));
+    *lower = ptx_as(f, PTX_F32, ptx_shl(f, down, MANTISSA_BITS));
 }
 
 /* Stores a run of a vector, and returns its sum; in q8, the sum of its codes. */
@@ -192,19 +180,6 @@ static ptx_val store_run(linear_simt *g, ptx_val at, run h, const ptx_val *raise
     return ptx_add(f, low, high);
 }
 
-/* Whether this lane stores the i-th of the numbers that it has joined: if several lanes of a part have the same vectors, the
- * first does. */
-static ptx_val stores_number(linear_simt *g, const slot *at, uint32_t i)
-{
-    ptx_fn *f = g->f;
-    const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
-    ptx_val is_first = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
-    if (joined(g) == g->of.vectors)
-        return is_first;
-    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
-    return ptx_and(f, is_first, in_bounds);
-}
-
 /* The number after a part's first number. */
 static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
 {
@@ -219,11 +194,12 @@ static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
     return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
-/* Stores a part's numbers, for the vectors whose sums are joined in this lane. */
+/* Stores a part's numbers, for the vectors whose sums are joined in this lane; if several lanes have the same vectors, the first
+ * stores. */
 static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
 {
     ptx_fn *f = g->f;
-    const uint32_t lanes = part_lanes(g);
+    const uint32_t lanes = part_lanes(g), alike = lanes > joined(g) ? lanes / joined(g) : 1;
     if (g->of.format->has_minimum || g->of.format->offset > 0)
         join_vectors(g, PTX_OP_ADD, lanes, sum);
     for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
@@ -234,7 +210,12 @@ static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val
             number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
         number[1] = second_number(g, number[0], sum[i]);
-        PTX_WHEN (f, stores_number(g, at, i)) {
+        ptx_val stores = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
+        if (joined(g) != g->of.vectors) {
+            ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
+            stores = ptx_and(f, stores, in_bounds);
+        }
+        PTX_WHEN (f, stores) {
             ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), number,
                           PTX_PLAIN);
         }
@@ -246,23 +227,18 @@ static void store_runs(linear_simt *g, const slot *at, uint32_t byte, run h[])
 {
     ptx_fn *f = g->f;
     const bool has_numbers = g->of.is_q8 || g->of.format->has_minimum;
-    ptx_val value[LINEAR_MOST_VECTORS], most;
-    scaling of = {{0}, {0}};
-    if (has_numbers) {
-        for (uint32_t b = 0; b < g->of.vectors; b++)
-            value[b] = find_most(g, h[b]);
-        most = join_most(g, value);
-        of = g->of.is_q8 ? scale_q8(f, most) : scale_exact(f, most);
-    }
+    ptx_val sum[LINEAR_MOST_VECTORS], raise_mine = {0}, lower = {0};
+    if (has_numbers)
+        find_scaling(g, find_absmax(g, h), &raise_mine, &lower);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val raise = of.raise;
+        ptx_val raise = raise_mine;
         if (has_numbers && g->of.vectors > 1)
-            raise = ptx_shfl_idx_in(f, of.raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
-        value[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
-                             has_numbers ? &raise : NULL);
+            raise = ptx_shfl_idx_in(f, raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
+        sum[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
+                           has_numbers ? &raise : NULL);
     }
     if (has_numbers)
-        store_numbers(g, at, byte, of.lower, value);
+        store_numbers(g, at, byte, lower, sum);
 }
 
 /* ---- a pass over x ------------------------------------------------------------------------------------------------ */
@@ -274,35 +250,27 @@ typedef struct pass {
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
 
-/* Computes h of a vector; adds up x's squares. */
-static void make_run(linear_simt *g, pass *p, uint32_t b, const run x, const run gamma, run h)
-{
-    ptx_fn *f = g->f;
-    widen_words(f, g->l->x_type, run_words(g->l->x_type), x, h);
-    if (!g->of.has_norm)
-        return;
-    for (int i = 0; i < RUN; i++) {
-        if (g->may_scale)
-            h[i] = ptx_mul(f, h[i], g->by[b]);
-        ptx_fma_to(f, p->squares[b], h[i], h[i]);
-        h[i] = ptx_mul(f, h[i], gamma[i]);
-    }
-}
-
 /* Bytes of the shares of a step. */
 static uint32_t share_step(const linear_simt *g)
 {
     return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
 }
 
-/* One of the steps of a trip, for all vectors. */
+/* One of the steps of a trip, for all vectors: computes h, adds up x's squares, and stores the shares. */
 static void make_step(linear_simt *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
         run h[LINEAR_MOST_VECTORS] = {{{0}}};
-        for (uint32_t b = 0; b < g->of.vectors; b++)
-            make_run(g, p, b, x[b], gamma, h[b]);
+        for (uint32_t b = 0; b < g->of.vectors; b++) {
+            widen_words(f, g->l->x_type, run_words(g->l->x_type), x[b], h[b]);
+            for (int i = 0; i < RUN && g->of.has_norm; i++) {
+                if (g->may_scale)
+                    h[b][i] = ptx_mul(f, h[b][i], g->by[b]);
+                ptx_fma_to(f, p->squares[b], h[b][i], h[b][i]);
+                h[b][i] = ptx_mul(f, h[b][i], gamma[i]);
+            }
+        }
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
             store_runs(g, &p->at, step * share_step(g), h);
         }
@@ -326,19 +294,13 @@ static void make_trip(linear_simt *g, pass *p, ptx_val first, uint32_t steps)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], gamma[s]);
 }
 
-/* Steps whose loads are issued together: at most a chunk's. */
-static uint32_t steps_of(const linear_simt *g)
-{
-    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
-                   of_chunk = g->of.chunk / LINEAR_TRIP;
-    return most < of_chunk ? most : of_chunk;
-}
-
 /* Ends with a barrier. */
 static void make_pass(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
-    const uint32_t steps = steps_of(g);
+    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
+                   of_chunk = g->of.chunk / LINEAR_TRIP,
+                   steps = most < of_chunk ? most : of_chunk; /* whose loads are issued together */
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
     if (g->of.has_norm)
         p->end = ptx_select(f, is_start, g->l->k, g->chunk_count);
