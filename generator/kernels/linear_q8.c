@@ -55,6 +55,7 @@ enum {
 typedef struct q8_geometry {
     const weight_format *format;
     bool is_tiles, has_sums; /* each scale of x has a sum */
+    bool is_centred;         /* the format's offset is subtracted from each code of W, not from each sum */
     uint32_t tile_m, tile_n, stages, threads;
     uint32_t k_warps, row_warps;  /* warps that share a step's k, or rows of x */
     uint32_t row_tiles;           /* of a warp */
@@ -149,6 +150,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     q8_geometry g = {.format = format,
                      .is_tiles = is_tiles,
                      .has_sums = is_tiles && format->has_minimum,
+                     .is_centred = is_tiles && format->offset > 0,
                      .tile_m = kiln_int(v, "tile_m"),
                      .tile_n = kiln_int(v, "tile_n"),
                      .stages = kiln_int(v, "stages"),
@@ -509,19 +511,6 @@ static void shuffle_batch(q8_product *g, uint32_t batch, batch_numbers out)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
-/* Whether the format's offset is subtracted from each code of W, not from each sum. */
-static bool is_centred(const q8_geometry *g)
-{
-    return g->is_tiles && g->format->offset > 0;
-}
-
-/* The codes minus the format's offset, as signed bytes. */
-static ptx_val centre_quad(q8_product *g, ptx_val quad)
-{
-    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - g->of.format->offset));
-    return ptx_xor(g->f, raised, 0x80808080);
-}
-
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
                            ptx_val x_at)
 {
@@ -543,7 +532,11 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
                 s.x[count] = (x_codes){.at = ptx_add(g->f, place, x_at), .byte = element % UNIT_BYTES};
             }
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
-                ptx_val quad = is_centred(&g->of) ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
+                ptx_val quad = quads[r][unit][q];
+                if (g->of.is_centred) { /* as signed bytes */
+                    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - format->offset));
+                    quad = ptx_xor(g->f, raised, 0x80808080);
+                }
                 s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
             }
             count++;
@@ -582,12 +575,12 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers 
             multiply_alike(g, 1, x.codes, alike);
             for (uint32_t e = 0; e < 2; e++)
                 x.sum[e] = lower(g, &x, e, alike[e]);
-        } else if (format->offset > 0 && !is_centred(&g->of)) {
+        } else if (format->offset > 0 && !g->of.is_centred) {
             multiply_alike(g, 256u - format->offset, x.codes, start);
         }
         for (uint32_t i = 0; i < TILES; i++) {
-            tensor_multiply_bytes(f, format->is_signed || is_centred(&g->of), g->of.products, products,
-                                  s->w[i], x.codes, start);
+            tensor_multiply_bytes(f, format->is_signed || g->of.is_centred, g->of.products, products, s->w[i],
+                                  x.codes, start);
             for (uint32_t e = 0; e < 4; e++) {
                 ptx_val product = lower(g, &x, e, products[e]), sum = sums_of(&g->sums, tile, i)[e];
                 ptx_fma_to(f, sum, product, numbers[PAIRS * i + e / 2][number]);
@@ -651,20 +644,18 @@ static void init_reads(q8_product *g)
     init_x_reads(g, unit);
 }
 
-/* Waits for the next stage, and refills the previous one. */
-static void next_stage(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f);
-    fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-}
-
-/* Waits for the next step, and refills the previous one; with a stage's first step also the previous stage of W. */
+/* mma: waits for the next stage, and refills the previous one. Tiles: the same for a step of x, and with a stage's first step for
+ * the stage of W. */
 static void next_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
+    if (!g->of.is_tiles) {
+        copy_wait(f, g->of.stages - 2);
+        ptx_barrier(f);
+        fill_stage(g, g->stage, g->of.stages - 1);
+        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+        return;
+    }
     ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
     copy_wait(f, 0);
     if (g->of.has_sums)
@@ -684,10 +675,7 @@ static void make_trip(void *strategy)
 {
     q8_product *g = strategy;
     for (uint32_t step = 0; step < g->of.steps; step++) {
-        if (g->of.is_tiles)
-            next_step(g, step);
-        else
-            next_stage(g);
+        next_step(g, step);
         multiply_step(g, step);
     }
 }
