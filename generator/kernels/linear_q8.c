@@ -287,7 +287,7 @@ static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
     }
 }
 
-/* Starts to copy a step of x to the stage at `offset`, and counts it. */
+/* Starts to copy the next step of x to the stage at `offset`; advance_x counts it. */
 static void copy_x(q8_product *g, ptx_val offset)
 {
     copy_rows(g, &g->codes_of_x, offset);
