@@ -200,6 +200,11 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
 /* Shared memory for a thread block's sums at the end. */
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
+/* Reloads the tile's values, which no register has kept, after the loop along k and a barrier. Then adds `count` sums of each
+ * thread over the thread blocks that share the tile: see split_add. */
+void linear_find_tile_again(linear *l, linear_tile *s);
+ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);
+
 /* Stores the tile of y. */
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums);
 

@@ -75,8 +75,7 @@ static void get_back(linear *l, ptx_val from, ptx_val words[KEPT_WORDS])
         words[i] = ptx_uniform(l->f, words[i]);
 }
 
-/* Reloads the tile's values after the loop along k and a barrier: no register has kept them. */
-static void find_tile_again(linear *l, linear_tile *s)
+void linear_find_tile_again(linear *l, linear_tile *s)
 {
     ptx_val words[KEPT_WORDS];
     get_back(l, s->kept_tile, words);
@@ -175,6 +174,13 @@ static uint32_t rows_at_once(const linear_tile *s)
     return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
 }
 
+/* The threads that store. */
+static uint32_t store_threads(const linear_tile *s)
+{
+    const uint32_t rows = rows_at_once(s);
+    return s->columns * (rows < s->rows ? rows : s->rows);
+}
+
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
 {
     warp_sums s = {.row_tiles = rows / SUMS_ROWS, .column_tiles = LINEAR_MMA_TILES};
@@ -194,6 +200,21 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
     const linear_tile s = {.rows = rows, .columns = columns};
     const shared_sums sums = shared_of(&s, k_warps);
     return shared_sums_bytes(&sums);
+}
+
+/* Stores the warps' sums to shared memory, between barriers. */
+static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
+{
+    ptx_fn *f = l->f;
+    shared_sums to = shared_of(s, s->k_warps);
+    ptx_barrier(f);
+    if (s->row_warps > 1) {
+        const layout rows = shared_sums_layout(s->columns);
+        to.at = ptx_mad(f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
+    }
+    ptx_val column = ptx_mad(f, s->column_warp, s->warp_columns, s->lane.g);
+    shared_sums_store(f, &to, sums, column, s->lane.t, s->k_warp);
+    ptx_barrier(f);
 }
 
 /* Neighbouring threads store neighbouring elements of a row of y. Adds the sums of `slices` warps that share k. */
@@ -223,34 +244,36 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
     }
 }
 
+ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count)
+{
+    const split of = {.f = l->f,
+                      .type = PTX_F32,
+                      .parts = l->split_k,
+                      .threads = store_threads(s),
+                      .workspace = l->workspace,
+                      .tile_counters = l->tile_counters,
+                      .tile = s->number,
+                      .part = s->part,
+                      .tid = l->tid};
+    return l->split_k > 0 ? split_add(&of, sums, count) : split_add_stretch(&of, &s->stretch, sums, count);
+}
+
 /* Adds the sums of the warps that share k, then those of the thread blocks: the last one then has the tile's in shared memory. */
 static ptx_val add_sums(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
-    const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1,
-                   threads = s->columns * (at_once < s->rows ? at_once : s->rows); /* that store */
-    const split parts = {.f = f,
-                         .type = PTX_F32,
-                         .parts = l->split_k,
-                         .threads = threads,
-                         .workspace = l->workspace,
-                         .tile_counters = l->tile_counters,
-                         .tile = s->number,
-                         .part = s->part,
-                         .tid = l->tid};
+    const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
     if (at_once > s->rows) /* the threads that do not store load the same sums */
         row = ptx_and(f, row, s->rows - 1);
     ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
-    ptx_val has_all =
-        l->split_k > 0 ? split_add(&parts, sums, count) : split_add_stretch(&parts, &s->stretch, sums, count);
-    ptx_val stores = has_all;
+    ptx_val has_all = linear_add_parts(l, s, sums, count), stores = has_all;
     if (at_once > s->rows)
-        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, threads));
+        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, store_threads(s)));
     PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
@@ -263,20 +286,12 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
-    shared_sums to = shared_of(s, s->k_warps);
-    ptx_barrier(f);
-    if (s->row_warps > 1) {
-        const layout rows = shared_sums_layout(s->columns);
-        to.at = ptx_mad(f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
-    }
-    ptx_val column = ptx_mad(f, s->column_warp, s->warp_columns, s->lane.g);
-    shared_sums_store(f, &to, sums, column, s->lane.t, s->k_warp);
-    ptx_barrier(f);
+    gather_sums(l, s, sums);
     if (l->split_k == 1) {
         store_sums(l, s, s->k_warps);
         return;
     }
-    find_tile_again(l, s);
+    linear_find_tile_again(l, s);
     ptx_val has_all = add_sums(l, s);
     PTX_IF (f, has_all) {
         store_sums(l, s, 1);
