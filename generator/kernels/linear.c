@@ -163,7 +163,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t words = part_words(g), byte = 4 * format_group_elements(format) + 8 * p;
-    ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS];
+    ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS] = {{{0}}};
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
         for (uint32_t r = 0; r < g->of.rows; r++) {

@@ -28,7 +28,7 @@ static linear_geometry geometry_of(const kiln_variant *v)
 static void read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
                       ptx_val of[])
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
         of[i] = is_pointer ? ptx_param_ptr(g->f, type, names[i]) : ptx_param(g->f, type, names[i]);
 }
 

@@ -225,7 +225,7 @@ static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], p
 {
     const ptx_val zeros[4] = {g->zero, g->zero, g->zero, g->zero};
     ptx_val half[4];
-    tensor_multiply(g->f, g->type, count == 1 ? out : half, w[0], x[0], zeros);
+    tensor_multiply(g->f, g->type, count == 2 ? half : out, w[0], x[0], zeros);
     if (count == 2)
         tensor_multiply(g->f, g->type, out, w[1], x[1], half);
 }
