@@ -35,14 +35,21 @@ row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_
     return s;
 }
 
+/* Lanes that copy a row together. */
 static uint32_t lanes_of(const row_ring *r)
 {
-    return r->lanes ? r->lanes : ROW_RING_LANES;
+    const uint32_t lanes = r->threads / r->rows;
+    return lanes > ROW_RING_LANES ? lanes : ROW_RING_LANES;
 }
 
 uint32_t row_ring_pass(const row_ring *r)
 {
     return r->threads / lanes_of(r);
+}
+
+uint32_t row_ring_passes(const row_ring *r)
+{
+    return r->rows / row_ring_pass(r);
 }
 
 uint32_t row_ring_row_bit(const row_ring_shape *s)
@@ -66,7 +73,7 @@ ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < r->passes; i++)
+    for (uint32_t i = 0; i < row_ring_passes(r); i++)
         r->from[i] = ptx_var(f, r->from[i]);
     r->piece = ptx_mul(f, ptx_and(f, tid, lanes_of(r) - 1), UNIT_BYTES);
     ptx_val to = ptx_add(f, layout_row_at(f, &r->of.rows, row_ring_row_of(r, tid)), shared);
@@ -104,13 +111,6 @@ static bool has_piece_before(const row_ring *r)
     return r->of.start > UNIT_BYTES;
 }
 
-/* Whether every lane's piece has bytes of every row. */
-static bool is_inner(const row_ring *r, uint32_t byte)
-{
-    const bool is_after = byte > 0 || !has_piece_before(r);
-    return is_after && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
-}
-
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
 {
     ptx_fn *f = r->f;
@@ -119,12 +119,13 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        if (is_inner(r, byte) && !is_last) {
+        const bool is_first = byte == 0 && has_piece_before(r),
+                   has_all = !is_first && byte + step - UNIT_BYTES < r->of.bytes; /* bytes of every lane's */
+        if (has_all && !is_last) {
             copy_unit(f, piece_to, piece, NULL, hints);
             continue;
         }
         ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
-        const bool is_first = byte == 0 && has_piece_before(r);
         ptx_val has_bytes = is_first ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, piece_to, piece, in_row) : copy_unit(f, piece_to, piece, NULL, hints);
@@ -153,7 +154,7 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
-    for (uint32_t i = 0; i < r->passes; i++) {
+    for (uint32_t i = 0; i < row_ring_passes(r); i++) {
         ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * layout_rows(&r->of.rows, row_ring_pass(r)));
         if (is_last && r->is_lean)
             copy_tail(r, r->from[i], row_to);
@@ -183,7 +184,7 @@ void row_ring_copy(row_ring *r, ptx_val offset)
 void row_ring_step(row_ring *r)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < r->passes; i++)
+    for (uint32_t i = 0; i < row_ring_passes(r); i++)
         ptx_add_to(f, r->from[i], r->of.bytes);
     ptx_sub_to(f, r->left, r->of.bytes);
 }

@@ -18,7 +18,7 @@
 
 #include "shared.h"
 
-enum { ROW_RING_LANES = 4 /* that copy a row together, by default */, ROW_RING_MOST_PASSES = 8 };
+enum { ROW_RING_LANES = 4 /* at least, that copy a row together */, ROW_RING_MOST_PASSES = 8 };
 
 /* A stage's part of each row. */
 typedef struct row_ring_shape {
@@ -37,10 +37,9 @@ row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_
 typedef struct row_ring {
     ptx_fn *f;
     row_ring_shape of;
-    uint32_t lanes;                     /* that copy a row together; 0: ROW_RING_LANES */
     bool is_lean;                       /* copies the rows' last stage in a loop: less code */
     bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
-    uint32_t threads, passes;           /* passes of the threads over the rows */
+    uint32_t threads, rows;             /* of the thread block; powers of two */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
     ptx_val piece, to;                  /* bytes to its first piece; its place in stage 0 */
     ptx_val left;                       /* remaining bytes of the rows, S32 */
@@ -49,7 +48,8 @@ typedef struct row_ring {
 /* The bit in which the rows of neighbouring groups of four lanes differ: each group copies 64 bytes, to its half of the banks. */
 uint32_t row_ring_row_bit(const row_ring_shape *s);
 
-/* Rows per pass, a multiple of 8; and a thread's row of a pass. */
+/* The threads' passes over the rows; rows per pass, a multiple of 8; and a thread's row of a pass. */
+uint32_t row_ring_passes(const row_ring *r);
 uint32_t row_ring_pass(const row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 

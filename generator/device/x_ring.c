@@ -27,48 +27,37 @@ static ptx_val unit_element(x_ring *x, ptx_val unit)
     return ptx_mad(f, run, x->run_step, ptx_mul(f, half, 8));
 }
 
-/* Neighbouring threads copy the units of a row. */
-static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val stride,
-                        ptx_val tid)
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
+                 ptx_val tid, ptx_val lane)
 {
     ptx_fn *f = x->f;
-    const uint32_t step = x->threads / UNITS;
     const layout rows = x_ring_layout(x->is_woven);
+    /* Neighbouring threads copy the units of a row. */
+    const uint32_t step = x->threads / UNITS;
     ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
+    x->end = k;
     x->unit_element = unit_element(x, unit);
-    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
-    x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
+    ptx_val from = ptx_at(f, in, ptx_mul_wide(f, number, stride));
+    x->from = ptx_address(f, ptx_at(f, from, x->unit_element));
     x->row_bytes = ptx_mul(f, stride, 2 * step);
     ptx_val behind = ptx_sub(f, ptx_sub(f, end, 1), number);
     x->rows_left = ptx_div(f, behind, step);
     ptx_val place = layout_place(f, &rows, row, unit);
     ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
     x->to = ptx_mad(f, place, UNIT_BYTES, to);
-}
 
-static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
-{
-    ptx_fn *f = x->f;
+    /* Where the lane reads. */
     const fragment_lane of = fragment_find_lane(f, lane);
-    const layout rows = x_ring_layout(x->is_woven);
-    ptx_val unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
+    unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
     ptx_val line = ptx_mad(f, of.g, X_RING_ROW_BYTES, shared);
     if (!x->is_wide)
         line = ptx_mad(f, ptx_and(f, of.t, 1), UNIT_BYTES / 2, line);
-    ptx_val place = layout_place(f, &rows, of.g, unit);
+    place = layout_place(f, &rows, of.g, unit);
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
         const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
         x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);
     }
-}
-
-void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
-                 ptx_val tid, ptx_val lane)
-{
-    x->end = k;
-    init_copies(x, shared, in, first, end, stride, tid);
-    init_reads(x, shared, lane);
 }
 
 void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)
@@ -98,42 +87,21 @@ static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out
         out[i / 2][i % 2] = ptx_as(f, PTX_B32, words[i]);
 }
 
-/* Finds this lane's elements of the half's runs. */
-static void find_runs(x_ring *x, ptx_val offset, uint32_t half, ptx_val at[2])
-{
-    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
-        at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
-}
-
-/* Multiplies `count` times eight rows of x into sums from row tile `to` on. Interleaves products of a few tiles, so that none
- * waits for the previous one. */
-static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32_t count,
-                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums, uint32_t to)
-{
-    ptx_val rows[MOST_TILES_AT_ONCE][2][2];
-    for (uint32_t i = 0; i < count; i++)
-        load_rows(x, at, first + i, rows[i]);
-    for (uint32_t run = 0; run < 2; run++)
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t tile = 0; tile < X_RING_TILES; tile++) {
-                ptx_val *sum = sums_of(sums, to + i, tile);
-                tensor_multiply(x->f, x->type, sum, w[tile][run], rows[i][run], sum);
-            }
-}
-
-void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first,
-                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
-{
-    ptx_val at[2];
-    find_runs(x, offset, half, at);
-    multiply_rows(x, at, first, sums->row_tiles, w, sums, 0);
-}
-
+/* Interleaves products of a few tiles, so that none waits for the previous one. */
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
 {
-    ptx_val at[2];
     const uint32_t tiles = sums->row_tiles, at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
-    find_runs(x, offset, half, at);
-    for (uint32_t first = 0; first < tiles; first += at_once)
-        multiply_rows(x, at, first, at_once, w, sums, first);
+    ptx_val at[2], rows[MOST_TILES_AT_ONCE][2][2];
+    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
+        at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
+    for (uint32_t first = 0; first < tiles; first += at_once) {
+        for (uint32_t i = 0; i < at_once; i++)
+            load_rows(x, at, first + i, rows[i]);
+        for (uint32_t run = 0; run < 2; run++)
+            for (uint32_t i = 0; i < at_once; i++)
+                for (uint32_t tile = 0; tile < X_RING_TILES; tile++) {
+                    ptx_val *sum = sums_of(sums, first + i, tile);
+                    tensor_multiply(x->f, x->type, sum, w[tile][run], rows[i][run], sum);
+                }
+    }
 }

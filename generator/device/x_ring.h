@@ -56,8 +56,4 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset);
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
                      warp_sums *sums);
 
-/* Does so for the sums' row tiles, at most four: eight rows of activations each, from row 8 * `first` on. */
-void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first,
-                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums);
-
 #endif

@@ -24,17 +24,12 @@ static linear_geometry geometry_of(const kiln_variant *v)
                                          .has_norm = kiln_is(v, "norm", "rms")});
 }
 
-/* Reads an argument for each of `count` matrices. */
-static void read_pointers(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+/* Reads a pointer or a value for each of `count` matrices. */
+static void read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
+                      ptx_val of[])
 {
     for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
-        of[i] = ptx_param_ptr(g->f, type, names[i]);
-}
-
-static void read_values(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
-{
-    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
-        of[i] = ptx_param(g->f, type, names[i]);
+        of[i] = is_pointer ? ptx_param_ptr(g->f, type, names[i]) : ptx_param(g->f, type, names[i]);
 }
 
 static void read_arguments(linear *g)
@@ -52,27 +47,27 @@ static void read_arguments(linear *g)
         g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    read_pointers(g, g->matrices, PTX_U8, w, g->w);
+    read_each(g, g->matrices, true, PTX_U8, w, g->w);
     if (g->of.format->scale_elements > 0)
-        read_pointers(g, g->matrices, PTX_F32, scales, g->scales_of);
+        read_each(g, g->matrices, true, PTX_F32, scales, g->scales_of);
     if (g->of.format->scale_elements > 0 && g->of.format->has_minimum)
-        read_pointers(g, g->matrices, PTX_F32, zeros, g->zeros_of);
+        read_each(g, g->matrices, true, PTX_F32, zeros, g->zeros_of);
     if (g->has_bias)
-        read_pointers(g, outs, g->y_type, bias, g->bias);
+        read_each(g, outs, true, g->y_type, bias, g->bias);
     if (g->has_residual)
         g->residual = ptx_param_ptr(f, g->y_type, "residual");
-    read_pointers(g, outs, g->y_type, out, g->out);
+    read_each(g, outs, true, g->y_type, out, g->out);
     if (g->split_k != 1) {
         g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
         g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     g->m = ptx_param(f, PTX_U32, "m");
-    read_values(g, outs, PTX_U32, n, g->n);
+    read_each(g, outs, false, PTX_U32, n, g->n);
     g->k = ptx_param(f, PTX_U32, "k");
     if (g->of.has_norm)
         g->eps = ptx_param(f, PTX_F32, "eps");
     if (g->has_scale)
-        read_values(g, g->matrices, PTX_F32, scale, g->scale);
+        read_each(g, g->matrices, false, PTX_F32, scale, g->scale);
     if (g->split_k != 1)
         ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
 }
@@ -335,6 +330,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_mma(s, v, g.format);
     linear_shape_q8(s, v, g.format);
     linear_shape_tiles(s, v, g.format);
+    s->least_shared_bytes = s->shared_bytes;
+    s->min_sm =
+        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     if (is_simt)
         linear_shape_simt(s, &g);
 }
@@ -403,23 +401,20 @@ const kiln_family linear_family = {
     .workspace = &workspace,
     .grid = {GRID, "select(split_k == 0, 1, " VECTOR_TILES ")", "max(1, split_k)"},
     .shared_bytes = SHARED,
-    .time =
-        {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
-         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         /* mma: rows of y; simt: shares, repeated for each 256 rows if a chunk is less than x */
-         .side_trips = "select(" IS_MMA
-                       ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
-                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
-         .wait = "select(" IS_MMA ", 1600 / stages, 400)",
-         .extra =
-             "select(" IS_MMA ", " GUESSED_JOIN ", 300 * ceil_div(" ROWS_HERE
-             ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
-             ", 256), 0))",
-         .block_bytes =
-             "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" HAS_ARRAYS
-             ", 256 / group * select(mode == asym, 8, 4), 0)) + tile_m * " X_256_BYTES ") * " PART_K
-             " / 256, " ROWS_HERE " * (" ROW_BYTES " + " ROW_NUMBERS ") + vectors * k * 4)"},
+    .time = {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
+             .repeats = "select(" IS_MMA ", 1, " LINEAR_REPEATS(ROWS_HERE) ")",
+             /* mma: rows of y */
+             .side_trips =
+                 "select(" IS_MMA
+                 ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), " LINEAR_SIDE_TRIPS(
+                     ROWS_HERE) ")",
+             /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
+             .wait = "select(" IS_MMA ", 1600 / stages, 400)",
+             .extra = "select(" IS_MMA ", " GUESSED_JOIN ", " LINEAR_EXTRA(ROWS_HERE) ")",
+             .block_bytes =
+                 "select(" IS_MMA ", (tile_n * (" W_256_BYTES " + select(" HAS_ARRAYS
+                 ", 256 / group * select(mode == asym, 8, 4), 0)) + tile_m * " X_256_BYTES ") * " PART_K
+                 " / 256, " ROWS_HERE " * (" ROW_BYTES " + " ROW_NUMBERS ") + vectors * k * 4)"},
     .cost = {.bytes_read = W_ROWS
              " * (" ROW_BYTES " + " ROW_NUMBERS ") + m * (" X_ROW_BYTES ") + select(norm == rms, 4 * k, 0) + "
              "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL

@@ -7,16 +7,24 @@
 #include "device/tail.h"
 #include "linear.h"
 
-void linear_init_matrices(linear *g)
+void linear_find_threads(linear *g)
 {
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    ptx_val blocks = ptx_div(f, g->k, g->of.format->elements);
+    g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
+    if (g->of.format->scale_elements > 0)
+        g->row_numbers = ptx_div(f, g->k, g->of.format->scale_elements);
     g->first_row_of[0] = ptx_u32(0);
     g->w_rows = g->n[0];
     for (uint32_t i = 1; i < g->matrices && !g->is_pair; i++) {
         g->first_row_of[i] = g->w_rows;
-        g->w_rows = ptx_add(g->f, g->w_rows, g->n[i]);
+        g->w_rows = ptx_add(f, g->w_rows, g->n[i]);
     }
     if (g->is_pair)
-        g->w_rows = ptx_mul(g->f, g->n[0], g->column_rows);
+        g->w_rows = ptx_mul(f, g->n[0], g->column_rows);
 }
 
 linear_row linear_find_row(linear *g, ptx_val row)

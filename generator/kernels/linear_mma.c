@@ -26,13 +26,10 @@
 #include "linear.h"
 
 enum {
-    ROWS = 8,    /* of x in one product */
-    W_ROWS = 16, /* of W */
-    PAIRS = 2,   /* of 8 rows of W in one product */
+    ROWS = 8,  /* of x in one product */
+    PAIRS = 2, /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
-    WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4,   /* t */
     X_UNIT = 8,       /* elements of x in a copy */
     X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice that two, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
@@ -59,7 +56,6 @@ typedef struct mma {
     ptx_type type;
     linear_tile tile;
     ptx_val stage; /* offset of the current stage */
-    ptx_val left;  /* a variable if k is split: stages from this one on */
 
     /* This thread's copies of the next stage. */
     linear_ring w;
@@ -67,7 +63,6 @@ typedef struct mma {
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
 
-    linear_rows rows;
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero;
@@ -89,9 +84,9 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
                       .tile_n = kiln_int(v, "tile_n"),
                       .k_warps = kiln_int(v, "k_warps"),
                       .stages = kiln_int(v, "stages"),
-                      .units = format->units / QUAD_LANES};
+                      .units = format->units / FRAGMENT_LANES};
     g.row_tiles = g.tile_m / ROWS;
-    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
+    g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = linear_ring_stage(format, g.stage, may_pair && g.units == 2 && format_alignment(format) % 8 == 0);
@@ -121,22 +116,6 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-static void init_w_copies(mma *g)
-{
-    ptx_fn *f = g->f;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .threads = g->of.threads,
-                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads,
-                            .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.stage,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
-}
-
 /* A warp copies 256 elements of a row at once. */
 static void init_x_copies(mma *g)
 {
@@ -154,32 +133,25 @@ static void init_x_copies(mma *g)
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
 }
 
-static void copy_x(mma *g, ptx_val to)
-{
-    ptx_fn *f = g->f;
-    const uint32_t step = X_UNIT * WARP_LANES;
-    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
-    for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
-        ptx_val in_m = ptx_gt(f, g->x_rows, row);
-        if (row > 0)
-            from = ptx_at(f, from, g->x_step);
-        for (uint32_t element = 0; element < g->of.stage; element += step) {
-            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
-            ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
-            ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
-            copy_unit(f, unit_to, unit, &in_bounds, PTX_NC);
-        }
-    }
-}
-
 /* Starts to copy the next stage, if there is one, to `offset`, `ahead` stages after the current one. */
 static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
+    enum { STEP = X_UNIT * WARP_LANES };
     ptx_fn *f = g->f;
-    const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
+    PTX_IF (f, linear_has_stage(&g->w, ahead)) {
         linear_copy_ring(&g->w, offset);
-        copy_x(g, ptx_add(f, g->x_to, offset));
+        ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
+        for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
+            ptx_val in_m = ptx_gt(f, g->x_rows, row);
+            if (row > 0)
+                from = ptx_at(f, from, g->x_step);
+            for (uint32_t element = 0; element < g->of.stage; element += STEP) {
+                ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
+                ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
+                ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
+                copy_unit(f, unit_to, unit, &in_bounds, PTX_NC);
+            }
+        }
         row_ring_step(&g->w.codes);
         ptx_add_to(f, g->x_from, 2 * g->of.stage);
         ptx_sub_to(f, g->x_left, g->of.stage);
@@ -195,35 +167,13 @@ typedef ptx_val group_quads[MOST_UNITS][FORMAT_MOST_QUADS];
 /* The distance between a lane's units. */
 static uint32_t unit_distance(const mma_geometry *g)
 {
-    return g->is_paired ? 1 : QUAD_LANES;
-}
-
-static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
-{
-    ptx_fn *f = g->f;
-    const format_lane *lane = &g->codes[group];
-    const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
-    format_place place = format_find_group(f, lane, row_at, group);
-    for (uint32_t i = 0; i < g->of.units; i += at_once)
-        format_codes(f, lane, &place, unit_distance(&g->of) * i, at_once, &quads[i]);
+    return g->is_paired ? 1 : FRAGMENT_LANES;
 }
 
 /* A scale and a minimum of each of the lane's rows. */
 typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
-
-/* The numbers of a part, from the four lanes that have one row's each. */
-static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
-{
-    row_numbers numbers;
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, r, QUAD_LANES);
-        if (g->of.format->has_minimum)
-            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, r, QUAD_LANES);
-    }
-    return numbers;
-}
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
@@ -273,22 +223,11 @@ static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_
 
 static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], ptx_val out[4])
 {
-    for (int e = 0; e < 4; e++)
-        out[e] = g->zero;
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val next[4];
-        tensor_multiply(g->f, g->type, next, w[i], x[i], out);
-        for (int e = 0; e < 4; e++)
-            out[e] = next[e];
-    }
-}
-
-/* The sums of x over the sub-block: with ones all rows of a product are equal. */
-static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
-{
-    ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
-    ptx_val ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
-    multiply(g, s->count, ones, x, out);
+    const ptx_val zeros[4] = {g->zero, g->zero, g->zero, g->zero};
+    ptx_val half[4];
+    tensor_multiply(g->f, g->type, count == 2 ? half : out, w[0], x[0], zeros);
+    if (count == 2)
+        tensor_multiply(g->f, g->type, out, w[1], x[1], half);
 }
 
 /* Whether a barrier also keeps the loads of a group's codes and numbers after the previous group's products. */
@@ -301,31 +240,28 @@ static bool bounds_groups(const mma_geometry *g)
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
-static void bound_loads_ahead(mma *g, uint32_t tile)
-{
-    enum { TILES_AHEAD = 2 };
-    const uint32_t ahead = bounds_groups(&g->of) ? 1 : TILES_AHEAD;
-    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % ahead == 0)
-        ptx_warp_barrier(g->f);
-}
-
 static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers, ptx_val x_at)
 {
+    enum { TILES_AHEAD = 2 };
     ptx_fn *f = g->f;
     const bool has_minimum = g->of.format->has_minimum;
+    const uint32_t ahead = bounds_groups(&g->of) ? 1 : TILES_AHEAD;
+    ptx_val one = ptx_as(f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80)),
+            ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
         ptx_val x[2][2], sum_of_x[4], products[4];
-        bound_loads_ahead(g, tile);
+        if (g->of.row_tiles > 2 * TILES_AHEAD && tile % ahead == 0)
+            ptx_warp_barrier(f);
         read_x(g, s, x_at, tile, x);
-        if (has_minimum)
-            add_up_x(g, s, x, sum_of_x);
+        if (has_minimum) /* with ones all rows of a product are equal */
+            multiply(g, s->count, ones, x, sum_of_x);
         for (uint32_t i = 0; i < TILES; i++) {
             multiply(g, s->count, s->w[i], x, products);
             for (uint32_t e = 0; e < 4; e++) {
-                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], products[e], numbers->scale[PAIRS * i + e / 2]);
+                ptx_val sum = sums_of(&g->sums, tile, i)[e];
+                ptx_fma_to(f, sum, products[e], numbers->scale[PAIRS * i + e / 2]);
                 if (has_minimum)
-                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], sum_of_x[e],
-                               numbers->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sum, sum_of_x[e], numbers->minimum[PAIRS * i + e / 2]);
             }
         }
     }
@@ -335,25 +271,32 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = ptx_add(f, g->x_at, g->stage), row_at[LANE_ROWS], number_at;
+    const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
+    ptx_val x_at = ptx_add(f, g->x_at, g->stage);
     row_numbers numbers;
-    linear_next_lane_rows(&g->w, &g->rows, g->stage, row_at, &number_at);
+    linear_next_lane_rows(&g->w, g->stage);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const bool has_numbers = bounds_groups(&g->of) || format_begins_scale(g->of.format, group);
         if (group > 0 && bounds_groups(&g->of))
             ptx_warp_barrier(f);
-        for (uint32_t r = 0; r < LANE_ROWS; r++)
-            decode_codes(g, group, row_at[r], quads[r]);
+        for (uint32_t r = 0; r < LANE_ROWS; r++) {
+            format_place place = format_find_group(f, &g->codes[group], g->w.row_at[r], group);
+            for (uint32_t i = 0; i < g->of.units; i += at_once)
+                format_codes(f, &g->codes[group], &place, unit_distance(&g->of) * i, at_once, &quads[r][i]);
+        }
         if (has_numbers) {
-            format_place place = format_find_numbers(f, &g->numbers[group], number_at, group);
+            format_place place = format_find_numbers(f, &g->numbers[group], g->w.number_row_at, group);
             format_numbers(f, &g->numbers[group], &place, scale, minimum);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             sub_block s = pair_codes(g, group, part, quads);
-            if (has_numbers)
-                numbers = share_numbers(g, scale[part], minimum[part]);
+            for (uint32_t r = 0; r < LANE_ROWS && has_numbers; r++) { /* row r's are in lane r of the four */
+                numbers.scale[r] = ptx_shfl_idx_in(f, scale[part], r, FRAGMENT_LANES);
+                if (g->of.format->has_minimum)
+                    numbers.minimum[r] = ptx_shfl_idx_in(f, minimum[part], r, FRAGMENT_LANES);
+            }
             if (bounds_groups(&g->of) &&
                 (g->of.is_paired || format_has_values(g->of.format))) /* else some variants spill */
                 ptx_warp_barrier(f);
@@ -373,9 +316,7 @@ static void init_reads(mma *g)
     ptx_val first_group = ptx_mul(f, g->tile.k_warp, g->of.groups);
     ptx_val block = ptx_div(f, first_group, format->groups);
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
+    linear_find_lane_rows(&g->w, block, format->bytes);
     ptx_val unit = g->of.is_paired ? ptx_mul(f, g->tile.lane.t, 2) : g->tile.lane.t;
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
@@ -394,19 +335,14 @@ static void init_reads(mma *g)
 }
 
 /* Waits for the next stage, and refills the previous one. */
-static void next_stage(mma *g)
-{
-    ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f);
-    fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-}
-
 static void make_trip(void *strategy)
 {
-    next_stage(strategy);
-    multiply_stage(strategy);
+    mma *g = strategy;
+    copy_wait(g->f, g->of.stages - 2);
+    ptx_barrier(g->f);
+    fill_stage(g, g->stage, g->of.stages - 1);
+    shared_next(g->f, g->stage, g->of.stage_bytes, g->of.stages);
+    multiply_stage(g);
 }
 
 static void make_tile(void *strategy)
@@ -414,10 +350,15 @@ static void make_tile(void *strategy)
     mma *g = strategy;
     linear *l = g->l;
     ptx_fn *f = g->f;
-    const bool is_split = l->split_k != 1;
-    if (is_split)
-        g->left = ptx_var(f, l->part_stages);
-    init_w_copies(g);
+    g->w = (linear_ring){
+        .l = l,
+        .tile = &g->tile,
+        .codes = {.of = g->of.w, .finds_starts = g->of.tile_m == 16 /* else ptxas 13.0 spills for sm_120 */},
+        .number_byte = g->of.number_byte,
+        .shared = g->tile.shared};
+    if (l->split_k != 1)
+        g->w.left = ptx_var(f, l->part_stages);
+    linear_init_ring(&g->w);
     init_x_copies(g);
     const uint32_t last = g->of.stages - 1;
     for (uint32_t i = 0; i < last; i++)
@@ -426,7 +367,7 @@ static void make_tile(void *strategy)
     init_reads(g);
     g->zero = ptx_var(f, ptx_f32(0));
     g->sums = linear_init_sums(f, g->of.tile_m);
-    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
+    linear_each_trip(l, g->of.stage, g->w.left, make_trip, g);
     linear_store_sums(l, &g->tile, &g->sums);
 }
 
@@ -454,9 +395,7 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     if (!is_mma)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm =
-        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 512

@@ -20,7 +20,7 @@
  * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them in flight; k's tail
  * is zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch starts copying W before it waits
  * for the launch that makes x. With tiles x has a double buffer of its own, of 128 elements of k at a time; its rows have no
- * padding, but are swizzled.
+ * padding, but are swizzled. If W has minima, each scale there is followed by the sum of its codes times the scale.
  *
  * INSTRUCTIONS. With tiles, a warp's 64 rows of x and 32 of W take for each 32 elements of Q4_K: 16 products, 64 times three fma
  * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and
@@ -33,21 +33,20 @@
 #include "device/lanes.h"
 #include "device/row_ring.h"
 #include "device/tensor.h"
-#include "linear_q8_x.h"
+#include "linear.h"
 
 enum {
-    ROWS = Q8_X_ROWS,
-    W_ROWS = 16, /* of W */
-    PAIRS = 2,   /* of 8 rows of W in one product */
+    ROWS = 8,   /* of x in one product */
+    BLOCK = 32, /* elements under one scale of x */
+    PAIRS = 2,  /* of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
-    WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
-    QUAD_LANES = 4, /* t */
     WARP_ELEMENTS = 256,
     STEP = 128,         /* elements of a step of x, in tiles */
     MOST_GROUPS = 8,    /* per row, in a warp's part of a stage */
     MOST_NUMBERS = 8,   /* per row, in a batch of groups */
     VECTOR_NUMBERS = 4, /* per load or store of a lane */
+    MOST_PASSES = 8,    /* of threads over rows of x */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
                        32 /* after a vector of eight rows of W, so that lanes t are in different banks */
 };
@@ -55,22 +54,34 @@ enum {
 /* Known to `shape` and `emit`. */
 typedef struct q8_geometry {
     const weight_format *format;
-    bool is_tiles;
+    bool is_tiles, has_sums; /* each scale of x has a sum */
+    bool is_centred;         /* the format's offset is subtracted from each code of W, not from each sum */
     uint32_t tile_m, tile_n, stages, threads;
-    uint32_t row_tiles;     /* of a warp */
-    uint32_t stage, steps;  /* elements of k in a stage of W; its steps of x */
-    uint32_t warp_elements; /* elements of a step in each warp */
-    uint32_t groups;        /* per row, in these elements */
-    uint32_t batch;         /* groups whose numbers are loaded together */
-    uint32_t numbers;       /* per batch and row: scales, then minima */
-    uint32_t products;      /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t row_lanes;     /* lanes that copy a row of W together */
-    row_ring_shape w;       /* a stage of W */
-    q8_x_shape x;
-    uint32_t number_byte, stage_bytes; /* of W; in tiles x has a ring of its own */
-    uint32_t x_bytes;                  /* from one stage of x to the next */
-    uint32_t number_bytes;             /* of a warp */
+    uint32_t k_warps, row_warps;  /* warps that share a step's k, or rows of x */
+    uint32_t row_tiles;           /* of a warp */
+    uint32_t stage, steps, step;  /* elements of k in a stage of W; its steps of x, and their elements */
+    uint32_t warp_elements;       /* elements of a step in each warp */
+    uint32_t groups;              /* per row, in these elements */
+    uint32_t batch;               /* groups whose numbers are loaded together */
+    uint32_t numbers;             /* per batch and row: scales, then minima */
+    uint32_t products;            /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t scales, scale_bytes; /* of a row of x in a step: one per block, or with sums per part of W */
+    row_ring_shape w;             /* a stage of W */
+    layout codes, blocks;         /* of x's codes, and of its scales */
+    uint32_t codes_byte, scale_byte, number_byte; /* of x's first codes and scales, and of W's numbers */
+    uint32_t stage_bytes, x_bytes;                /* from one stage of W, and of x, to the next */
+    uint32_t number_bytes;                        /* of a warp */
 } q8_geometry;
+
+/* This thread's copies of x: units of 16 codes, or words, in some rows; zeros beyond the last row and element. */
+typedef struct x_copies {
+    uint32_t rows, apart; /* the rows' end, and the distance of those that a thread copies */
+    uint32_t bytes;       /* of a number: a code or a scale */
+    uint32_t to_step;     /* bytes from row to row in shared memory */
+    ptx_val from, step; /* U64: its next unit or word of its first row, a variable; bytes between its rows */
+    ptx_val to;         /* in the first stage */
+    ptx_val left, in_m; /* numbers to the rows' end, a variable; rows of x from its first on; S32 */
+} x_copies;
 
 typedef struct q8_product {
     q8_geometry of;
@@ -78,14 +89,14 @@ typedef struct q8_product {
     ptx_fn *f;
     linear_tile tile;
     ptx_val stage, x_stage; /* offsets of the current stage, of W and of x */
-    ptx_val left;           /* a variable if k is split: stages from this one on */
 
     linear_ring w;
-    q8_x x;
+    x_copies codes_of_x, scales_of_x;
+    ptx_val x_at,
+        scale_at;  /* this lane's row g of codes, and scales of rows 2t and 2t + 1, in the first stage */
+    ptx_val place; /* of its codes in a row; in tiles, else part of x_at */
 
-    linear_rows rows;
-    ptx_val row_at[LANE_ROWS], number_row_at; /* in the current stage */
-    ptx_val number_to, number_from;
+    ptx_val number_to, number_from; /* where this lane stores row g + 8t's numbers, and loads row g's */
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val start;
     warp_sums sums;
@@ -95,75 +106,71 @@ typedef struct q8_product {
 
 static uint32_t units_of(const weight_format *format)
 {
-    return format->units / QUAD_LANES;
+    return format->units / FRAGMENT_LANES;
 }
 
-/* Bytes of x's codes in a stage, and of its scales. */
-static uint32_t codes_bytes(const q8_x_shape *x)
+layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums)
 {
-    return layout_rows(&x->codes, x->rows);
+    enum { PAD_BYTES = 32 };
+    const uint32_t bytes = has_sums ? 8 : 4;
+    layout l = {.row_bytes = bytes * rows + (has_sums ? PAD_BYTES : 0), .unit_bytes = bytes * ROWS};
+    if (is_tiles && !has_sums) {
+        l.turn_count = 2;
+        l.turns[0] = (layout_turn){.row_bit = 0, .unit_bit = 0};
+        l.turns[1] = (layout_turn){.row_bit = 1, .unit_bit = 1};
+    }
+    return l;
 }
 
-static uint32_t scales_bytes(const q8_x_shape *x)
-{
-    return x->scales * x->blocks.row_bytes;
-}
-
-/* mma: all of a stage is copied at once, and rows are padded so that lanes g and t are in different banks. */
-static void plan_mma(q8_geometry *g)
+/* mma: all of a stage is copied at once, and x's rows are padded so that lanes g and t are in different banks. Tiles: x's
+ * stages follow W's. */
+static void plan_bytes(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    g->x.codes = (layout){.row_bytes = g->stage + QUAD_LANES * format->unit_step * units_of(format),
-                          .unit_bytes = UNIT_BYTES};
-    g->x.codes_byte = layout_rows(&g->w.rows, g->tile_n);
-    g->x.scale_byte = g->x.codes_byte + codes_bytes(&g->x);
-    g->number_byte = g->x.scale_byte + scales_bytes(&g->x);
+    const layout padded = {.row_bytes = g->stage + FRAGMENT_LANES * format->unit_step * units_of(format),
+                           .unit_bytes = UNIT_BYTES};
+    g->codes = g->is_tiles ? layout_of_codes() : padded;
+    g->blocks = linear_q8_blocks(g->tile_m, g->is_tiles, g->has_sums);
+    const uint32_t w_bytes = layout_rows(&g->w.rows, g->tile_n),
+                   codes_bytes = layout_rows(&g->codes, g->tile_m),
+                   copied_bytes = codes_bytes + g->scales * g->blocks.row_bytes;
+    g->number_byte = g->is_tiles ? w_bytes : w_bytes + copied_bytes;
     g->stage_bytes = g->number_byte + linear_numbers_bytes(format, g->stage, g->tile_n);
-    g->x_bytes = g->stage_bytes;
-    g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
-                      (format->has_minimum ? 2 : 1) / VECTOR_NUMBERS;
-}
-
-static void plan_tiles(q8_geometry *g)
-{
-    g->number_byte = layout_rows(&g->w.rows, g->tile_n);
-    g->stage_bytes = g->number_byte + linear_numbers_bytes(g->format, g->stage, g->tile_n);
-    g->x.codes = layout_of_codes();
-    g->x.codes_byte = g->stages * g->stage_bytes;
-    g->x.scale_byte = g->x.codes_byte + codes_bytes(&g->x);
-    g->x_bytes = codes_bytes(&g->x) + scales_bytes(&g->x);
+    g->codes_byte = g->is_tiles ? g->stages * g->stage_bytes : w_bytes;
+    g->scale_byte = g->codes_byte + codes_bytes;
+    g->x_bytes = g->is_tiles ? copied_bytes : g->stage_bytes;
+    if (!g->is_tiles)
+        g->number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * WARP_ELEMENTS / format_part_elements(format) *
+                          (format->has_minimum ? 2 : 1) / VECTOR_NUMBERS;
 }
 
 static q8_geometry geometry_of(const kiln_variant *v, const weight_format *format)
 {
+    const bool is_tiles = kiln_is(v, "strategy", "tiles");
     q8_geometry g = {.format = format,
-                     .is_tiles = kiln_is(v, "strategy", "tiles"),
+                     .is_tiles = is_tiles,
+                     .has_sums = is_tiles && format->has_minimum,
+                     .is_centred = is_tiles && format->offset > 0,
                      .tile_m = kiln_int(v, "tile_m"),
                      .tile_n = kiln_int(v, "tile_n"),
-                     .stages = kiln_int(v, "stages")};
-    const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds,
-                   k_warps = g.is_tiles ? 1 : kiln_int(v, "k_warps"), row_warps = g.is_tiles ? 2 : 1;
-    g.warp_elements = g.is_tiles ? STEP : WARP_ELEMENTS;
-    g.row_tiles = g.tile_m / row_warps / ROWS;
-    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * k_warps * row_warps;
-    g.steps = g.is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
-    g.x = (q8_x_shape){.rows = g.tile_m,
-                       .threads = g.threads,
-                       .k_warps = k_warps,
-                       .row_warps = row_warps,
-                       .step = g.warp_elements * k_warps,
-                       .is_tiles = g.is_tiles,
-                       .has_sums = g.is_tiles && format->has_minimum};
-    g.x.scales = g.x.step / (g.x.has_sums ? format_part_elements(format) : Q8_X_BLOCK);
-    g.x.blocks = q8_x_blocks(g.tile_m, g.is_tiles, g.x.has_sums);
-    g.stage = g.x.step * g.steps;
+                     .stages = kiln_int(v, "stages"),
+                     .k_warps = is_tiles ? 1 : kiln_int(v, "k_warps"),
+                     .row_warps = is_tiles ? 2 : 1,
+                     .warp_elements = is_tiles ? STEP : WARP_ELEMENTS};
+    const uint32_t of_group = format->parts * (format->has_minimum ? 2u : 1u);
+    g.row_tiles = g.tile_m / g.row_warps / ROWS;
+    g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps * g.row_warps;
+    g.step = g.warp_elements * g.k_warps;
+    g.steps = is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
+    g.stage = g.step * g.steps;
+    g.scales = g.step / (g.has_sums ? format_part_elements(format) : BLOCK);
+    g.scale_bytes = g.has_sums ? 8 : 4;
     g.groups = g.warp_elements / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
-    g.products = format_part_elements(format) / (4 * QUAD_LANES);
+    g.products = format_part_elements(format) / (4 * FRAGMENT_LANES);
     g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
-    g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
-    (g.is_tiles ? plan_tiles : plan_mma)(&g);
+    plan_bytes(&g);
     return g;
 }
 
@@ -172,57 +179,163 @@ static uint32_t shared_bytes(const q8_geometry *g)
 {
     const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0)),
                    stages = copies + g->threads / WARP_LANES * g->number_bytes,
-                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->x.k_warps);
+                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return stages > sums ? stages : sums;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------- */
+/* ---- copies of x -------------------------------------------------------------------------------------------------- */
 
-static void init_w_copies(q8_product *g)
+/* Threads that share a sum of codes: each copies 16 of its codes. */
+static uint32_t sum_lanes(const q8_geometry *g)
+{
+    return g->step / UNIT_BYTES / g->scales;
+}
+
+/* Sets where this thread copies from: number `first` of a row of `in`, which has `count`. */
+static void find_source(q8_product *g, x_copies *c, ptx_val in, ptx_val row, ptx_val first, ptx_val count)
 {
     ptx_fn *f = g->f;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .lanes = g->of.row_lanes,
-                            .is_lean = true,
-                            .threads = g->of.threads,
-                            .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.stage,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
+    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, row, count));
+    c->from = ptx_var(f, ptx_address(f, ptx_at(f, line, first)));
+    c->step = ptx_mul_wide(f, count, c->bytes * c->apart);
 }
 
-/* Whether there is a stage of W `ahead` stages after the current one. */
-static ptx_val has_stage(q8_product *g, uint32_t ahead)
+static void find_bounds(q8_product *g, x_copies *c, ptx_val row, ptx_val first, ptx_val count)
 {
-    return g->l->split_k == 1 ? row_ring_has_next(&g->w.codes) : ptx_gt(g->f, g->left, ahead);
+    ptx_fn *f = g->f;
+    c->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, count, first)));
+    c->in_m = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, row));
 }
+
+/* Finds the scales that this thread copies. With sums they are those of the codes that it adds up, so it needs no barrier. */
+static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
+{
+    ptx_fn *f = g->f;
+    linear *l = g->l;
+    const uint32_t blocks = g->of.step / BLOCK, lanes = sum_lanes(&g->of);
+    x_copies *c = &g->scales_of_x;
+    ptx_val block, scale_row, place;
+    if (g->of.has_sums) {
+        *c = (x_copies){.rows = g->of.tile_m / lanes, .apart = g->codes_of_x.apart};
+        block = ptx_div(f, unit, BLOCK / UNIT_BYTES);
+        place = ptx_div(f, unit, lanes);
+        scale_row = ptx_mad(f, ptx_and(f, unit, lanes - 1), c->rows, row);
+    } else {
+        *c = (x_copies){.rows = g->of.tile_m, .apart = g->of.threads / g->of.scales};
+        block = place = ptx_and(f, l->tid, blocks - 1);
+        scale_row = ptx_shr(f, l->tid, lanes_log2(blocks));
+    }
+    c->bytes = 4;
+    c->to_step = g->of.scale_bytes;
+    ptx_val number = ptx_add(f, scale_row, g->tile.first_x), all = ptx_shr(f, l->k, lanes_log2(BLOCK));
+    ptx_val first = l->split_k == 1 ? block : ptx_add(f, block, ptx_div(f, l->part_element, BLOCK));
+    find_source(g, c, l->in_scale, number, first, all);
+    ptx_val eight_rows = ptx_div(f, scale_row, ROWS);
+    ptx_val to = ptx_add(f, layout_at(f, &g->of.blocks, place, eight_rows), g->tile.shared);
+    ptx_val of_row = ptx_mad(f, ptx_and(f, scale_row, ROWS - 1), g->of.scale_bytes, to);
+    c->to = ptx_add(f, of_row, g->of.scale_byte);
+    find_bounds(g, c, number, first, all);
+}
+
+/* Neighbouring threads copy neighbouring units of a row. Uses shifts: ptxas does not see that the divisor is a power of two. */
+static void init_x_copies(q8_product *g)
+{
+    ptx_fn *f = g->f;
+    linear *l = g->l;
+    const uint32_t units = g->of.step / UNIT_BYTES;
+    x_copies *c = &g->codes_of_x;
+    *c = (x_copies){
+        .rows = g->of.tile_m, .apart = g->of.threads / units, .bytes = 1, .to_step = g->of.codes.row_bytes};
+    ptx_val unit = ptx_and(f, l->tid, units - 1), row = ptx_shr(f, l->tid, lanes_log2(units));
+    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, UNIT_BYTES), place = byte;
+    if (g->of.is_tiles)
+        place = ptx_mul(f, layout_place(f, &g->of.codes, row, unit), UNIT_BYTES);
+    ptx_val first = l->split_k == 1 ? byte : ptx_add(f, byte, l->part_element);
+    find_source(g, c, l->in, number, first, l->k);
+    ptx_val to = ptx_mad(f, row, c->to_step, g->tile.shared);
+    c->to = ptx_add(f, ptx_add(f, to, place), g->of.codes_byte);
+    find_bounds(g, c, number, first, l->k);
+    init_scale_copies(g, unit, row);
+}
+
+static void copy_number(ptx_fn *f, const x_copies *c, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+{
+    if (c->bytes == 1)
+        copy_unit(f, to, from, in_bounds, PTX_NC);
+    else
+        copy_word(f, to, from, in_bounds);
+}
+
+/* If there are more threads than scales, the others copy none. */
+static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    ptx_val to = ptx_add(f, c->to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, c->from);
+    ptx_val in_k = ptx_gt(f, c->left, 0);
+    for (uint32_t row = 0; row < c->rows; row += c->apart) {
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, c->in_m, row), in_k);
+        if (row > 0)
+            from = ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), c->step), PTX_U32);
+        ptx_val row_to = shared_at(f, PTX_U32, to, c->to_step * row);
+        if (c->apart <= g->of.tile_m) {
+            copy_number(f, c, row_to, from, &in_bounds);
+            continue;
+        }
+        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
+            copy_number(f, c, row_to, from, &in_bounds);
+        }
+    }
+}
+
+/* Starts to copy the next step of x to the stage at `offset`; advance_x counts it. */
+static void copy_x(q8_product *g, ptx_val offset)
+{
+    copy_rows(g, &g->codes_of_x, offset);
+    copy_rows(g, &g->scales_of_x, offset);
+}
+
+static void advance_x(q8_product *g)
+{
+    ptx_fn *f = g->f;
+    ptx_add_to(f, g->codes_of_x.from, g->of.step);
+    ptx_sub_to(f, g->codes_of_x.left, g->of.step);
+    ptx_add_to(f, g->scales_of_x.from, 4 * g->of.step / BLOCK);
+    ptx_sub_to(f, g->scales_of_x.left, g->of.step / BLOCK);
+}
+
+/* Makes the sums of the step in the stage at `offset`. Threads read only what they copied, so the call needs no barrier before
+ * it; the barrier that follows the copies makes the sums visible too. */
+static void add_up_codes(q8_product *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    const x_copies *c = &g->codes_of_x;
+    const uint32_t passes = c->rows / c->apart, lanes = sum_lanes(&g->of);
+    ptx_val from = ptx_add(f, c->to, offset), to = ptx_add(f, g->scales_of_x.to, offset), sum[MOST_PASSES];
+    for (uint32_t i = 0; i < passes; i++) {
+        ptx_val codes[4];
+        ptx_load_vec(f, 4, codes, shared_at(f, PTX_S32, from, i * c->apart * c->to_step), PTX_PLAIN);
+        sum[i] = ptx_s32(0);
+        for (uint32_t word = 0; word < 4; word++)
+            sum[i] = ptx_dp4a_us(f, ptx_u32(0x01010101), codes[word], sum[i]);
+    }
+    lanes_join(f, PTX_OP_ADD, lanes, passes, g->l->tid, sum);
+    for (uint32_t i = 0; i < passes / lanes; i++) {
+        ptx_val at = shared_at(f, PTX_F32, to, g->of.scale_bytes * i * c->apart);
+        ptx_val scale = ptx_load(f, at);
+        ptx_store(f, ptx_at_const(f, at, 1), ptx_mul(f, ptx_cvt(f, PTX_F32, sum[i]), scale));
+    }
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------- */
 
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset, uint32_t ahead)
 {
-    PTX_IF (g->f, has_stage(g, ahead)) {
-        q8_x_copy(&g->x, offset);
+    PTX_IF (g->f, linear_has_stage(&g->w, ahead)) {
+        copy_x(g, offset);
         linear_copy_ring(&g->w, offset);
         row_ring_step(&g->w.codes);
-        q8_x_advance(&g->x);
-    }
-    copy_commit(g->f);
-}
-
-/* Starts to copy the next step of x, and with a stage's first step the next stage of W. */
-static void fill_step(q8_product *g, uint32_t step)
-{
-    q8_x_copy(&g->x, g->x_stage);
-    q8_x_advance(&g->x);
-    if (step == 0) {
-        PTX_IF (g->f, has_stage(g, 1)) {
-            linear_copy_ring(&g->w, g->stage);
-            row_ring_step(&g->w.codes);
-        }
+        advance_x(g);
     }
     copy_commit(g->f);
 }
@@ -232,24 +345,99 @@ static void fill_stages(q8_product *g, uint32_t last)
 {
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < last; i++) {
-        if (!g->l->overlaps) {
-            fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
-            continue;
-        }
-        PTX_IF (f, has_stage(g, i)) {
-            linear_copy_ring(&g->w, ptx_u32(i * g->of.stage_bytes));
-            row_ring_step(&g->w.codes);
-        }
+        ptx_val offset = ptx_u32(i * g->of.stage_bytes);
+        if (g->l->overlaps)
+            linear_fill_ring(&g->w, offset, i);
+        else
+            fill_stage(g, offset, i);
     }
     if (!g->l->overlaps)
         return;
     ptx_grid_launch_next(f);
     ptx_grid_wait(f);
     for (uint32_t i = 0; i < last; i++) {
-        q8_x_copy(&g->x, ptx_u32(i * g->of.stage_bytes));
-        q8_x_advance(&g->x);
+        copy_x(g, ptx_u32(i * g->of.stage_bytes));
+        advance_x(g);
         copy_commit(f);
     }
+}
+
+/* ---- this lane's part of x ---------------------------------------------------------------------------------------- */
+
+/* Moves an address to the part of a k_warp or row_warp; a poison warp has all. */
+static ptx_val of_warp(q8_product *g, ptx_val warp, uint32_t bytes, ptx_val at)
+{
+    return warp.type == PTX_NONE ? at : ptx_mad(g->f, warp, bytes, at);
+}
+
+/* Finds the addresses that this lane reads, from those of `unit` on. */
+static void init_x_reads(q8_product *g, ptx_val unit)
+{
+    ptx_fn *f = g->f;
+    const fragment_lane *lane = &g->tile.lane;
+    const uint32_t warp_rows = g->of.tile_m / g->of.row_warps, unit_step = g->of.format->unit_step;
+    const ptx_val k_warp = g->tile.k_warp, row_warp = g->tile.row_warp;
+    ptx_val at = ptx_mad(f, lane->g, g->of.codes.row_bytes, g->tile.shared);
+    if (g->of.is_tiles) {
+        ptx_val byte = ptx_mul(f, unit, unit_step);
+        ptx_val place = layout_place(f, &g->of.codes, lane->g, ptx_div(f, byte, UNIT_BYTES));
+        g->place = ptx_mad(f, place, UNIT_BYTES, ptx_and(f, byte, UNIT_BYTES - 1));
+    } else {
+        at = ptx_mad(f, unit, unit_step, at);
+    }
+    at = of_warp(g, row_warp, layout_rows(&g->of.codes, warp_rows), at);
+    at = of_warp(g, k_warp, g->of.warp_elements, at);
+    g->x_at = ptx_add(f, at, g->of.codes_byte);
+    at = of_warp(g, k_warp, g->of.scales / g->of.k_warps * g->of.blocks.row_bytes, g->tile.shared);
+    at = of_warp(g, row_warp, warp_rows * g->of.scale_bytes, at);
+    ptx_val of_rows = ptx_mad(f, lane->t, 2 * g->of.scale_bytes, at);
+    g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
+}
+
+/* The lane's codes from an element of the step on: `byte` bytes after `at`. */
+typedef struct x_codes {
+    ptx_val at;
+    uint32_t byte;
+} x_codes;
+
+/* A part of a group: the registers of its product. */
+typedef struct sub_block {
+    uint32_t element; /* first element, counted from this warp's first of the step */
+    x_codes x[2];
+    ptx_val w[TILES][4];
+} sub_block;
+
+/* Eight rows of x over a sub-block. */
+typedef struct x_block {
+    ptx_val codes[2];
+    ptx_val scale[2], raised[2]; /* of this lane's two rows of sums; times -1.5 * 2^23 */
+    ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
+} x_block;
+
+/* `scale_at` is in the current stage. */
+static x_block load_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint32_t tile)
+{
+    ptx_fn *f = g->f;
+    const uint32_t row = layout_rows(&g->of.codes, tile * ROWS), count = g->of.scale_bytes / 4,
+                   block = s->element / (g->of.step / g->of.scales);
+    const bool is_pair = g->of.products == 2 && s->x[1].byte == s->x[0].byte + 4;
+    x_block x;
+    ptx_val numbers[4];
+    if (is_pair)
+        ptx_load_vec(f, 2, x.codes, shared_at(f, PTX_U32, s->x[0].at, row + s->x[0].byte), PTX_PLAIN);
+    for (uint32_t i = 0; i < g->of.products; i++) {
+        if (!is_pair)
+            x.codes[i] = ptx_load(f, shared_at(f, PTX_U32, s->x[i].at, row + s->x[i].byte));
+        x.codes[i] = ptx_as(f, PTX_B32, x.codes[i]);
+    }
+    ptx_load_vec(f, (int)(2 * count), numbers,
+                 shared_at(f, PTX_F32, scale_at, layout_byte(&g->of.blocks, block, tile)), PTX_PLAIN);
+    for (uint32_t e = 0; e < 2; e++) {
+        x.scale[e] = numbers[count * e];
+        x.sum[e] = numbers[count * e + count - 1];
+        x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
+    }
+    return x;
 }
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
@@ -262,7 +450,7 @@ static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
 }
 
 /* Decodes the numbers of a batch of groups of this lane's row. */
-static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_val numbers[])
+static void decode_batch(q8_product *g, uint32_t batch, ptx_val numbers[])
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -271,7 +459,7 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const uint32_t group = batch * g->of.batch + i;
         const format_lane *lane = &g->numbers[group];
-        format_place place = format_find_numbers(f, lane, number_at, group);
+        format_place place = format_find_numbers(f, lane, g->w.number_row_at, group);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
             numbers[i * parts + part] = scale[part];
@@ -282,13 +470,13 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
 }
 
 /* Decodes all numbers before it stores the first, so that loads are not repeated. */
-static void share_numbers(q8_product *g, ptx_val number_at)
+static void share_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
     const uint32_t batches = g->of.groups / g->of.batch;
     ptx_val numbers[MOST_GROUPS][MOST_NUMBERS];
     for (uint32_t batch = 0; batch < batches; batch++)
-        decode_batch(g, batch, number_at, numbers[batch]);
+        decode_batch(g, batch, numbers[batch]);
     for (uint32_t batch = 0; batch < batches; batch++)
         for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
             ptx_store_vec(f, VECTOR_NUMBERS,
@@ -298,63 +486,36 @@ static void share_numbers(q8_product *g, ptx_val number_at)
 }
 
 /* Scales and minima of the parts of a batch's groups, for each of the lane's rows. */
-typedef struct batch_numbers {
-    ptx_val of[LANE_ROWS][MOST_NUMBERS];
-} batch_numbers;
+typedef ptx_val batch_numbers[LANE_ROWS][MOST_NUMBERS];
 
-static batch_numbers load_batch(q8_product *g, uint32_t batch)
+static void load_batch(q8_product *g, uint32_t batch, batch_numbers out)
 {
-    batch_numbers n;
     for (uint32_t r = 0; r < LANE_ROWS; r++)
         for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
-            ptx_load_vec(g->f, VECTOR_NUMBERS, &n.of[r][VECTOR_NUMBERS * i],
+            ptx_load_vec(g->f, VECTOR_NUMBERS, &out[r][VECTOR_NUMBERS * i],
                          shared_at(g->f, PTX_F32, g->number_from,
                                    number_byte(&g->of, batch, i) + EIGHT_ROWS_BYTES * r),
                          PTX_PLAIN);
-    return n;
 }
 
 /* Decodes a batch, and gets the same numbers by shuffles among the quad's lanes. */
-static batch_numbers shuffle_batch(q8_product *g, uint32_t batch, ptx_val number_at)
+static void shuffle_batch(q8_product *g, uint32_t batch, batch_numbers out)
 {
-    batch_numbers n;
     ptx_val numbers[MOST_NUMBERS] = {{0}};
-    decode_batch(g, batch, number_at, numbers);
+    decode_batch(g, batch, numbers);
     for (uint32_t i = 0; i < g->of.numbers; i++)
         for (uint32_t r = 0; r < LANE_ROWS; r++)
-            n.of[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, QUAD_LANES);
-    return n;
+            out[r][i] = ptx_shfl_idx_in(g->f, numbers[i], r, FRAGMENT_LANES);
 }
 
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
-/* A part of a group: the registers of its product. */
-typedef struct sub_block {
-    uint32_t element; /* first element, counted from this warp's first of the step */
-    q8_x_codes x[2];
-    ptx_val w[TILES][4];
-    ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
-} sub_block;
-
-/* Whether the format's offset is subtracted from each code of W, not from each sum. */
-static bool is_centred(const q8_geometry *g)
-{
-    return g->is_tiles && g->format->offset > 0;
-}
-
-/* The codes minus the format's offset, as signed bytes. */
-static ptx_val centre_quad(q8_product *g, ptx_val quad)
-{
-    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - g->of.format->offset));
-    return ptx_xor(g->f, raised, 0x80808080);
-}
-
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
-                           const batch_numbers *numbers, ptx_val x_at)
+                           ptx_val x_at)
 {
     const weight_format *format = g->of.format;
-    const uint32_t units = units_of(format), number = group % g->of.batch * format->parts + part,
+    const uint32_t units = units_of(format),
                    first = format_row_element(format, group / g->of.groups * g->of.groups);
     sub_block s = {.element = 0};
     uint32_t count = 0;
@@ -365,44 +526,34 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
             const uint32_t element =
                 format_row_element(format, group) - first + format_quad_element(format, unit, q);
             s.element = count == 0 ? element : s.element;
-            s.x[count] = q8_x_find(&g->x, element, x_at);
+            s.x[count] = (x_codes){.at = x_at, .byte = element};
+            if (g->of.is_tiles) {
+                ptx_val place = ptx_xor(g->f, g->place, element / UNIT_BYTES * UNIT_BYTES);
+                s.x[count] = (x_codes){.at = ptx_add(g->f, place, x_at), .byte = element % UNIT_BYTES};
+            }
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
-                ptx_val quad = is_centred(&g->of) ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
+                ptx_val quad = quads[r][unit][q];
+                if (g->of.is_centred) { /* as signed bytes */
+                    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - format->offset));
+                    quad = ptx_xor(g->f, raised, 0x80808080);
+                }
                 s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
             }
             count++;
         }
-    }
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        s.scale[r] = numbers->of[r][number];
-        if (format->has_minimum)
-            s.minimum[r] = numbers->of[r][g->of.batch * format->parts + number];
     }
     return s;
 }
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const ptx_val x[2],
-                     const ptx_val start[4], ptx_val out[4])
-{
-    tensor_multiply_bytes(g->f, is_signed, g->of.products, out, w, x, start);
-}
-
 /* Multiplies x by rows of W in which every byte is `code`: sums 0 and 1 are those of this lane's rows of x, 2 and 3 repeat them. */
 static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx_val out[4])
 {
     ptx_val byte = ptx_as(g->f, PTX_B32, ptx_u32(0x01010101 * code)), w[4] = {byte, byte, byte, byte};
     ptx_val start[4] = {g->start, g->start, g->start, g->start};
-    multiply(g, true, w, x, start, out);
+    tensor_multiply_bytes(g->f, true, g->of.products, out, w, x, start);
 }
-
-/* Eight rows of x over a sub-block. */
-typedef struct x_block {
-    ptx_val codes[2];
-    ptx_val scale[2], raised[2]; /* of this lane's two rows of sums; times -1.5 * 2^23 */
-    ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
-} x_block;
 
 /* Returns a sum of products of codes, times the scale of x. */
 static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
@@ -410,37 +561,31 @@ static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
     return ptx_fma(g->f, ptx_as(g->f, PTX_F32, bits), x->scale[e % 2], x->raised[e % 2]);
 }
 
-static x_block read_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint32_t tile)
-{
-    x_block x;
-    q8_x_load(&g->x, s->x, g->of.products, tile, x.codes);
-    q8_x_load_scales(&g->x, s->element, tile, scale_at, x.scale, x.sum);
-    for (uint32_t e = 0; e < 2; e++)
-        x.raised[e] = ptx_mul(g->f, x.scale[e], -0x1.8p23f);
-    return x;
-}
-
-static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_at)
+/* `number` is the sub-block's in the batch. */
+static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers numbers, uint32_t number,
+                               ptx_val scale_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    const uint32_t minimum = g->of.batch * format->parts + number;
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        x_block x = read_x(g, s, scale_at, tile);
+        x_block x = load_x(g, s, scale_at, tile);
         ptx_val start[4] = {g->start, g->start, g->start, g->start}, alike[4], products[4];
-        if (format->has_minimum && !g->of.x.has_sums) {
+        if (format->has_minimum && !g->of.has_sums) {
             multiply_alike(g, 1, x.codes, alike);
             for (uint32_t e = 0; e < 2; e++)
                 x.sum[e] = lower(g, &x, e, alike[e]);
-        } else if (format->offset > 0 && !is_centred(&g->of)) {
+        } else if (format->offset > 0 && !g->of.is_centred) {
             multiply_alike(g, 256u - format->offset, x.codes, start);
         }
         for (uint32_t i = 0; i < TILES; i++) {
-            multiply(g, format->is_signed || is_centred(&g->of), s->w[i], x.codes, start, products);
+            tensor_multiply_bytes(f, format->is_signed || g->of.is_centred, g->of.products, products, s->w[i],
+                                  x.codes, start);
             for (uint32_t e = 0; e < 4; e++) {
-                ptx_val product = lower(g, &x, e, products[e]);
-                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], product, s->scale[PAIRS * i + e / 2]);
+                ptx_val product = lower(g, &x, e, products[e]), sum = sums_of(&g->sums, tile, i)[e];
+                ptx_fma_to(f, sum, product, numbers[PAIRS * i + e / 2][number]);
                 if (format->has_minimum)
-                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], x.sum[e % 2], s->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sum, x.sum[e % 2], numbers[PAIRS * i + e / 2][minimum]);
             }
         }
     }
@@ -452,59 +597,42 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val scale_
 static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = ptx_add(f, g->x.at, g->x_stage), scale_at = ptx_add(f, g->x.scale_at, g->x_stage);
+    ptx_val x_at = ptx_add(f, g->x_at, g->x_stage), scale_at = ptx_add(f, g->scale_at, g->x_stage);
     batch_numbers numbers;
     if (step == 0)
-        linear_next_lane_rows(&g->w, &g->rows, g->stage, g->row_at, &g->number_row_at);
+        linear_next_lane_rows(&g->w, g->stage);
     if (!g->of.is_tiles)
-        share_numbers(g, g->number_row_at);
+        share_numbers(g);
     for (uint32_t group = step * g->of.groups; group < (step + 1) * g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         if (group % g->of.batch == 0)
-            numbers = g->of.is_tiles ? shuffle_batch(g, group / g->of.batch, g->number_row_at)
-                                     : load_batch(g, group / g->of.batch);
+            (g->of.is_tiles ? shuffle_batch : load_batch)(g, group / g->of.batch, numbers);
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
-            format_place place = format_find_group(f, lane, g->row_at[r], group);
+            format_place place = format_find_group(f, lane, g->w.row_at[r], group);
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
-            const sub_block s = find_part(g, group, part, quads, &numbers, x_at);
-            multiply_sub_block(g, &s, scale_at);
+            const sub_block s = find_part(g, group, part, quads, x_at);
+            multiply_sub_block(g, &s, numbers, group % g->of.batch * g->of.format->parts + part, scale_at);
         }
     }
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void init_rows(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    ptx_val first = g->tile.shared;
-    if (g->of.x.k_warps > 1)
-        first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.x.k_warps, first);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, first);
-}
-
-/* Sets where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
-static void init_numbers(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
-    ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
-    g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
-    g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
-}
-
 /* Sets this lane's addresses of W and x, and its decoder. */
 static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    init_rows(g);
-    if (!g->of.is_tiles)
-        init_numbers(g);
+    linear_find_lane_rows(&g->w, g->tile.k_warp, g->of.w.bytes / g->of.k_warps);
+    if (!g->of.is_tiles) {
+        ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
+        ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
+        g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
+        g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
+    }
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);
@@ -513,29 +641,31 @@ static void init_reads(q8_product *g)
             format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    q8_x_init_reads(&g->x, unit, format->unit_step);
+    init_x_reads(g, unit);
 }
 
-/* Waits for the next stage, and refills the previous one. */
-static void next_stage(q8_product *g)
-{
-    ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f);
-    fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-}
-
-/* Waits for the next step, and refills the previous one. */
+/* mma: waits for the next stage, and refills the previous one. Tiles: the same for a step of x, and with a stage's first step for
+ * the stage of W. */
 static void next_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
+    if (!g->of.is_tiles) {
+        copy_wait(f, g->of.stages - 2);
+        ptx_barrier(f);
+        fill_stage(g, g->stage, g->of.stages - 1);
+        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+        return;
+    }
     ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
     copy_wait(f, 0);
-    if (g->of.x.has_sums)
-        q8_x_add_up(&g->x, next);
+    if (g->of.has_sums)
+        add_up_codes(g, next);
     ptx_barrier(f);
-    fill_step(g, step);
+    copy_x(g, g->x_stage);
+    advance_x(g);
+    if (step == 0)
+        linear_fill_ring(&g->w, g->stage, 1);
+    copy_commit(f);
     ptx_set(f, g->x_stage, next);
     if (step == 0)
         shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
@@ -545,10 +675,7 @@ static void make_trip(void *strategy)
 {
     q8_product *g = strategy;
     for (uint32_t step = 0; step < g->of.steps; step++) {
-        if (g->of.is_tiles)
-            next_step(g, step);
-        else
-            next_stage(g);
+        next_step(g, step);
         multiply_step(g, step);
     }
 }
@@ -558,11 +685,15 @@ static void make_tile(void *strategy)
     q8_product *g = strategy;
     linear *l = g->l;
     ptx_fn *f = g->f;
+    g->w = (linear_ring){.l = l,
+                         .tile = &g->tile,
+                         .codes = {.of = g->of.w, .is_lean = true},
+                         .number_byte = g->of.number_byte,
+                         .shared = g->tile.shared};
     if (l->split_k != 1)
-        g->left = ptx_var(f, l->part_stages);
-    init_w_copies(g);
-    g->x = (q8_x){.of = g->of.x, .f = f, .l = l, .tile = &g->tile};
-    q8_x_init(&g->x);
+        g->w.left = ptx_var(f, l->part_stages);
+    linear_init_ring(&g->w);
+    init_x_copies(g);
     const uint32_t last = g->of.stages - 1;
     fill_stages(g, last);
     g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
@@ -570,7 +701,7 @@ static void make_tile(void *strategy)
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
     g->sums = linear_init_sums(f, g->of.row_tiles * ROWS);
-    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
+    linear_each_trip(l, g->of.stage, g->w.left, make_trip, g);
     if (g->of.is_tiles)
         copy_wait(f, 0);
     linear_store_sums(l, &g->tile, &g->sums);
@@ -580,9 +711,9 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     q8_product g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.x.k_warps, g.of.stage);
-    if (g.of.x.row_warps > 1)
-        linear_share_rows(l, &g.tile, g.of.x.row_warps);
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.stage);
+    if (g.of.row_warps > 1)
+        linear_share_rows(l, &g.tile, g.of.row_warps);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 
@@ -614,8 +745,7 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     if (!is_q8)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =

@@ -36,43 +36,42 @@ uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint3
     return layout_rows(&l, rows);
 }
 
-/* Threads that copy a row's numbers together. */
-static uint32_t row_threads(const linear_ring *r)
+/* The address of a tile row's numbers in the first stage. */
+static ptx_val row_numbers_at(const linear_ring *r, ptx_val row)
 {
-    const uint32_t all = r->codes.threads / r->rows, numbers = numbers_of(r->format, r->stage);
-    return all < numbers ? all : numbers;
+    ptx_fn *f = r->l->f;
+    const layout l = linear_numbers_layout(r->l->of.format, r->tile->stage);
+    return ptx_add(f, ptx_add(f, layout_row_at(f, &l, row), r->number_byte), r->shared);
 }
 
-/* Numbers of a thread. */
-static uint32_t copies_of(const linear_ring *r)
-{
-    return numbers_of(r->format, r->stage) / row_threads(r);
-}
-
-/* Recomputes addresses for each stage: the products leave no registers to keep them. */
+/* Some threads copy a row's numbers together. Recomputes addresses for each stage: the products leave no registers to keep
+ * them. */
 static void copy_numbers(linear_ring *r, ptx_val offset)
 {
-    ptx_fn *f = r->codes.f;
-    const weight_format *format = r->format;
-    const uint32_t bytes = format_numbers_bytes(format), all_threads = r->codes.threads / r->rows;
-    ptx_val row = ptx_shr(f, r->l->tid, lanes_log2(row_threads(r)));
-    ptx_val first = ptx_mul(f, ptx_and(f, r->l->tid, row_threads(r) - 1), copies_of(r));
-    ptx_val to = ptx_add(f, ptx_add(f, linear_row_numbers(f, r, row), r->shared), offset);
+    linear *l = r->l;
+    ptx_fn *f = l->f;
+    const weight_format *format = l->of.format;
+    const uint32_t bytes = format_numbers_bytes(format), numbers = numbers_of(format, r->tile->stage),
+                   all_threads = r->codes.threads / r->codes.rows,
+                   threads = all_threads < numbers ? all_threads : numbers, copies = numbers / threads;
+    ptx_val row = ptx_shr(f, l->tid, lanes_log2(threads));
+    ptx_val first = ptx_mul(f, ptx_and(f, l->tid, threads - 1), copies);
+    ptx_val to = ptx_add(f, row_numbers_at(r, row), offset);
     to = ptx_mad(f, first, bytes, to);
     ptx_val left_of_row = ptx_div(f, ptx_as(f, PTX_U32, r->codes.left), format->scale_elements / 2);
     ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, left_of_row, first));
-    ptx_val number = ptx_sub(f, r->l->row_numbers, ptx_as(f, PTX_U32, left));
-    const linear_row of = linear_find_row(r->l, tail_clamp(f, ptx_add(f, row, r->first), r->l->w_rows));
+    ptx_val number = ptx_sub(f, l->row_numbers, ptx_as(f, PTX_U32, left));
+    const linear_row of = linear_find_row(l, tail_clamp(f, ptx_add(f, row, r->tile->first_w), l->w_rows));
     for (uint32_t array = 0; array < format_arrays(format); array++) {
-        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, linear_numbers_at(r->l, &of, array, number));
-        for (uint32_t i = 0; i < copies_of(r); i++) {
+        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, linear_numbers_at(l, &of, array, number));
+        for (uint32_t i = 0; i < copies; i++) {
             ptx_val in_bounds = ptx_gt(f, left, i), word = ptx_at_const(f, from, i);
             ptx_val word_to = shared_at(f, PTX_U32, to, i * bytes + 4 * array);
-            if (row_threads(r) == all_threads) {
+            if (threads == all_threads) {
                 copy_word(f, word_to, word, &in_bounds);
                 continue;
             }
-            PTX_IF (f, ptx_lt(f, row, r->rows)) { /* a row has fewer numbers than threads */
+            PTX_IF (f, ptx_lt(f, row, r->codes.rows)) { /* a row has fewer numbers than threads */
                 copy_word(f, word_to, word, &in_bounds);
             }
         }
@@ -91,43 +90,59 @@ row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements,
     return row_ring_stage(bytes, alignment, is_paired ? 2 * WORD : WORD, number_bytes);
 }
 
-void linear_init_ring(linear *g, linear_ring *ring, ptx_val shared, ptx_val first)
+void linear_init_ring(linear_ring *ring)
 {
+    linear *l = ring->l;
+    ptx_fn *f = l->f;
     row_ring *codes = &ring->codes;
-    ring->l = g;
-    ring->shared = shared;
-    ring->first = first;
-    ptx_val row = ptx_add(g->f, row_ring_row_of(codes, g->tid), first);
-    for (uint32_t i = 0; i < codes->passes; i++)
-        codes->from[i] = linear_row_address(g, ptx_add(g->f, row, i * row_ring_pass(codes)));
-    row_ring_init(codes, g->tid, shared,
-                  g->split_k == 1 ? g->w_row_bytes : ptx_sub(g->f, g->w_row_bytes, g->part_byte));
+    codes->f = f;
+    codes->threads = ptx_block_x(f);
+    codes->rows = ring->tile->columns;
+    ptx_val row = ptx_add(f, row_ring_row_of(codes, l->tid), ring->tile->first_w);
+    for (uint32_t i = 0; i < row_ring_passes(codes); i++)
+        codes->from[i] = linear_row_address(l, ptx_add(f, row, i * row_ring_pass(codes)));
+    row_ring_init(codes, l->tid, ring->shared,
+                  l->split_k == 1 ? l->w_row_bytes : ptx_sub(f, l->w_row_bytes, l->part_byte));
+}
+
+ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead)
+{
+    return ring->l->split_k == 1 ? row_ring_has_next(&ring->codes) : ptx_gt(ring->l->f, ring->left, ahead);
 }
 
 void linear_copy_ring(linear_ring *ring, ptx_val offset)
 {
     row_ring_copy(&ring->codes, offset);
-    if (ring->format->scale_elements > 0)
+    if (ring->l->of.format->scale_elements > 0)
         copy_numbers(ring, offset);
+}
+
+void linear_fill_ring(linear_ring *ring, ptx_val offset, uint32_t ahead)
+{
+    PTX_IF (ring->l->f, linear_has_stage(ring, ahead)) {
+        linear_copy_ring(ring, offset);
+        row_ring_step(&ring->codes);
+    }
 }
 
 /* ---- a lane's rows ------------------------------------------------------------------------------------------------ */
 
-static row_ring_row find_row(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val row,
-                             ptx_val at)
+static row_ring_row find_row(const linear_ring *ring, ptx_val row, ptx_val at)
 {
     if (row_ring_is_aligned(&ring->codes.of))
         return (row_ring_row){.at = at};
-    return row_ring_find(&ring->codes, at, linear_row_address(l, ptx_add(l->f, row, tile->first_w)));
+    ptx_val number = ptx_add(ring->l->f, row, ring->tile->first_w);
+    return row_ring_find(&ring->codes, at, linear_row_address(ring->l, number));
 }
 
 /* The numbers of a row, from this warp's first on. */
-static ptx_val find_numbers(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val row)
+static ptx_val find_numbers(const linear_ring *ring, ptx_val row)
 {
-    ptx_fn *f = l->f;
-    const weight_format *format = ring->format;
+    ptx_fn *f = ring->l->f;
+    const linear_tile *tile = ring->tile;
+    const weight_format *format = ring->l->of.format;
     const uint32_t elements = tile->stage / tile->k_warps, bytes = format_numbers_bytes(format);
-    ptx_val at = ptx_add(f, linear_row_numbers(f, ring, row), ring->shared);
+    ptx_val at = row_numbers_at(ring, row);
     if (tile->k_warps == 1)
         return at;
     if (elements >= format->scale_elements)
@@ -136,37 +151,32 @@ static ptx_val find_numbers(linear *l, const linear_ring *ring, const linear_til
     return ptx_mad(f, number, bytes, at);
 }
 
-ptx_val linear_row_numbers(ptx_fn *f, const linear_ring *ring, ptx_val row)
+void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes)
 {
-    const layout l = linear_numbers_layout(ring->format, ring->stage);
-    return ptx_add(f, layout_row_at(f, &l, row), ring->number_byte);
-}
-
-linear_rows linear_find_lane_rows(linear *l, const linear_ring *ring, const linear_tile *tile, ptx_val mine,
-                                  ptx_val first)
-{
-    ptx_fn *f = l->f;
-    const uint32_t step = layout_rows(&ring->codes.of.rows, 8);
-    linear_rows rows;
-    ptx_val row_at = ptx_add(f, layout_row_at(f, &ring->codes.of.rows, mine), first);
+    ptx_fn *f = ring->l->f;
+    const fragment_lane *lane = &ring->tile->lane;
+    const layout *rows = &ring->codes.of.rows;
+    const uint32_t step = layout_rows(rows, 8);
+    ptx_val mine = ptx_mad(f, ring->tile->column_warp, LINEAR_WARP_COLUMNS, lane->g), first = ring->shared;
+    if (index.type != PTX_NONE)
+        first = ptx_mad(f, index, bytes, first);
+    ptx_val row_at = ptx_add(f, layout_row_at(f, rows, mine), first);
     for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, r * step);
-        rows.codes[r] = find_row(l, ring, tile, ptx_add(f, mine, 8 * r), at);
+        ring->rows[r] = find_row(ring, ptx_add(f, mine, 8 * r), at);
     }
-    if (ring->format->scale_elements > 0) {
-        ptx_val row = ptx_mad(f, tile->lane.t, 8, mine);
-        rows.numbers = (row_ring_row){.at = find_numbers(l, ring, tile, row)};
-        return rows;
+    if (ring->l->of.format->scale_elements > 0) {
+        ptx_val row = ptx_mad(f, lane->t, 8, mine);
+        ring->number_row = (row_ring_row){.at = find_numbers(ring, row)};
+        return;
     }
-    ptx_val numbers_at = ptx_mad(f, tile->lane.t, step, row_at);
-    rows.numbers = find_row(l, ring, tile, ptx_mad(f, tile->lane.t, 8, mine), numbers_at);
-    return rows;
+    ptx_val numbers_at = ptx_mad(f, lane->t, step, row_at);
+    ring->number_row = find_row(ring, ptx_mad(f, lane->t, 8, mine), numbers_at);
 }
 
-void linear_next_lane_rows(const linear_ring *ring, const linear_rows *rows, ptx_val offset,
-                           ptx_val codes[LINEAR_LANE_ROWS], ptx_val *numbers)
+void linear_next_lane_rows(linear_ring *ring, ptx_val offset)
 {
-    *numbers = row_ring_next(&ring->codes, &rows->numbers, offset);
+    ring->number_row_at = row_ring_next(&ring->codes, &ring->number_row, offset);
     for (uint32_t r = 0; r < LINEAR_LANE_ROWS; r++)
-        codes[r] = row_ring_next(&ring->codes, &rows->codes[r], offset);
+        ring->row_at[r] = row_ring_next(&ring->codes, &ring->rows[r], offset);
 }

@@ -24,9 +24,8 @@
 #include "linear.h"
 
 enum {
-    WARP_ROWS = 32, /* of W */
-    LANE_ROWS = 4,  /* eight apart */
-    QUAD_LANES = 4, /* t */
+    WARP_ROWS = LINEAR_WARP_COLUMNS, /* of W */
+    LANE_ROWS = 4,                   /* eight apart */
     W_STAGES = 2
 };
 
@@ -55,8 +54,6 @@ typedef struct tiles {
     ptx_val step, w_to, x_to,
         x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
     ptx_val next; /* the next step of x to copy */
-    ptx_val left; /* a variable if k is split: trips from this one on */
-    linear_rows rows;
     ptx_val row_at[LANE_ROWS], number_row_at; /* variables: in this stage */
     warp_sums sums;
 } tiles;
@@ -73,7 +70,7 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
-    g.units = format->units / QUAD_LANES;
+    g.units = format->units / FRAGMENT_LANES;
     g.steps = stage / X_RING_STEP;
     g.batch = g.stages / 2;
     g.is_half =
@@ -101,63 +98,35 @@ static uint32_t shared_bytes(const tiles_geometry *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* The first element of a step of x. */
-static ptx_val step_element(tiles *g, ptx_val step)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    if (format->parts < 4)
-        return ptx_mul(f, step, X_RING_STEP);
-    ptx_val block = ptx_div(f, step, format->groups), group = ptx_and(f, step, format->groups - 1);
-    return ptx_mad(f, block, format->elements, format_group_element(f, format, group));
-}
-
 /* Starts to copy the next step of x, and ends a group of copies, which includes a stage of W if one was started. */
 static void copy_x(tiles *g)
 {
     ptx_fn *f = g->f;
-    x_ring_copy(&g->x, step_element(g, g->next), g->x_to);
+    const weight_format *format = g->of.format;
+    ptx_val element;
+    if (format->parts < 4) {
+        element = ptx_mul(f, g->next, X_RING_STEP);
+    } else {
+        ptx_val block = ptx_div(f, g->next, format->groups);
+        ptx_val group = ptx_and(f, g->next, format->groups - 1);
+        element = ptx_mad(f, block, format->elements, format_group_element(f, format, group));
+    }
+    x_ring_copy(&g->x, element, g->x_to);
     ptx_add_to(f, g->next, 1);
     shared_next(f, g->x_to, x_ring_bytes(g->of.tile_m), g->of.stages);
     copy_commit(f);
-}
-
-/* Starts to copy the next stage of W, if there is one. It begins `ahead` trips after this one. */
-static void copy_w(tiles *g, uint32_t ahead)
-{
-    ptx_fn *f = g->f;
-    const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w.codes)) {
-        linear_copy_ring(&g->w, g->w_to);
-        row_ring_step(&g->w.codes);
-    }
-}
-
-/* Trips of the loop. */
-static ptx_val trips_of_part(tiles *g)
-{
-    ptx_fn *f = g->f;
-    if (g->of.is_unrolled)
-        return g->l->part_stages;
-    ptx_val left = ptx_sub(f, g->l->k, g->l->part_element);
-    ptx_val steps = ptx_div(f, ptx_add(f, left, X_RING_STEP - 1), X_RING_STEP);
-    return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, g->of.steps));
 }
 
 static void init_copies(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    const row_ring codes = {.f = f,
-                            .of = g->of.w,
-                            .threads = g->of.threads,
-                            .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
-    g->w = (linear_ring){.codes = codes,
-                         .format = g->of.format,
-                         .rows = g->of.tile_n,
-                         .stage = g->of.steps * X_RING_STEP,
-                         .number_byte = g->of.number_byte};
-    linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, g->of.w_byte), g->tile.first_w);
+    g->w = (linear_ring){.l = l,
+                         .tile = &g->tile,
+                         .codes = {.of = g->of.w},
+                         .number_byte = g->of.number_byte,
+                         .shared = ptx_add(f, g->tile.shared, g->of.w_byte)};
+    linear_init_ring(&g->w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .rows = g->of.tile_m,
@@ -166,11 +135,18 @@ static void init_copies(tiles *g)
                     .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
     g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
-    if (l->split_k != 1)
-        g->left = ptx_var(f, trips_of_part(g));
+    if (l->split_k != 1) {
+        ptx_val trips = l->part_stages;
+        if (!g->of.is_unrolled) {
+            ptx_val left = ptx_sub(f, l->k, l->part_element);
+            ptx_val steps = ptx_div(f, ptx_add(f, left, X_RING_STEP - 1), X_RING_STEP);
+            trips = ptx_min(f, steps, ptx_mul(f, l->part_stages, g->of.steps));
+        }
+        g->w.left = ptx_var(f, trips);
+    }
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
-    copy_w(g, 0);
+    linear_fill_ring(&g->w, g->w_to, 0);
     for (uint32_t i = 0; i + g->of.batch < g->of.stages; i++)
         copy_x(g);
 }
@@ -184,38 +160,35 @@ typedef struct group {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group;
 
-/* The quantised block of group i of the step, which is group `number` of its stage. */
-static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, uint32_t i, ptx_val number)
+/* The quantised block of a stage's group. */
+static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    if (g->of.is_unrolled && format->groups == 1)
-        return format_find_group(f, lane, row_at, g->trip_step * g->of.groups + i);
     ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, format->bytes, row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Finds the numbers of group i of the step. */
-static format_place find_numbers(tiles *g, const format_lane *lane, uint32_t i, ptx_val number)
+/* Its numbers. */
+static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    ptx_val row_at = g->number_row_at;
     if (format->scale_elements == 0)
-        return find_block(g, lane, row_at, i, number);
-    if (g->of.is_unrolled)
-        return format_find_numbers(f, lane, row_at, g->trip_step * g->of.groups + i);
+        return find_block(g, lane, row_at, number);
     ptx_val scale = ptx_div(f, number, format->scale_elements / format_group_elements(format));
     return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
 }
 
+/* Decodes group i of the step. */
 static group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    const bool has_constants = g->of.is_unrolled && format->groups == 1;
+    const uint32_t of_trip = g->trip_step * g->of.groups + i;
     group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number =
-        g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i) : ptx_mad(f, g->step, g->of.groups, i);
+    ptx_val number = g->of.is_unrolled ? ptx_u32(of_trip) : ptx_mad(f, g->step, g->of.groups, i);
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
@@ -225,10 +198,12 @@ static group decode_group(tiles *g, uint32_t i)
     format_lane_values(f, &of.codes, PTX_F32);
     const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = find_block(g, &of.codes, g->row_at[r], i, number);
+        format_place place = has_constants ? format_find_group(f, &of.codes, g->row_at[r], of_trip)
+                                           : find_block(g, &of.codes, g->row_at[r], number);
         format_codes(f, &of.codes, &place, 0, g->of.units, of.quads[r]);
     }
-    format_place place = find_numbers(g, &numbers, i, number);
+    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, of_trip)
+                                       : find_numbers(g, &numbers, g->number_row_at, number);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
     return of;
 }
@@ -256,7 +231,7 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
     ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
     ptx_val word = narrow_pair(f, PTX_F16, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val mine = ptx_shfl_idx_in(f, word, r, QUAD_LANES);
+        ptx_val mine = ptx_shfl_idx_in(f, word, r, FRAGMENT_LANES);
         numbers.scale[r] = format->has_minimum ? both_halves(f, mine, 0) : ptx_as(f, PTX_F16X2, mine);
         if (format->has_minimum)
             numbers.minimum[r] = both_halves(f, mine, 1);
@@ -277,9 +252,9 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
                                 pairs);
         } else {
-            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, QUAD_LANES);
+            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, FRAGMENT_LANES);
             if (format->has_minimum)
-                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, QUAD_LANES);
+                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, FRAGMENT_LANES);
             format_weights(f, &of->codes, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
@@ -330,25 +305,26 @@ static void multiply_step(tiles *g)
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
-    ptx_val codes[LANE_ROWS], numbers;
-    linear_next_lane_rows(&g->w, &g->rows, g->w_to, codes, &numbers);
+    linear_next_lane_rows(&g->w, g->w_to);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        ptx_set(f, g->row_at[r], codes[r]);
-    ptx_set(f, g->number_row_at, numbers);
+        ptx_set(f, g->row_at[r], g->w.row_at[r]);
+    ptx_set(f, g->number_row_at, g->w.number_row_at);
     shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
-    copy_w(g, g->of.is_unrolled ? 1 : g->of.steps);
+    linear_fill_ring(&g->w, g->w_to, g->of.is_unrolled ? 1 : g->of.steps);
 }
 
 /* All warps are done with the previous batch; its stages are refilled while this one is multiplied. */
 static void next_batch(tiles *g)
 {
-    copy_wait(g->f, g->of.stages - 2 * g->of.batch);
-    ptx_barrier(g->f);
-    if (!g->of.is_unrolled) {
-        PTX_IF (g->f, ptx_eq(g->f, g->step, 0)) {
+    ptx_fn *f = g->f;
+    copy_wait(f, g->of.stages - 2 * g->of.batch);
+    ptx_barrier(f);
+    if (g->of.is_unrolled) {
+        if (g->trip_step == 0)
             next_w(g);
-        }
-    } else if (g->trip_step == 0) {
+        return;
+    }
+    PTX_IF (f, ptx_eq(f, g->step, 0)) {
         next_w(g);
     }
 }
@@ -356,10 +332,9 @@ static void next_batch(tiles *g)
 static void next_step(tiles *g)
 {
     ptx_fn *f = g->f;
-    if (g->of.is_unrolled && g->trip_step % g->of.batch != 0)
-        return;
     if (g->of.batch == 1 || g->of.is_unrolled) {
-        next_batch(g);
+        if (g->trip_step % g->of.batch == 0)
+            next_batch(g);
         return;
     }
     ptx_val in_batch = ptx_and(f, g->step, g->of.batch - 1);
@@ -369,16 +344,6 @@ static void next_step(tiles *g)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
-
-static void init_rows(tiles *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
-    g->rows = linear_find_lane_rows(g->l, &g->w, &g->tile, mine, g->w.shared);
-    for (uint32_t r = 0; r < LANE_ROWS; r++)
-        g->row_at[r] = ptx_var(f, g->rows.codes[r].at);
-    g->number_row_at = ptx_var(f, g->rows.numbers.at);
-}
 
 static void make_trip(void *strategy)
 {
@@ -400,11 +365,14 @@ static void make_tile(void *strategy)
     linear *l = g->l;
     ptx_fn *f = g->f;
     init_copies(g);
-    init_rows(g);
+    linear_find_lane_rows(&g->w, (ptx_val){0}, 0);
+    for (uint32_t r = 0; r < LANE_ROWS; r++)
+        g->row_at[r] = ptx_var(f, g->w.rows[r].at);
+    g->number_row_at = ptx_var(f, g->w.number_row.at);
     g->sums = linear_init_sums(f, g->of.tile_m);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
-    linear_each_trip(l, trip_elements(&g->of), g->left, make_trip, g);
+    linear_each_trip(l, trip_elements(&g->of), g->w.left, make_trip, g);
     copy_wait(f, 0);
     linear_store_sums(l, &g->tile, &g->sums);
 }
@@ -443,9 +411,7 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm =
-        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g);
     s->trip = trip_elements(&g);
     kiln_number(s, v, "stage_elements", g.steps * X_RING_STEP);
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */

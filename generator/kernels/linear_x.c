@@ -24,7 +24,7 @@
 #include "device/codes.h"
 #include "device/narrow.h"
 #include "device/tail.h"
-#include "linear.h"
+#include "linear_simt.h"
 
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
@@ -45,7 +45,7 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
 }
 
 /* The number of values that are joined over lanes (device/lanes.h): a power of two. Those past the vectors repeat the last one. */
-static uint32_t joined(const linear *g)
+static uint32_t joined(const linear_simt *g)
 {
     uint32_t count = 1;
     while (count < g->of.vectors)
@@ -53,15 +53,15 @@ static uint32_t joined(const linear *g)
     return count;
 }
 
-static void join_vectors(linear *g, ptx_op op, uint32_t lanes, ptx_val value[])
+static void join_vectors(linear_simt *g, ptx_op op, uint32_t lanes, ptx_val value[])
 {
     for (uint32_t b = g->of.vectors; b < joined(g); b++)
         value[b] = value[g->of.vectors - 1];
-    lanes_join(g->f, op, lanes, joined(g), g->lane, value);
+    lanes_join(g->f, op, lanes, joined(g), g->l->lane, value);
 }
 
 /* Lanes that have a part's elements. */
-static uint32_t part_lanes(const linear *g)
+static uint32_t part_lanes(const linear_simt *g)
 {
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
@@ -72,16 +72,15 @@ typedef struct slot {
     ptx_val elements, numbers, vector;
 } slot;
 
-/* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32.
- * */
-static slot first_slot(linear *g)
+/* The slot of the first trip. In formats with four parts a group is 16 neighbours of each of four runs of 32. */
+static slot first_slot(linear_simt *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t element_bytes = g->of.is_q8 ? 1 : 4;
     const uint32_t part_elements = format_group_elements(format) / format->parts;
     slot s;
-    ptx_val element = ptx_mul(f, g->tid, RUN);
+    ptx_val element = ptx_mul(f, g->l->tid, RUN);
     ptx_val part, share;
     if (format->parts == 4) {
         part = ptx_bfe(f, element, 5, 2);
@@ -96,7 +95,7 @@ static slot first_slot(linear *g)
     ptx_val of_part = ptx_mad(f, part, part_elements * element_bytes, at);
     ptx_val in_part = ptx_and(f, element, part_elements - 1);
     s.elements = ptx_var(f, ptx_mad(f, in_part, element_bytes, of_part));
-    s.vector = lanes_first(f, part_lanes(g), joined(g), g->lane);
+    s.vector = lanes_first(f, part_lanes(g), joined(g), g->l->lane);
     ptx_val of_vector = ptx_mad(f, s.vector, g->of.vector_bytes, at);
     ptx_val numbers = ptx_mad(f, part, NUMBER_BYTES, of_vector);
     s.numbers = ptx_var(f, ptx_add(f, numbers, format_group_elements(format) * element_bytes));
@@ -105,82 +104,63 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* A run as loaded; 16-bit types use two words of two elements each. */
-typedef struct run {
-    ptx_val raw[RUN];
-} run;
+/* A run's elements; as loaded, 16-bit types use two words of two elements each. */
+typedef ptx_val run[RUN];
 
-/* Zeros if out of bounds. */
-static run load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
+static uint32_t run_words(ptx_type type)
 {
-    const bool is_f32 = type == PTX_F32;
-    run x;
-    ptx_val at = ptx_at(g->f, vector, element);
-    tail_load(g->f, is_f32 ? PTX_F32 : PTX_U32, is_f32 ? RUN : RUN / 2, x.raw,
-              is_f32 ? at : ptx_cast_ptr(g->f, at, PTX_U32), &in_bounds, PTX_NC);
-    return x;
+    return type == PTX_F32 ? RUN : RUN / 2;
 }
 
-static void widen_run(linear *g, const run *x, ptx_val h[RUN])
+/* Zeros if out of bounds. */
+static void load_run(linear_simt *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds,
+                     run words)
 {
-    for (int i = 0; i < RUN && g->x_type == PTX_F32; i++)
-        h[i] = x->raw[i];
-    for (int i = 0; i < RUN / 2 && g->x_type != PTX_F32; i++)
-        widen_pair(g->f, g->x_type, x->raw[i], &h[2 * i]);
+    const ptx_type word = type == PTX_F32 ? PTX_F32 : PTX_U32;
+    ptx_val at = ptx_cast_ptr(g->f, ptx_at(g->f, vector, element), word);
+    tail_load(g->f, word, run_words(type), words, at, &in_bounds, PTX_NC);
 }
 
 /* ---- shares ------------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
-static ptx_val find_most(linear *g, const ptx_val h[RUN])
+/* The absmax of 32 elements of this lane's vector. A NaN is above all numbers: below sm_80 as an integer. */
+static ptx_val find_absmax(linear_simt *g, run h[])
 {
     ptx_fn *f = g->f;
-    ptx_val most = ptx_abs(f, h[0]);
-    for (int i = 1; i < RUN; i++) {
-        ptx_val size = ptx_abs(f, h[i]);
-        most = ptx_has_sm(g->f, 80)
-                   ? ptx_max_nan(f, most, size)
-                   : ptx_as(f, PTX_F32, ptx_max(f, ptx_as(f, PTX_U32, most), ptx_as(f, PTX_U32, size)));
+    const bool has_max_nan = ptx_has_sm(f, 80);
+    const ptx_type type = has_max_nan ? PTX_F32 : PTX_U32;
+    ptx_val most[LINEAR_MOST_VECTORS], least = ptx_as(f, type, ptx_f32(INT8_LEAST_ABSMAX));
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        most[b] = ptx_as(f, type, ptx_abs(f, h[b][0]));
+        for (int i = 1; i < RUN; i++) {
+            ptx_val size = ptx_as(f, type, ptx_abs(f, h[b][i]));
+            most[b] = has_max_nan ? ptx_max_nan(f, most[b], size) : ptx_max(f, most[b], size);
+        }
     }
-    return ptx_has_sm(g->f, 80) ? most : ptx_as(f, PTX_U32, most);
+    join_vectors(g, has_max_nan ? PTX_OP_MAX_NAN : PTX_OP_MAX, SCALE_LANES, most);
+    return has_max_nan ? ptx_max_nan(f, most[0], least) : ptx_as(f, PTX_F32, ptx_max(f, most[0], least));
 }
 
-/* The absmax of 32 elements of each vector; returns this lane's vector's. */
-static ptx_val join_most(linear *g, ptx_val most[])
-{
-    ptx_fn *f = g->f;
-    if (ptx_has_sm(g->f, 80)) {
-        join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
-        return ptx_max_nan(f, most[0], INT8_LEAST_ABSMAX);
-    }
-    join_vectors(g, PTX_OP_MAX, SCALE_LANES, most);
-    return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX))));
-}
-
-/* A lane's factor for h, and its inverse. */
-typedef struct scaling {
-    ptx_val raise, lower;
-} scaling;
-
-static scaling scale_q8(ptx_fn *f, ptx_val most)
-{
-    ptx_val lower = ptx_mul(f, most, 1.0f / 127);
-    return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), 127), .lower = lower};
-}
-
-/* Multiply twice by `raise`; linear_products.c applies the rest of the inverse, 2^LINEAR_DENORMAL. */
-static scaling scale_exact(ptx_fn *f, ptx_val most)
+/* A lane's factor for h, and its inverse. In exact, multiply twice by the factor; linear.c applies the rest of the inverse,
+ * 2^LINEAR_DENORMAL. */
+static void find_scaling(linear_simt *g, ptx_val most, ptx_val *raise, ptx_val *lower)
 {
     enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
+    ptx_fn *f = g->f;
+    if (g->of.is_q8) {
+        *lower = ptx_mul(f, most, 1.0f / 127);
+        *raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
+        return;
+    }
     ptx_val exponent = ptx_shr(f, ptx_as(f, PTX_U32, most), MANTISSA_BITS);
-    ptx_val raise = ptx_shr(f, ptx_sub(f, RAISED + 3 * BIAS, exponent), 1);
-    ptx_val lower = ptx_sub(f, LOWER + 2 * BIAS, ptx_mul(f, raise, 2));
-    return (scaling){.raise = ptx_as(f, PTX_F32, ptx_shl(f, raise, MANTISSA_BITS)),
-                     .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, MANTISSA_BITS))};
+    ptx_val up = ptx_shr(f, ptx_sub(f, RAISED + 3 * BIAS, exponent), 1);
+    ptx_val down = ptx_sub(f, LOWER + 2 * BIAS, ptx_mul(f, up, 2));
+    *raise = ptx_as(f, PTX_F32, ptx_shl(f, up, MANTISSA_BITS));
+    *lower = ptx_as(f, PTX_F32, ptx_shl(f, down, MANTISSA_BITS));
 }
 
 /* Stores a run of a vector, and returns its sum; in q8, the sum of its codes. */
-static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *raise)
+static ptx_val store_run(linear_simt *g, ptx_val at, run h, const ptx_val *raise)
 {
     ptx_fn *f = g->f;
     if (g->of.is_q8) { /* adding 1.5 * 2^23 leaves the rounded integer in the low bits */
@@ -200,21 +180,8 @@ static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *r
     return ptx_add(f, low, high);
 }
 
-/* Whether this lane stores the i-th of the numbers that it has joined: if several lanes of a part have the same vectors, the
- * first does. */
-static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
-{
-    ptx_fn *f = g->f;
-    const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
-    ptx_val is_first = ptx_eq(f, ptx_and(f, g->lane, alike - 1), 0);
-    if (joined(g) == g->of.vectors)
-        return is_first;
-    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
-    return ptx_and(f, is_first, in_bounds);
-}
-
 /* The number after a part's first number. */
-static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
+static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
@@ -227,11 +194,12 @@ static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
     return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
-/* Stores a part's numbers, for the vectors whose sums are joined in this lane. */
-static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
+/* Stores a part's numbers, for the vectors whose sums are joined in this lane; if several lanes have the same vectors, the first
+ * stores. */
+static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
 {
     ptx_fn *f = g->f;
-    const uint32_t lanes = part_lanes(g);
+    const uint32_t lanes = part_lanes(g), alike = lanes > joined(g) ? lanes / joined(g) : 1;
     if (g->of.format->has_minimum || g->of.format->offset > 0)
         join_vectors(g, PTX_OP_ADD, lanes, sum);
     for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
@@ -242,7 +210,12 @@ static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lowe
             number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
         number[1] = second_number(g, number[0], sum[i]);
-        PTX_WHEN (f, stores_number(g, at, i)) {
+        ptx_val stores = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
+        if (joined(g) != g->of.vectors) {
+            ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
+            stores = ptx_and(f, stores, in_bounds);
+        }
+        PTX_WHEN (f, stores) {
             ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), number,
                           PTX_PLAIN);
         }
@@ -250,27 +223,22 @@ static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lowe
 }
 
 /* Stores a run of each vector. A lane makes the numbers of one of the vectors for all lanes that share it. */
-static void store_runs(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
+static void store_runs(linear_simt *g, const slot *at, uint32_t byte, run h[])
 {
     ptx_fn *f = g->f;
     const bool has_numbers = g->of.is_q8 || g->of.format->has_minimum;
-    ptx_val value[LINEAR_MOST_VECTORS], most;
-    scaling of = {{0}, {0}};
-    if (has_numbers) {
-        for (uint32_t b = 0; b < g->of.vectors; b++)
-            value[b] = find_most(g, h[b]);
-        most = join_most(g, value);
-        of = g->of.is_q8 ? scale_q8(f, most) : scale_exact(f, most);
-    }
+    ptx_val sum[LINEAR_MOST_VECTORS], raise_mine = {0}, lower = {0};
+    if (has_numbers)
+        find_scaling(g, find_absmax(g, h), &raise_mine, &lower);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val raise = of.raise;
+        ptx_val raise = raise_mine;
         if (has_numbers && g->of.vectors > 1)
-            raise = ptx_shfl_idx_in(f, of.raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
-        value[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
-                             has_numbers ? &raise : NULL);
+            raise = ptx_shfl_idx_in(f, raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
+        sum[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
+                           has_numbers ? &raise : NULL);
     }
     if (has_numbers)
-        store_numbers(g, at, byte, of.lower, value);
+        store_numbers(g, at, byte, lower, sum);
 }
 
 /* ---- a pass over x ------------------------------------------------------------------------------------------------ */
@@ -282,86 +250,76 @@ typedef struct pass {
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
 
-/* Computes h of a vector; adds up x's squares. */
-static void make_run(linear *g, pass *p, uint32_t b, const run *x, const run *gamma, ptx_val h[RUN])
+/* Bytes of the shares of a step. */
+static uint32_t share_step(const linear_simt *g)
 {
-    ptx_fn *f = g->f;
-    widen_run(g, x, h);
-    if (!g->of.has_norm)
-        return;
-    for (int i = 0; i < RUN; i++) {
-        if (g->may_scale)
-            h[i] = ptx_mul(f, h[i], g->by[b]);
-        ptx_fma_to(f, p->squares[b], h[i], h[i]);
-        h[i] = ptx_mul(f, h[i], gamma->raw[i]);
-    }
+    return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
 }
 
-/* One of the steps of a trip, for all vectors. */
-static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const run x[], const run *gamma)
+/* One of the steps of a trip, for all vectors: computes h, adds up x's squares, and stores the shares. */
+static void make_step(linear_simt *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
 {
     ptx_fn *f = g->f;
-    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
-        ptx_val h[LINEAR_MOST_VECTORS][RUN] = {{{0}}};
-        for (uint32_t b = 0; b < g->of.vectors; b++)
-            make_run(g, p, b, &x[b], gamma, h[b]);
+        run h[LINEAR_MOST_VECTORS] = {{{0}}};
+        for (uint32_t b = 0; b < g->of.vectors; b++) {
+            widen_words(f, g->l->x_type, run_words(g->l->x_type), x[b], h[b]);
+            for (int i = 0; i < RUN && g->of.has_norm; i++) {
+                if (g->may_scale)
+                    h[b][i] = ptx_mul(f, h[b][i], g->by[b]);
+                ptx_fma_to(f, p->squares[b], h[b][i], h[b][i]);
+                h[b][i] = ptx_mul(f, h[b][i], gamma[i]);
+            }
+        }
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
-            store_runs(g, &p->at, step * share_step, h);
+            store_runs(g, &p->at, step * share_step(g), h);
         }
     }
 }
 
-static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
+static void make_trip(linear_simt *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
-    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{.raw = {{0}}}};
-    ptx_val lane_element = ptx_mad(f, g->lane, RUN, first);
+    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{{0}}};
+    ptx_val lane_element = ptx_mad(f, g->l->lane, RUN, first);
     for (uint32_t s = 0; s < steps; s++) {
         ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, s * LINEAR_TRIP);
         ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
         for (uint32_t b = 0; b < g->of.vectors; b++)
-            x[s][b] = load_run(g, g->x_type, g->x[b], element, in_bounds);
+            load_run(g, g->l->x_type, g->x[b], element, in_bounds, x[s][b]);
         if (g->of.has_norm)
-            gamma[s] = load_run(g, PTX_F32, g->gamma, element, in_bounds);
+            load_run(g, PTX_F32, g->l->gamma, element, in_bounds, gamma[s]);
     }
     for (uint32_t s = 0; s < steps; s++)
-        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], &gamma[s]);
-}
-
-/* Steps whose loads are issued together: at most a chunk's. */
-static uint32_t steps_of(const linear *g)
-{
-    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
-                   of_chunk = g->of.chunk / LINEAR_TRIP;
-    return most < of_chunk ? most : of_chunk;
+        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], gamma[s]);
 }
 
 /* Ends with a barrier. */
-static void make_pass(linear *g, ptx_val is_start)
+static void make_pass(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
-    const uint32_t steps = steps_of(g);
+    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
+                   of_chunk = g->of.chunk / LINEAR_TRIP,
+                   steps = most < of_chunk ? most : of_chunk; /* whose loads are issued together */
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
-    const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     if (g->of.has_norm)
-        p->end = ptx_select(f, is_start, g->k, g->chunk_count);
+        p->end = ptx_select(f, is_start, g->l->k, g->chunk_count);
     for (uint32_t b = 0; b < g->of.vectors && g->of.has_norm; b++) {
         p->squares[b] = ptx_var(f, ptx_f32(0));
         if (g->may_scale)
             g->by[b] = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
     }
-    ptx_val start = ptx_mul(f, g->warp, WARP_ELEMENTS);
+    ptx_val start = ptx_mul(f, g->l->warp, WARP_ELEMENTS);
     PTX_FOR (f, first, start, p->end, steps * LINEAR_TRIP) {
         ptx_side_loop(f);
         make_trip(g, p, first, steps);
-        ptx_add_to(f, p->at.elements, steps * share_step);
-        ptx_add_to(f, p->at.numbers, steps * share_step);
+        ptx_add_to(f, p->at.elements, steps * share_step(g));
+        ptx_add_to(f, p->at.numbers, steps * share_step(g));
     }
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
             for (uint32_t b = 0; b < g->of.vectors; b++)
-                shared_store_warp(f, g->lane, g->warp, g->partials, 4 * LINEAR_WARPS * b,
+                shared_store_warp(f, g->l->lane, g->l->warp, g->partials, 4 * LINEAR_WARPS * b,
                                   ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, p->squares[b]));
         }
     }
@@ -371,11 +329,11 @@ static void make_pass(linear *g, ptx_val is_start)
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
 /* The mean of the scaled squares, and eps. */
-static ptx_val find_mean(linear *g, uint32_t b)
+static ptx_val find_mean(linear_simt *g, uint32_t b)
 {
     ptx_fn *f = g->f;
     ptx_val sum = shared_join_warps(f, PTX_OP_ADD, g->partials, 4 * LINEAR_WARPS * b, LINEAR_WARPS);
-    ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->k)), eps = g->eps;
+    ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->l->k)), eps = g->l->eps;
     if (g->may_scale) {
         ptx_val by = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
         eps = ptx_mul(f, ptx_mul(f, eps, by), by);
@@ -383,12 +341,12 @@ static ptx_val find_mean(linear *g, uint32_t b)
     return ptx_fma(f, sum, share, eps);
 }
 
-ptx_val linear_factor(linear *g, uint32_t vector)
+ptx_val linear_factor(linear_simt *g, uint32_t vector)
 {
     return ptx_rsqrt_approx(g->f, find_mean(g, vector));
 }
 
-static ptx_val is_out_of_range(linear *g)
+static ptx_val is_out_of_range(linear_simt *g)
 {
     ptx_fn *f = g->f;
     ptx_val most = find_mean(g, 0), least = most;
@@ -402,46 +360,44 @@ static ptx_val is_out_of_range(linear *g)
 }
 
 /* This warp's part of a vector's largest magnitude; NaNs do not count. */
-static ptx_val find_most_of_all(linear *g, ptx_val vector)
+static ptx_val find_most_of_all(linear_simt *g, ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_mul(f, g->tid, RUN), most = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, i, start, g->k, LINEAR_TRIP) {
-        run x = load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k));
-        ptx_val h[RUN];
-        widen_run(g, &x, h);
-        for (int e = 0; e < RUN; e++) {
-            ptx_val size = ptx_abs(f, h[e]);
-            ptx_max_to(f, most, size);
-        }
+    ptx_val start = ptx_mul(f, g->l->tid, RUN), most = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, i, start, g->l->k, LINEAR_TRIP) {
+        run x, h;
+        load_run(g, g->l->x_type, vector, i, ptx_lt(f, i, g->l->k), x);
+        widen_words(f, g->l->x_type, run_words(g->l->x_type), x, h);
+        for (int e = 0; e < RUN; e++)
+            ptx_max_to(f, most, ptx_abs(f, h[e]));
     }
     return ptx_reduce_lanes(f, PTX_OP_MAX, WARP_LANES, most);
 }
 
 /* Scales each vector by a power of two, from the exponent of its largest magnitude or of the square root of eps. */
-static void find_scales(linear *g)
+static void find_scales(linear_simt *g)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, b, ptx_u32(0), g->of.vectors, 1) {
-        ptx_val number = g->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
-        ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
+        ptx_val number = g->l->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->l->m);
+        ptx_val vector = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
         ptx_barrier(f);
-        shared_store_warp(f, g->lane, g->warp, g->partials, 0, find_most_of_all(g, vector));
+        shared_store_warp(f, g->l->lane, g->l->warp, g->partials, 0, find_most_of_all(g, vector));
         ptx_barrier(f);
         ptx_val of_x = shared_join_warps(f, PTX_OP_MAX, g->partials, 0, LINEAR_WARPS);
-        ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->eps));
+        ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->l->eps));
         ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), 23));
         ptx_val inverse = ptx_sub(f, 2 * BIAS - 1, exponent);
         ptx_val biased = ptx_max(f, inverse, 1);
         ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
-        PTX_WHEN (f, ptx_eq(f, g->tid, 0)) {
+        PTX_WHEN (f, ptx_eq(f, g->l->tid, 0)) {
             ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, b, 4, g->scales), 0), by);
         }
     }
     ptx_barrier(f);
 }
 
-void linear_make_shares(linear *g, ptx_val is_start)
+void linear_make_shares(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
     if (!g->may_scale) {

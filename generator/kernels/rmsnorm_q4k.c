@@ -116,19 +116,13 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .shape = shape,
     .grid = {GRID},
     .shared_bytes = SHARED,
-    .time =
-        {.length = "min(k, chunk)",
-         .repeats = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-         /* h, which is recomputed for each 256 rows if a chunk is less than all of it */
-         .side_trips = "ceil_div(k, 1024) * select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1)",
-         /* a trip's weights come from memory */
-         .wait = "800",
-         /* each chunk's sums of each group of rows; and x is read again if a chunk is less than all of h */
-         .extra =
-             "300 * ceil_div(" ROWS_HERE
-             ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
-             ", 256), 0)",
-         .block_bytes = ROWS_HERE " * k * 9 / 16 + batch * k * 4"},
+    .time = {.length = "min(k, chunk)",
+             .repeats = LINEAR_REPEATS(ROWS_HERE),
+             .side_trips = LINEAR_SIDE_TRIPS(ROWS_HERE),
+             /* a trip's weights come from memory */
+             .wait = "800",
+             .extra = LINEAR_EXTRA(ROWS_HERE),
+             .block_bytes = ROWS_HERE " * k * 9 / 16 + batch * k * 4"},
     .cost = {.bytes_read =
                  "n * (k / 256) * 144 + batch * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0)",
              .bytes_written = "batch * n * select(y == f32, 4, 2)",

@@ -1,4 +1,4 @@
-/* Texts of expressions for products whose thread blocks make tiles of y and may share a tile's k (linear_split.c). The family
+/* Texts of expressions for products whose thread blocks make tiles of y and may share a tile's k (linear_tile.c). The family
  * defines TILE_COUNT, its tiles, and GUESSED_SHARERS, the most thread blocks that share k with split_k 0: more cost workspace and
  * hardly save time. PART_STAGES also needs STAGES, those of a tile's k.
  *

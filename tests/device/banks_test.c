@@ -16,7 +16,7 @@
 #include "../../generator/device/sums.h"
 #include "../../generator/device/x_ring.h"
 #include "../../generator/kernels/attention_copy.h"
-#include "../../generator/kernels/linear_q8_x.h"
+#include "../../generator/kernels/linear.h"
 
 enum { LANES = 32, BANKS = 32, WORD = 4 };
 
@@ -286,7 +286,7 @@ static void copies_and_loads_scales_of_x(void **state)
     (void)state;
     for (uint32_t tile_m = 64; tile_m <= 128; tile_m *= 2)
         for (int has_sums = 0; has_sums < 2; has_sums++) {
-            const layout l = q8_x_blocks(tile_m, true, has_sums);
+            const layout l = linear_q8_blocks(tile_m, true, has_sums);
             const uint32_t bytes = l.unit_bytes / 8;
             addresses copies, loads;
             for (uint32_t lane = 0; lane < LANES; lane++) {
