@@ -13,6 +13,35 @@ static inline nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
+/* simt's scales in shared memory: those of a tile's columns, some of each column at a time. The caller sets the members down
+ * to `from`. */
+typedef struct nf4_scales {
+    ptx_fn *f;
+    nf4_args *args;
+    uint32_t columns, k_warps;
+    uint32_t lanes; /* a team, which copies a column's: a warp or half of one. Each lane takes four scales */
+    uint32_t
+        step; /* quantised blocks that a k_warp takes at once, a power of two; scales past the last one are 0 */
+    ptx_val k_warp;     /* this warp's */
+    ptx_val blocks;     /* quantised blocks of a column */
+    ptx_val is_aligned; /* nf4_has_aligned_scales, unless they are nested */
+    ptx_val first_column;
+    ptx_val from; /* address of this lane's scale in the first step */
+    ptx_val team, lane, to;
+} nf4_scales;
+
+/* Distance of columns; and the size, with nested scales' table. */
+uint32_t nf4_scales_column_bytes(const nf4_scales *s);
+uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v);
+
+/* Sets up the copies to `at`; before `from` and `first_column` are set. */
+void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
+
+/* The main loop: calls `multiply` for each of this k_warp's steps, with the step's first element along K and the address of
+ * this lane's scale. */
+void nf4_scales_each_step(const nf4_scales *s, void (*multiply)(void *strategy, ptx_val k, ptx_val scales),
+                          void *strategy);
+
 /* mma and tiles. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 
