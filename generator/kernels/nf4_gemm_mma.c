@@ -71,8 +71,9 @@ typedef struct buffered {
 
 /* Scales of the tile's columns in shared memory: a ring of two chunks. */
 typedef struct scale_ring {
-    uint32_t chunk;     /* quantised blocks whose scales are copied at once */
-    uint32_t copies;    /* of a thread: columns */
+    uint32_t chunk;  /* quantised blocks whose scales are copied at once */
+    uint32_t copies; /* of a thread: columns, `apart` from each other */
+    uint32_t apart;
     uint32_t row_bytes; /* of a column */
     bool is_iteration;  /* an iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
     ptx_val at;         /* address of the first column */
@@ -88,7 +89,9 @@ typedef struct scale_ring {
 typedef struct row_stages {
     uint32_t stages;
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
-    uint32_t copies; /* of a thread: rows */
+    uint32_t units;  /* of a row in a stage */
+    uint32_t copies; /* of a thread: rows, `apart` from each other */
+    uint32_t apart;
     bool
         is_iteration; /* an iteration takes a stage, and addresses alternate; else immediates select stages */
     uint32_t row_bytes, stage_bytes;
@@ -134,24 +137,6 @@ typedef struct gemm_mma {
 
 /* ---- the thread block ----------------------------------------------------------------------------------------------- */
 
-/* Units of a row in a stage. */
-static uint32_t row_units(const gemm_mma *g)
-{
-    return g->k_warps * g->rows.blocks * BLOCK_UNITS;
-}
-
-/* Distance of the rows that a thread copies: as many as all threads reach at once. */
-static uint32_t rows_apart(const gemm_mma *g)
-{
-    return g->threads / row_units(g);
-}
-
-/* Distance of the columns whose scales a thread copies. */
-static uint32_t columns_apart(const gemm_mma *g)
-{
-    return g->threads / g->scales.chunk;
-}
-
 static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = {.f = f}, *g = &of;
@@ -180,14 +165,17 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
                : g->has_most_threads                                ? g->iteration_blocks
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
-    s->copies = g->tile_n * s->chunk / g->threads;
+    s->apart = g->threads / s->chunk;
+    s->copies = g->tile_n / s->apart;
     s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
     s->is_iteration = g->iteration_blocks == s->chunk;
     r->is_iteration = g->is_tiles || !g->is_wide;
     r->stages = r->is_iteration ? 2 : kiln_int(v, "stages");
     r->blocks = r->is_iteration ? g->steps : 1;
-    r->copies = g->tile_m * row_units(g) / g->threads;
-    r->row_bytes = row_units(g) * UNIT_BYTES;
+    r->units = g->k_warps * r->blocks * BLOCK_UNITS;
+    r->apart = g->threads / r->units;
+    r->copies = g->tile_m * r->units / g->threads;
+    r->row_bytes = r->units * UNIT_BYTES;
     r->stage_bytes = g->tile_m * r->row_bytes;
     return of;
 }
@@ -284,14 +272,14 @@ static ptx_val scale_number(gemm_mma *g, uint32_t i)
     const scale_ring *s = &g->scales;
     if (i == 0)
         return s->from;
-    ptx_val column = ptx_min(f, s->columns_left, i * columns_apart(g));
+    ptx_val column = ptx_min(f, s->columns_left, i * s->apart);
     return ptx_mad_wide(f, column, s->column_step, s->from);
 }
 
 static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
 {
     const ptx_type type = g->args.is_nested ? PTX_F32 : PTX_U32; /* a copy's words */
-    return shared_at(g->f, type, to, i * columns_apart(g) * g->scales.row_bytes);
+    return shared_at(g->f, type, to, i * g->scales.apart * g->scales.row_bytes);
 }
 
 /* Nested scales go through registers, a few at a time. */
@@ -366,20 +354,19 @@ static void init_row_copies(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     row_stages *r = &g->rows;
-    const uint32_t units = row_units(g);
-    ptx_val unit = ptx_and(f, g->l.tid, units - 1), row = ptx_div(f, g->l.tid, units);
+    ptx_val unit = ptx_and(f, g->l.tid, r->units - 1), row = ptx_div(f, g->l.tid, r->units);
     ptx_val start = ptx_mul(f, g->first_block, NF4_BLOCK_K);
     ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_x);
     if (g->is_tiles)
         first = tail_clamp(f, first, g->args.m);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * rows_apart(g))
-                          : ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
+    r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * r->apart)
+                          : ptx_mul_wide(f, g->args.a_stride, 2 * r->apart);
     ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);
-    r->rows_left = ptx_div(f, behind, rows_apart(g));
+    r->rows_left = ptx_div(f, behind, r->apart);
     for (uint32_t i = 0; i < r->copies && !g->is_tiles; i++) {
-        ptx_val mine = ptx_add(f, first, i * rows_apart(g));
+        ptx_val mine = ptx_add(f, first, i * r->apart);
         r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
     }
     ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = ptx_xor(f, unit, ptx_and(f, row, 1));
@@ -397,11 +384,11 @@ static void copy_rows(gemm_mma *g, uint32_t ahead)
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
     const uint32_t stage = r->is_iteration ? 0 : ahead % r->stages * r->stage_bytes;
-    const bool alternates = rows_apart(g) % 2 && r->copies > 1;
+    const bool alternates = r->apart % 2 && r->copies > 1;
     ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
     ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
     for (uint32_t i = 0; i < r->copies; i++) {
-        ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
+        ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * r->apart * r->row_bytes);
         if (i > 0)
             from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
                                : ptx_at(f, from, r->step);
