@@ -44,6 +44,7 @@
 #include "device/sums.h"
 #include "device/tail.h"
 #include "device/tensor.h"
+#include "linear.h"
 
 enum {
     BLOCK_PRODUCTS = 4,            /* of a quantised block */
@@ -562,17 +563,6 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
     }
 }
 
-/* Splits a scale into two numbers of A's type, each broadcast to both halves. */
-static void split_scale(gemm_mma *g, ptx_val scale, ptx_val parts[2])
-{
-    ptx_fn *f = g->f;
-    ptx_val wide[2];
-    parts[0] = ptx_cvt_pair(f, PTX_BF16X2, scale, scale);
-    widen_pair(f, PTX_BF16, ptx_as(f, PTX_U32, parts[0]), wide);
-    ptx_val rest = ptx_sub(f, scale, wide[0]);
-    parts[1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
-}
-
 /* Decodes the first operands of half of the block's products. */
 static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t half, ptx_val scale[][2],
                           ptx_val out[][BLOCK_PRODUCTS / 2][4])
@@ -593,12 +583,18 @@ static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t
 /* Registers hold half of the block's weights, scaled: their products are added to the sums directly. */
 static void add_scaled_block(gemm_mma *g, uint32_t block)
 {
+    ptx_fn *f = g->f;
     ptx_val codes[MOST_LANE_COLUMNS][NF4_LANE_WORDS] = {{{0}}}, scale[MOST_LANE_COLUMNS][2] = {{{0}}};
     ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS / 2][4], a[BLOCK_PRODUCTS];
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        split_scale(g, g->scale[i][block], scale[i]);
+        /* A scale's high and low part, each broadcast to both halves. */
+        ptx_val wide[2], whole = g->scale[i][block];
+        scale[i][0] = ptx_cvt_pair(f, PTX_BF16X2, whole, whole);
+        widen_pair(f, PTX_BF16, ptx_as(f, PTX_U32, scale[i][0]), wide);
+        ptx_val rest = ptx_sub(f, whole, wide[0]);
+        scale[i][1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
         for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
-            codes[i][word] = ptx_var(g->f, g->codes[block % g->depth][i][word]);
+            codes[i][word] = ptx_var(f, g->codes[block % g->depth][i][word]);
     }
     load_ahead(g, block + g->depth);
     for (uint32_t half = 0; half < 2; half++) {
@@ -608,20 +604,18 @@ static void add_scaled_block(gemm_mma *g, uint32_t block)
             for (uint32_t p = 0; p < BLOCK_PRODUCTS / 2; p++)
                 for (uint32_t group = 0; group < g->groups; group++) {
                     ptx_val *sums = sums_of(&g->sums, row_tile, group);
-                    tensor_multiply(g->f, g->args.type, sums, weights[group][p], &a[2 * p], sums);
+                    tensor_multiply(f, g->args.type, sums, weights[group][p], &a[2 * p], sums);
                 }
         }
     }
 }
 
-static void multiply_block(gemm_mma *g, uint32_t block)
-{
-    (g->scales_weights ? add_scaled_block : g->holds_rows ? add_block_to_rows : add_block)(g, block);
-}
-
 static void multiply_blocks(gemm_mma *g)
 {
     ptx_fn *f = g->f;
+    void (*multiply)(gemm_mma * g, uint32_t block) = g->scales_weights ? add_scaled_block
+                                                     : g->holds_rows   ? add_block_to_rows
+                                                                       : add_block;
     ptx_val end = ptx_as(f, PTX_S32, g->part_blocks);
     PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
@@ -631,10 +625,10 @@ static void multiply_blocks(gemm_mma *g)
                 next_stage(g, block);
             read_scales(g, block);
             if (block == 0 && g->k_warps == 1) { /* the loop has tested it */
-                multiply_block(g, block);
+                multiply(g, block);
             } else {
                 PTX_IF (f, in_bounds(g, g->ends, block)) {
-                    multiply_block(g, block);
+                    multiply(g, block);
                 }
             }
             if (!g->is_tiles)
@@ -646,16 +640,6 @@ static void multiply_blocks(gemm_mma *g)
 }
 
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
-
-/* The table, scales and stages of A, and tables for nested scales; at the end the sums of the warps. */
-static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
-{
-    const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
-    const uint32_t copies = table + g->tile_n * g->scales.row_bytes + g->rows.stages * g->rows.stage_bytes +
-                            nested,
-                   sums = (g->split_k == 0 ? table : 0) + linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
-    return copies > sums ? copies : sums;
-}
 
 /* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
@@ -688,8 +672,12 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                is_compact = kiln_is(v, "table", "compact");
     const uint32_t stages = kiln_int(v, "stages");
     const ptx_type type = kiln_type(v, "a");
+    const uint32_t table = nf4_pairs_bytes(&g.pairs),
+                   copies = table + g.tile_n * g.scales.row_bytes + g.rows.stages * g.rows.stage_bytes +
+                            (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0),
+                   sums = (g.split_k == 0 ? table : 0) + linear_sums_bytes(g.tile_m, g.tile_n, g.k_warps);
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
+    s->shared_bytes = copies > sums ? copies : sums;
     s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows || is_tiles ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
@@ -741,44 +729,14 @@ static linear_tile find_tile(gemm_mma *g)
     return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
 }
 
-/* Recomputes the lane's place after the loop, which leaves no registers to keep it. */
-static void find_lanes_again(gemm_mma *g)
+static void make_tile(void *strategy)
 {
-    linear_tile again = find_tile(g);
-    g->tile.lane = again.lane;
-    g->tile.k_warp = again.k_warp;
-    g->tile.column_warp = again.column_warp;
-}
-
-/* This thread block's part of the quantised blocks. */
-static void find_part(gemm_mma *g)
-{
+    gemm_mma *g = strategy;
     ptx_fn *f = g->f;
     const bool has_all = g->split_k == 1;
     g->k_warp = g->k_warps == 1 ? ptx_u32(0) : g->tile.k_warp;
     g->first_block = has_all ? ptx_u32(0) : ptx_div(f, g->l.part_element, NF4_BLOCK_K);
     g->part_blocks = has_all ? g->l.row_numbers : g->l.part_stages;
-}
-
-/* Fills the table, in the only tile or in the first tile of a stretch; a barrier must follow. */
-static void fill_table(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    if (g->split_k != 0) {
-        nf4_pairs_fill(&g->pairs, g->l.tid);
-        return;
-    }
-    ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
-    PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
-        nf4_pairs_fill(&g->pairs, g->l.tid);
-    }
-}
-
-static void make_tile(void *strategy)
-{
-    gemm_mma *g = strategy;
-    ptx_fn *f = g->f;
-    find_part(g);
     find_ends(g, g->k_warp, g->ends);
     g->done = ptx_s32(0);
     init_reads(g);
@@ -792,16 +750,49 @@ static void make_tile(void *strategy)
                         g->l.tid);
     copy_first(g);
     nf4_pairs_find(&g->pairs, g->l.lane);
-    fill_table(g);
+    if (g->split_k != 0) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+    } else { /* in the first tile of a stretch */
+        ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
+        PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
+            nf4_pairs_fill(&g->pairs, g->l.tid);
+        }
+    }
     g->zero = ptx_var(f, ptx_f32(0));
     g->scales.offset = ptx_var(f, ptx_u32(0));
     g->sums =
         (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
     sums_clear(f, &g->sums);
     multiply_blocks(g);
-    if (g->scales_weights || !ptx_has_sm(f, 80))
-        find_lanes_again(g);
+    if (g->scales_weights || !ptx_has_sm(f, 80)) { /* the loop leaves no registers to keep the lane's place */
+        linear_tile again = find_tile(g);
+        g->tile.lane = again.lane;
+        g->tile.k_warp = again.k_warp;
+        g->tile.column_warp = again.column_warp;
+    }
     linear_store_sums(&g->l, &g->tile, &g->sums);
+}
+
+/* The arguments as linear's tiles take them. */
+static linear arguments_of(ptx_fn *f, const nf4_args *args)
+{
+    return (linear){.of = {.format = format_nf4(false, NF4_BLOCK_K)},
+                    .f = f,
+                    .x_type = args->type,
+                    .y_type = args->type,
+                    .matrices = 1,
+                    .column_rows = 1,
+                    .keeps_infinity = true,
+                    .in = args->in,
+                    .m = args->m,
+                    .k = args->k,
+                    .w = {args->packed},
+                    .out = {args->out},
+                    .n = {args->n},
+                    .y_stride = args->c_stride,
+                    .split_k = args->split_k,
+                    .workspace = args->workspace,
+                    .tile_counters = args->tile_counters};
 }
 
 /* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
@@ -810,7 +801,7 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = geometry(f, v), *g = &of;
     g->args = nf4_gemm_declare_args(f, v);
-    g->l = nf4_linear(f, &g->args);
+    g->l = arguments_of(f, &g->args);
     g->tile = find_tile(g);
     g->scales.at = ptx_add(f, g->tile.shared, nf4_pairs_layout(&g->pairs, g->tile.shared));
     if (g->split_k == 0)
