@@ -48,7 +48,7 @@ typedef struct product {
     uint32_t loads;                 /* of A, of a lane */
     uint32_t unit_elements;         /* of 16 bytes */
     uint32_t partial_bytes;         /* of a row of sums of the lanes of a column */
-    uint32_t unit_stride;           /* in these, of a lane's units: see store_row */
+    uint32_t unit_stride;           /* in these, of a lane's units: see add_all */
     uint32_t lane_k, sum_count;     /* of a lane: its k, and its sums, row by row */
     uint32_t column_lanes, columns; /* lanes per column; columns of a warp at once */
     uint32_t batch;                 /* loads of codes in flight */
@@ -173,39 +173,6 @@ static void multiply_columns(product *g)
 
 /* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
 
-/* The 16-byte units of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and
- * neither have readers, which take neighbouring elements of one lane, or of two. */
-static void store_row(product *g, uint32_t row)
-{
-    ptx_fn *f = g->f;
-    uint32_t at_once = g->unit_elements;
-    ptx_val partial = ptx_mad(f, g->warp, g->columns, g->group);
-    ptx_val start = ptx_mad(f, partial, g->partial_bytes, g->shared);
-    ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, start);
-    for (uint32_t i = 0; i < g->lane_k; i += at_once)
-        ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
-                      &g->sum[row * g->lane_k + i], PTX_PLAIN);
-}
-
-/* Elements tid, tid + threads, ... of the row. */
-static void add_partials(product *g, ptx_val totals[])
-{
-    ptx_fn *f = g->f;
-    uint32_t partials = g->k_warps * g->columns;
-    ptx_val member = ptx_div(f, g->tid, g->lane_k);
-    ptx_val mine = ptx_and(f, g->tid, g->lane_k - 1);
-    ptx_val unit = ptx_div(f, mine, g->unit_elements);
-    ptx_val position = ptx_mad(f, unit, g->unit_stride, member);
-    ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
-    ptx_val in_unit = ptx_and(f, mine, g->unit_elements - 1);
-    ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
-    for (uint32_t i = 0; i < g->row_elements; i++) {
-        uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
-        ptx_val first = shared_at(f, g->wide, from, offset);
-        totals[i] = ptx_var(f, shared_sum(f, first, partials, g->partial_bytes));
-    }
-}
-
 static void store_tile(product *g)
 {
     ptx_fn *f = g->f;
@@ -226,14 +193,35 @@ static void store_tile(product *g)
     }
 }
 
+/* A row at a time: the lanes store their sums, and each thread adds those of elements tid, tid + threads, ... The 16-byte units
+ * of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and neither have
+ * readers, which take neighbouring elements of one lane, or of two. */
 static void add_all(product *g)
 {
     ptx_fn *f = g->f;
+    const uint32_t at_once = g->unit_elements, lanes_apart = g->threads / g->lane_k;
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_barrier(f);
-        store_row(g, row);
+        ptx_val partial = ptx_mad(f, g->warp, g->columns, g->group);
+        ptx_val lane_start = ptx_mad(f, partial, g->partial_bytes, g->shared);
+        ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, lane_start);
+        for (uint32_t i = 0; i < g->lane_k; i += at_once)
+            ptx_store_vec(f, (int)at_once,
+                          shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
+                          &g->sum[row * g->lane_k + i], PTX_PLAIN);
         ptx_barrier(f);
-        add_partials(g, &g->total[row * g->row_elements]);
+        ptx_val member = ptx_div(f, g->tid, g->lane_k);
+        ptx_val mine = ptx_and(f, g->tid, g->lane_k - 1);
+        ptx_val unit = ptx_div(f, mine, at_once);
+        ptx_val position = ptx_mad(f, unit, g->unit_stride, member);
+        ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
+        ptx_val in_unit = ptx_and(f, mine, at_once - 1);
+        ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
+        for (uint32_t i = 0; i < g->row_elements; i++) {
+            ptx_val first = shared_at(f, g->wide, from, i * lanes_apart * UNIT_BYTES);
+            ptx_val total = shared_sum(f, first, g->k_warps * g->columns, g->partial_bytes);
+            g->total[row * g->row_elements + i] = ptx_var(f, total);
+        }
     }
     if (g->args.split_k == 1) {
         store_tile(g);
