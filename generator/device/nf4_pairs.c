@@ -148,15 +148,6 @@ static uint32_t selector_step(const nf4_pairs *p)
     return p->is_aligned ? 16 : 1;
 }
 
-static ptx_val entry_of(const nf4_pairs *p, ptx_val word, ptx_val selector)
-{
-    ptx_fn *f = p->f;
-    if (p->is_aligned)
-        return ptx_prmt(f, word, p->mine, selector);
-    ptx_val code = ptx_prmt(f, word, 0, selector);
-    return ptx_mad(f, code, COPIES_BYTES, p->mine);
-}
-
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
     nf4_pairs_decode_selected(p, word, ptx_u32(first_selector(p) + selector_step(p) * byte), out);
@@ -169,6 +160,9 @@ ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte)
 
 void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2])
 {
-    ptx_val entry = at(p, entry_of(p, word, selector), 0);
-    ptx_load_vec(p->f, (int)words_of(p), out, entry, PTX_PLAIN);
+    ptx_fn *f = p->f;
+    ptx_val entry = ptx_prmt(f, word, p->is_aligned ? p->mine : ptx_u32(0), selector);
+    if (!p->is_aligned)
+        entry = ptx_mad(f, entry, COPIES_BYTES, p->mine);
+    ptx_load_vec(f, (int)words_of(p), out, at(p, entry, 0), PTX_PLAIN);
 }
