@@ -268,19 +268,6 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* The table, then a stage for each warp, then scales, then tables for nested ones. */
-static void layout_shared(gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
-    g->stages = ptx_add(f, start, nf4_pairs_layout(&g->pairs, start));
-    g->stage = ptx_mad(f, g->scales.k_warp, g->stage_bytes, g->stages);
-    ptx_val scales = ptx_add(f, g->stages, g->k_warps * g->stage_bytes);
-    nf4_scales_init(&g->scales, g->tid, g->lane, scales);
-    ptx_val mine = ptx_mad(f, g->group, nf4_scales_column_bytes(&g->scales), scales);
-    g->scales.from = ptx_mad(f, ptx_shr(f, g->member, 1), 4, mine);
-}
-
 /* As many as leave enough registers for a thread's sums. Without a limit, ptxas hoists loads of the table until no register
  * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g, const kiln_variant *v)
@@ -307,6 +294,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = g.k_warps;
 }
 
+/* In shared memory: the table, then a stage for each warp, then scales, then tables for nested ones. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
@@ -323,7 +311,13 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
     if (!g.args.is_nested)
         g.scales.is_aligned = nf4_has_aligned_scales(f, &g.args, g.scales.blocks);
-    layout_shared(&g);
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g.wide));
+    g.stages = ptx_add(f, start, nf4_pairs_layout(&g.pairs, start));
+    g.stage = ptx_mad(f, g.scales.k_warp, g.stage_bytes, g.stages);
+    ptx_val scales = ptx_add(f, g.stages, g.k_warps * g.stage_bytes);
+    nf4_scales_init(&g.scales, g.tid, g.lane, scales);
+    ptx_val mine = ptx_mad(f, g.group, nf4_scales_column_bytes(&g.scales), scales);
+    g.scales.from = ptx_mad(f, ptx_shr(f, g.member, 1), 4, mine);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
     init_stage(&g);

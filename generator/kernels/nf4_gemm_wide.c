@@ -58,53 +58,56 @@ static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
     return shared_at(g->f, PTX_F32, address, 4 * words);
 }
 
-/* ---- what lies where ------------------------------------------------------------------------------------------- */
-
-static void init_loads(wide *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val row = ptx_and(f, g->lane, 7), piece = ptx_shr(f, g->lane, 3);
-    ptx_val half = ptx_shr(f, piece, 1), fours = ptx_and(f, piece, 1);
-    ptx_val along = ptx_mad(f, half, NF4_BLOCK_K / 2, ptx_shl(f, fours, 2));
-    ptx_val first = ptx_add(f, g->first_row, row);
-    for (uint32_t i = 0; i < g->tile_m / 8; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, first, 8 * i), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
-        g->a_at[i] = ptx_at(f, line, along);
-    }
-    ptx_val mine = ptx_and(f, g->lane, CODE_COLUMNS - 1);
-    ptx_val side = ptx_shr(f, g->lane, 4), words = ptx_shr(f, g->args.k, 3);
-    ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, 2);
-    for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, column, i * CODE_COLUMNS), g->args.n);
-        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
-        g->codes_at[i] = ptx_at(f, line, start);
-    }
-}
-
 /* A warp's stage: of A, then of weights. */
 static uint32_t stage_bytes(const wide *g)
 {
     return 4 * STRIDE * (g->tile_m + g->tile_n);
 }
 
-/* The warps' stages; after those of all warps, the scales. */
-static void layout_shared(wide *g)
+/* In shared memory the scales follow the stages of all warps. */
+static void init(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
+    uint64_t bits[WARP_LANES];
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->scales.k_warp = ptx_warpid_x(f);
+    g->tile = g->scales.first_column = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
+    g->scales.blocks = nf4_blocks(f, &g->args);
+    g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
+    if (!g->args.is_nested)
+        g->scales.is_aligned = nf4_has_aligned_scales(f, &g->args, g->scales.blocks);
+
+    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
+    ptx_val side = ptx_shr(f, g->lane, 4), in_side = ptx_and(f, g->lane, CODE_COLUMNS - 1);
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     ptx_val scales = ptx_add(f, g->shared, g->k_warps * stage_bytes(g));
     ptx_val a = ptx_mad(f, g->scales.k_warp, stage_bytes(g), g->shared);
     ptx_val w = ptx_add(f, a, bytes * g->tile_m);
-    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
     g->a_to = ptx_mad(f, lane_column, bytes, ptx_mad(f, lane_row, 16, a));
     g->a_from = ptx_mad(f, lane_row, bytes, a);
+    g->w_to = ptx_mad(f, in_side, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
     g->w_from = ptx_mad(f, lane_column, bytes, w);
     g->scales.from = ptx_mad(f, lane_column, nf4_scales_column_bytes(&g->scales), scales);
-    ptx_val side = ptx_shr(f, g->lane, 4), column = ptx_and(f, g->lane, CODE_COLUMNS - 1);
-    g->w_to = ptx_mad(f, column, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
     nf4_scales_init(&g->scales, g->tid, g->lane, scales);
+
+    ptx_val fours = ptx_shl(f, ptx_and(f, lane_row, 1), 2), along = ptx_mad(f, side, NF4_BLOCK_K / 2, fours);
+    ptx_val row = ptx_add(f, g->first_row, lane_column), column = ptx_add(f, g->tile, in_side);
+    for (uint32_t i = 0; i < g->tile_m / 8; i++) {
+        ptx_val at = tail_clamp(f, ptx_add(f, row, 8 * i), g->args.m);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
+        g->a_at[i] = ptx_at(f, line, along);
+    }
+    ptx_val words = ptx_shr(f, g->args.k, 3), start = ptx_shl(f, side, 2);
+    for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
+        ptx_val at = tail_clamp(f, ptx_add(f, column, i * CODE_COLUMNS), g->args.n);
+        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
+        g->codes_at[i] = ptx_at(f, line, start);
+    }
 }
 
 /* ---- into shared memory ----------------------------------------------------------------------------------------- */
@@ -220,23 +223,6 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static void init_threads(wide *g)
-{
-    ptx_fn *f = g->f;
-    uint64_t bits[WARP_LANES];
-    for (uint32_t i = 0; i < WARP_LANES; i++)
-        bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
-    g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->scales.k_warp = ptx_warpid_x(f);
-    g->tile = g->scales.first_column = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
-    g->scales.blocks = nf4_blocks(f, &g->args);
-    g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    if (!g->args.is_nested)
-        g->scales.is_aligned = nf4_has_aligned_scales(f, &g->args, g->scales.blocks);
-}
-
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
     const wide g = geometry(NULL, v);
@@ -253,9 +239,7 @@ void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
     wide g = geometry(f, v);
     g.args = nf4_gemm_declare_args(f, v);
     g.scales.args = &g.args;
-    init_threads(&g);
-    layout_shared(&g);
-    init_loads(&g);
+    init(&g);
     for (uint32_t i = 0; i < g.sums; i++) {
         g.sum[i] = ptx_var(f, ptx_f32(0));
         g.partial[i] = ptx_declare(f, PTX_F32);
