@@ -563,23 +563,6 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
     }
 }
 
-/* Decodes the first operands of half of the block's products. */
-static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t half, ptx_val scale[][2],
-                          ptx_val out[][BLOCK_PRODUCTS / 2][4])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        for (uint32_t byte = 0; byte < BLOCK_PRODUCTS; byte++) {
-            ptx_val pair[2];
-            nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
-            ptx_val values = ptx_as(f, PTX_BF16X2, pair[0]);
-            ptx_val low = ptx_fma(f, values, scale[i][1], ptx_number(PTX_BF16X2, -0.0));
-            ptx_val weights = ptx_fma(f, values, scale[i][0], low);
-            out[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, weights);
-        }
-    }
-}
-
 /* Registers hold half of the block's weights, scaled: their products are added to the sums directly. */
 static void add_scaled_block(gemm_mma *g, uint32_t block)
 {
@@ -598,7 +581,16 @@ static void add_scaled_block(gemm_mma *g, uint32_t block)
     }
     load_ahead(g, block + g->depth);
     for (uint32_t half = 0; half < 2; half++) {
-        decode_scaled(g, codes, half, scale, weights);
+        for (uint32_t i = 0; i < 2 * g->groups; i++) {
+            for (uint32_t byte = 0; byte < BLOCK_PRODUCTS; byte++) {
+                ptx_val pair[2];
+                nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
+                ptx_val values = ptx_as(f, PTX_BF16X2, pair[0]);
+                ptx_val low = ptx_fma(f, values, scale[i][1], ptx_number(PTX_BF16X2, -0.0));
+                ptx_val scaled = ptx_fma(f, values, scale[i][0], low);
+                weights[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, scaled);
+            }
+        }
         for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
             read_half(g, block, row_tile, half, a);
             for (uint32_t p = 0; p < BLOCK_PRODUCTS / 2; p++)

@@ -102,25 +102,6 @@ static void init_rows(product *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-typedef struct codes {
-    ptx_val words[4], scale;
-} codes;
-
-/* Past the last column, where a is 0, the last one's codes. */
-static codes load_codes(product *g, ptx_val chunk, uint32_t round)
-{
-    ptx_fn *f = g->f;
-    codes c;
-    ptx_val mine = ptx_add(f, chunk, round * g->columns);
-    ptx_val column = ptx_min(f, mine, g->last_column);
-    ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
-    int words = (int)(g->lane_k / 8);
-    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
-    ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
-    c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
-    return c;
-}
-
 static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
@@ -133,13 +114,20 @@ static void multiply_chunk(product *g, ptx_val chunk)
     for (uint32_t i = 0; i < g->loads; i++)
         a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero, PTX_NC);
     for (uint32_t round = 0; round < rounds; round += g->batch) {
-        codes c[MOST_BATCH];
-        for (uint32_t i = 0; i < g->batch; i++)
-            c[i] = load_codes(g, mine, round + i);
+        ptx_val words[MOST_BATCH][4], scales[MOST_BATCH];
+        for (uint32_t i = 0; i < g->batch; i++) { /* past the last column, where a is 0, the last one's */
+            ptx_val past = ptx_add(f, mine, (round + i) * g->columns);
+            ptx_val at_column = ptx_min(f, past, g->last_column);
+            ptx_val codes = ptx_mad_wide(f, at_column, g->column_bytes, g->codes_at);
+            ptx_load_vec(f, (int)(g->lane_k / 8), words[i], ptx_pointer(f, PTX_GLOBAL, PTX_U32, codes),
+                         NF4_CODE_HINTS);
+            ptx_val scale = ptx_mad_wide(f, at_column, g->scale_bytes, g->scales_at);
+            scales[i] = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale), PTX_NC);
+        }
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
             /* a * s of every row. */
-            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c[i].scale) : c[i].scale;
+            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, scales[i]) : scales[i];
             for (uint32_t row = 0; row < g->rows; row++) {
                 ptx_val from = ptx_u32(round + i + row % 2 * rounds);
                 ptx_val own = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
@@ -149,7 +137,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
             }
             for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
                 ptx_val weights[2];
-                nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
+                nf4_pairs_decode(&g->pairs, words[i][byte / 4], byte % 4, weights);
                 for (uint32_t row = 0; row < g->rows; row++)
                     for (uint32_t e = 0; e < 2; e++)
                         ptx_fma_to(f, g->sum[row * g->lane_k + 2 * byte + e], x[row], weights[e]);
