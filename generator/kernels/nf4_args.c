@@ -45,13 +45,6 @@ ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args)
     return ptx_shr(f, args->k, NF4_BLOCK_K_LOG2);
 }
 
-ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
-{
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, 2));
-    return ptx_eq(f, ptx_and(f, odd, 15), 0);
-}
-
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
 {
     ptx_val loaded[4];

@@ -53,9 +53,6 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
 /* Quantised blocks of a column, U32. */
 ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args);
 
-/* Whether each column's scales, `blocks` of them, start at a multiple of 16 bytes. */
-ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
-
 /* Sets `count` variables to words in global memory. */
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
 

@@ -1,4 +1,4 @@
-/* The bodies of nf4_gemm, one per strategy. */
+/* The bodies of nf4_gemm, one per strategy, and of nf4_gemm_transposed on tensor cores. */
 #ifndef KERNELS_NF4_GEMM_H
 #define KERNELS_NF4_GEMM_H
 
@@ -24,7 +24,7 @@ typedef struct nf4_scales {
         step; /* quantised blocks that a k_warp takes at once, a power of two; scales past the last one are 0 */
     ptx_val k_warp;     /* this warp's */
     ptx_val blocks;     /* quantised blocks of a column */
-    ptx_val is_aligned; /* nf4_has_aligned_scales, unless they are nested */
+    ptx_val is_aligned; /* whether each column's scales start at a multiple of 16 bytes; poison if nested */
     ptx_val first_column;
     ptx_val from; /* address of this lane's scale in the first step */
     ptx_val team, lane, to;
@@ -33,6 +33,9 @@ typedef struct nf4_scales {
 /* Distance of columns; and the size, with nested scales' table. */
 uint32_t nf4_scales_column_bytes(const nf4_scales *s);
 uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v);
+
+/* Sets is_aligned. */
+void nf4_scales_align(nf4_scales *s);
 
 /* Sets up the copies to `at`; before `from` and `first_column` are set. */
 void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
@@ -49,5 +52,10 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v);
 void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v); /* tile_m up to 8 */
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* tile_m from 16 on */
+
+enum { TRANSPOSED_TILE_K = 512 }; /* of nf4_gemm_transposed's C, per thread block */
+
+void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
+void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v);
 
 #endif

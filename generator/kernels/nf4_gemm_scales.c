@@ -26,6 +26,16 @@ uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v)
            (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
 }
 
+void nf4_scales_align(nf4_scales *s)
+{
+    ptx_fn *f = s->f;
+    if (s->args->is_nested)
+        return;
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, s->args->scale));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, s->blocks, 2));
+    s->is_aligned = ptx_eq(f, ptx_and(f, odd, 15), 0);
+}
+
 void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at)
 {
     ptx_fn *f = s->f;

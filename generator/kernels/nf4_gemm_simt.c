@@ -309,8 +309,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.scales.blocks = nf4_blocks(f, &g.args);
     g.last_share = ptx_sub(f, g.args.k, LANE_K);
     g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
-    if (!g.args.is_nested)
-        g.scales.is_aligned = nf4_has_aligned_scales(f, &g.args, g.scales.blocks);
+    nf4_scales_align(&g.scales);
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g.wide));
     g.stages = ptx_add(f, start, nf4_pairs_layout(&g.pairs, start));
     g.stage = ptx_mad(f, g.scales.k_warp, g.stage_bytes, g.stages);

@@ -22,7 +22,7 @@
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  */
-#include "nf4_gemm_transposed.h"
+#include "nf4_gemm.h"
 
 #include "device/lanes.h"
 #include "device/narrow.h"

@@ -79,8 +79,7 @@ static void init(wide *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
     g->scales.blocks = nf4_blocks(f, &g->args);
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    if (!g->args.is_nested)
-        g->scales.is_aligned = nf4_has_aligned_scales(f, &g->args, g->scales.blocks);
+    nf4_scales_align(&g->scales);
 
     ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
     ptx_val side = ptx_shr(f, g->lane, 4), in_side = ptx_and(f, g->lane, CODE_COLUMNS - 1);
