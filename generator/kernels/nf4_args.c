@@ -3,6 +3,8 @@
 
 #include "device/shared.h"
 
+const kiln_value nf4_example[] = {{"m", "16"}, {"n", "256"}, {"k", "512"}, {.arg = NULL}};
+
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
     nf4_args a = {.type = kiln_type(v, "a"),

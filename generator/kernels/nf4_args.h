@@ -47,6 +47,8 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
     {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}
 /* clang-format on */
 
+extern const kiln_value nf4_example[];
+
 /* The table of a variant's nibbles and `table`, of `type`; up to `reserved` bytes of shared memory may precede it. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 

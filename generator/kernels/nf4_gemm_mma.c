@@ -1,11 +1,9 @@
 /* NF4 matrix product on tensor cores.
  *
  * The weights are mma's first operand: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8 columns.
- * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C;
- * linear's files (linear.h) find the tiles, split K, add the parts and store the sums. In a wide tile (tile_n from 64, or
- * tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a narrow one all warps have the
- * same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp takes every k_warps-th
- * quantised block, and the sums are added in the order of the warps.
+ * So mma gives C transposed, and 1 to 8 rows of A cost the same. linear's files (linear.h) find the tiles, split K, add the
+ * parts and store the sums. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups
+ * of such warps share K; in a narrow one all warps have the same columns. Each k_warp takes every k_warps-th quantised block.
  *
  * ORDER ALONG K is free as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from 16*t on of
  * columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register of an
@@ -19,13 +17,14 @@
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
  * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the
- * one `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once, and each warp
- * reads all of it from shared memory, which limits many rows: with 16 or 32 rows and tile_n 128 a warp has 64 columns, and
- * half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two thread
- * blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to itself:
- * as many bytes are in flight as with two of 8 warps, but K need not be split over thread blocks for that, nor A be copied
- * twice. Strategy tiles has up to 128 rows, which leave registers for one quantised block's codes: before the products they
- * are decoded, and then loaded for the next block.
+ * one `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded, and then loaded
+ * for the next block.
+ *
+ * A AND THE SCALES are copied into shared memory. Each warp reads all of A from there, which limits many rows: with 16 or 32
+ * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers,
+ * and decodes 16 columns at a time. Two thread blocks of four warps wait less at barriers than one of eight. With 16 warps a
+ * thread block has a multiprocessor to itself: as many bytes are in flight as with two of 8 warps, but K need not be split
+ * over thread blocks for that, nor A be copied twice.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
  * k_warp, in a narrow one an iteration's. With strategy tiles an iteration's stage has half of `stages` blocks: fewer barriers
@@ -633,17 +632,6 @@ static void multiply_blocks(gemm_mma *g)
 
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
 
-/* As many as leave enough registers for a thread's sums. */
-static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
-{
-    const uint32_t resident = g->tile_m >= 64 || g->holds_rows    ? 256
-                              : g->has_most_threads               ? 512
-                              : g->is_wide                        ? 320
-                              : g->groups == 1 && g->split_k == 1 ? 768
-                                                                  : 512;
-    return lanes_blocks(g->threads, resident);
-}
-
 /* Registers per thread that ptxas 13.0 uses on sm_90, rounded up as far as the same number of thread blocks fit. */
 static uint32_t registers_of_wide(const gemm_mma *g, uint32_t stages, bool is_compact)
 {
@@ -671,7 +659,13 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.threads;
     s->shared_bytes = copies > sums ? copies : sums;
     s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows || is_tiles ? 80 : 75;
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    /* As many as leave enough registers for a thread's sums. */
+    const uint32_t resident = g.tile_m >= 64 || g.holds_rows    ? 256
+                              : g.has_most_threads              ? 512
+                              : g.is_wide                       ? 320
+                              : g.groups == 1 && g.split_k == 1 ? 768
+                                                                : 512;
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, resident);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
         s->registers = registers_of_wide(&g, stages, is_compact);
     s->trip = g.steps * NF4_BLOCK_K;

@@ -66,10 +66,14 @@ typedef struct product {
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* A lane past the end of K repeats the last one's work. */
-static void init_codes(product *g)
+/* A lane past the end of K repeats the last one's work.
+ *
+ * The first half of a column's lanes load the even rows of A and the others the odd ones, each for the columns that this group
+ * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
+static void init_loads(product *g)
 {
     ptx_fn *f = g->f;
+    const uint32_t rounds = CHUNK / g->columns;
     ptx_val mine = ptx_mad(f, g->member, g->lane_k, g->first_k);
     ptx_val most = ptx_sub(f, g->args.k, g->lane_k);
     ptx_val k = ptx_min(f, mine, most);
@@ -80,14 +84,6 @@ static void init_codes(product *g)
     g->column_bytes = ptx_shr(f, g->args.k, 1);
     g->scale_bytes = ptx_shr(f, g->args.k, 4);
     g->last_column = ptx_sub(f, g->args.n, 1);
-}
-
-/* The first half of a column's lanes load the even rows and the others the odd ones, each for the columns that this group
- * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
-static void init_rows(product *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t rounds = CHUNK / g->columns;
     ptx_val round = ptx_and(f, g->member, rounds - 1);
     g->a_column = ptx_mad(f, round, g->columns, g->group);
     ptx_val odd = ptx_div(f, g->member, rounds);
@@ -285,8 +281,7 @@ static void emit_simt(ptx_fn *f, const kiln_variant *v)
     nf4_pairs_layout(&g.pairs, g.shared);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_codes(&g);
-    init_rows(&g);
+    init_loads(&g);
     ptx_barrier(f);
     multiply_columns(&g);
     init(&g);
@@ -387,13 +382,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
-static const kiln_value example[] = {
-    {"m", "16"},
-    {"n", "256"},
-    {"k", "512"},
-    {.arg = NULL},
-};
-
 /* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
@@ -419,7 +407,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
-    .example = example,
+    .example = nf4_example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},
