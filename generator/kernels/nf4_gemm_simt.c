@@ -91,12 +91,9 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
 {
     ptx_fn *f = g->f;
     ptx_val x[8];
-    for (uint32_t e = 0; e < 4; e++) {
-        if (g->vector == 8)
-            widen_pair(f, g->type, raw[e], &x[2 * e]);
-        else
-            x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
-    }
+    widen_words(f, g->type, 4, raw, x);
+    for (uint32_t e = 0; g->wide == PTX_F64 && e < 4; e++)
+        x[e] = ptx_cvt(f, PTX_F64, x[e]);
     uint32_t unit_elements = UNIT_BYTES / g->wide_bytes;
     uint32_t start =
         i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;

@@ -17,6 +17,7 @@
  * products, as in the narrow tiles.
  */
 #include "device/lanes.h"
+#include "device/narrow.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
 #include "device/tail.h"
@@ -200,9 +201,7 @@ static void store_tile(wide *g)
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
         ptx_val at = ptx_add(f, first, r), has_row = ptx_lt(f, at, g->args.m);
         ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.c_stride));
-        PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
-            ptx_store(f, row_at, sum);
-        }
+        narrow_store_where(f, PTX_F32, PTX_F32, row_at, sum, ptx_and(f, has_row, has_column));
     }
 }
 
