@@ -92,8 +92,7 @@ typedef struct row_stages {
     uint32_t units;  /* of a row in a stage */
     uint32_t copies; /* of a thread: rows, `apart` from each other */
     uint32_t apart;
-    bool
-        is_iteration; /* an iteration takes a stage, and addresses alternate; else immediates select stages */
+    bool is_iteration; /* an iteration takes a stage, and `to` and `read` alternate; else immediates select */
     uint32_t row_bytes, stage_bytes;
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */
