@@ -71,7 +71,7 @@ static void copy_column(const nf4_scales *s, ptx_val at, ptx_val to, ptx_val cou
     }
 }
 
-/* Copies the chunk that begins with quantised block `first` of each column. A team of lanes takes every so many columns. */
+/* Copies the chunk that begins with quantised block `first` of each column. The teams of all warps take turns at columns. */
 static void copy_chunk(const nf4_scales *s, ptx_val first)
 {
     ptx_fn *f = s->f;

@@ -102,7 +102,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     const uint32_t rounds = CHUNK / g->columns;
-    ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
+    ptx_val a[MOST_ROWS / 2] = {{0}}, mine = ptx_add(f, chunk, g->group);
     /* This lane's share of 16 columns of A; 0 past the last column. */
     const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
     ptx_val column = ptx_add(f, chunk, g->a_column);
