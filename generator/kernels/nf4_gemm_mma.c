@@ -281,28 +281,23 @@ static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
     return shared_at(g->f, type, to, i * g->scales.apart * g->scales.row_bytes);
 }
 
-/* Nested scales go through registers, a few at a time. */
-static void copy_nested(gemm_mma *g, ptx_val to)
-{
-    const uint32_t copies = g->scales.copies, count = copies < SCALES_AT_ONCE ? copies : SCALES_AT_ONCE;
-    for (uint32_t first = 0; first < copies; first += count) {
-        ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
-        for (uint32_t i = 0; i < count; i++)
-            number[i] = scale_number(g, first + i);
-        nf4_nested_load(&g->args.nested, count, number, NULL, scale);
-        for (uint32_t i = 0; i < count; i++)
-            ptx_store(g->f, scale_to_at(g, to, first + i), scale[i]);
-    }
-}
-
-/* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. */
+/* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. Nested ones go through
+ * registers, a few at a time. */
 static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (g->args.is_nested) {
+        const uint32_t count = s->copies < SCALES_AT_ONCE ? s->copies : SCALES_AT_ONCE;
         PTX_IF (f, is_there) {
-            copy_nested(g, to);
+            for (uint32_t first = 0; first < s->copies; first += count) {
+                ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
+                for (uint32_t i = 0; i < count; i++)
+                    number[i] = scale_number(g, first + i);
+                nf4_nested_load(&g->args.nested, count, number, NULL, scale);
+                for (uint32_t i = 0; i < count; i++)
+                    ptx_store(f, scale_to_at(g, to, first + i), scale[i]);
+            }
         }
         PTX_ELSE (f) {
             for (uint32_t i = 0; i < s->copies; i++)
@@ -376,32 +371,27 @@ static void init_row_copies(gemm_mma *g)
     find_ends(g, block, r->ends);
 }
 
-/* Copies A's elements for block `ahead` of each k_warp. If a thread's rows are an odd number apart, every other one has its
- * halves swapped. */
-static void copy_rows(gemm_mma *g, uint32_t ahead)
+/* Copies A's elements for block `ahead` of each k_warp, if it is in bounds. If a thread's rows are an odd number apart, every
+ * other one has its halves swapped. */
+static void copy_a(gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
     const uint32_t stage = r->is_iteration ? 0 : ahead % r->stages * r->stage_bytes;
     const bool alternates = r->apart % 2 && r->copies > 1;
-    ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
-    ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
-    for (uint32_t i = 0; i < r->copies; i++) {
-        ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * r->apart * r->row_bytes);
-        if (i > 0)
-            from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
-                               : ptx_at(f, from, r->step);
-        if (g->is_tiles)
-            copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
-        else
-            copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
-    }
-}
-
-static void copy_a(gemm_mma *g, uint32_t ahead)
-{
-    PTX_IF (g->f, in_bounds(g, g->rows.ends, ahead)) {
-        copy_rows(g, ahead);
+    PTX_IF (f, in_bounds(g, r->ends, ahead)) {
+        ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
+        ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
+        for (uint32_t i = 0; i < r->copies; i++) {
+            ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * r->apart * r->row_bytes);
+            if (i > 0)
+                from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
+                                   : ptx_at(f, from, r->step);
+            if (g->is_tiles)
+                copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
+            else
+                copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
+        }
     }
 }
 
