@@ -65,20 +65,3 @@ void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[]
             out[i] = ptx_select(f, in_bounds[i], out[i], 0);
     }
 }
-
-void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val count, uint32_t lanes,
-                     ptx_val lane, ptx_val to)
-{
-    ptx_fn *f = s->f;
-    const uint32_t loads = most / lanes;
-    ptx_val number[NF4_NESTED_AT_ONCE] = {{0}}, in_bounds[NF4_NESTED_AT_ONCE] = {{0}},
-            scale[NF4_NESTED_AT_ONCE];
-    for (uint32_t i = 0; i < loads; i++) {
-        ptx_val mine = i == 0 ? lane : ptx_add(f, lane, i * lanes);
-        number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
-        in_bounds[i] = ptx_lt(f, mine, count);
-    }
-    nf4_nested_load(s, loads, number, in_bounds, scale);
-    for (uint32_t i = 0; i < loads; i++)
-        ptx_store(f, ptx_at_const(f, ptx_at(f, to, lane), i * lanes), scale[i]);
-}

@@ -71,6 +71,21 @@ static void copy_column(const nf4_scales *s, ptx_val at, ptx_val to, ptx_val cou
     }
 }
 
+/* Copies a chunk of nested scales from number `first` in the tensor on, of which `count` are in bounds; the others are 0. */
+static void copy_nested(const nf4_scales *s, ptx_val first, ptx_val to, ptx_val count)
+{
+    ptx_fn *f = s->f;
+    ptx_val number[LANE_SCALES], in_bounds[LANE_SCALES], scale[LANE_SCALES];
+    for (uint32_t i = 0; i < LANE_SCALES; i++) {
+        ptx_val mine = i == 0 ? s->lane : ptx_add(f, s->lane, i * s->lanes);
+        number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
+        in_bounds[i] = ptx_lt(f, mine, count);
+    }
+    nf4_nested_load(&s->args->nested, LANE_SCALES, number, in_bounds, scale);
+    for (uint32_t i = 0; i < LANE_SCALES; i++)
+        ptx_store(f, ptx_at_const(f, ptx_at(f, to, s->lane), i * s->lanes), scale[i]);
+}
+
 /* Copies the chunk that begins with quantised block `first` of each column. The teams of all warps take turns at columns. */
 static void copy_chunk(const nf4_scales *s, ptx_val first)
 {
@@ -86,8 +101,7 @@ static void copy_chunk(const nf4_scales *s, ptx_val first)
         ptx_val line = ptx_mul_wide(f, column, s->blocks);
         to[i] = shared_at(f, PTX_F32, s->to, i * teams * nf4_scales_column_bytes(s));
         if (args->is_nested)
-            nf4_nested_copy(&args->nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), chunk_of(s), count,
-                            s->lanes, s->lane, to[i]);
+            copy_nested(s, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), to[i], count);
         else
             at[i] = ptx_at(f, ptx_at(f, args->scale, line), first);
     }
