@@ -42,11 +42,6 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
                        .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES};
 }
 
-ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args)
-{
-    return ptx_shr(f, args->k, NF4_BLOCK_K_LOG2);
-}
-
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
 {
     ptx_val loaded[4];

@@ -52,9 +52,6 @@ extern const kiln_value nf4_example[];
 /* The table of a variant's nibbles and `table`, of `type`; up to `reserved` bytes of shared memory may precede it. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 
-/* Quantised blocks of a column, U32. */
-ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args);
-
 /* Sets `count` variables to words in global memory. */
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
 

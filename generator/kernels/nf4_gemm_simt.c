@@ -303,7 +303,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.group = ptx_shr(f, g.lane, 3);
     g.scales.args = &g.args;
     g.scales.k_warp = ptx_warpid_x(f);
-    g.scales.blocks = nf4_blocks(f, &g.args);
+    g.scales.blocks = ptx_shr(f, g.args.k, NF4_BLOCK_K_LOG2);
     g.last_share = ptx_sub(f, g.args.k, LANE_K);
     g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
     nf4_scales_align(&g.scales);

@@ -120,7 +120,7 @@ static void init_streams(transposed_mma *g, ptx_val codes, ptx_val scales, ptx_v
     /* Half of the threads load scales: each those of two columns of one quantised block. */
     ptx_val block = ptx_and(f, g->tid, WARPS - 1);
     ptx_val first_block = ptx_shr(f, g->first_k, NF4_BLOCK_K_LOG2);
-    ptx_val blocks = nf4_blocks(f, &g->args);
+    ptx_val blocks = ptx_shr(f, g->args.k, NF4_BLOCK_K_LOG2);
     ptx_val number = ptx_add(f, first_block, block), last_block = ptx_sub(f, blocks, 1);
     g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, number, last_block)));
     ptx_val pair = ptx_shr(f, g->tid, 3);

@@ -78,7 +78,7 @@ static void init(wide *g)
     g->scales.k_warp = ptx_warpid_x(f);
     g->tile = g->scales.first_column = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
-    g->scales.blocks = nf4_blocks(f, &g->args);
+    g->scales.blocks = ptx_shr(f, g->args.k, NF4_BLOCK_K_LOG2);
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
     nf4_scales_align(&g->scales);
 
