@@ -145,13 +145,6 @@ static const kiln_dense dense[] = {
     {.args = NULL},
 };
 
-static const kiln_value example[] = {
-    {"m", "16"},
-    {"n", "256"},
-    {"k", "512"},
-    {.arg = NULL},
-};
-
 /* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
@@ -180,7 +173,7 @@ const kiln_family nf4_gemm_family = {
     .workspace = &workspace,
     .rules = rules,
     .dense = dense,
-    .example = example,
+    .example = nf4_example,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},
