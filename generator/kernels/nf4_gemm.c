@@ -62,6 +62,8 @@ static const kiln_rule rules[] = {
     NF4_SIZE_RULES,
     {"rows == packed || (a_stride >= k && a_stride % 8 == 0)", "a_stride must be at least k and a multiple of 8"},
     {"rows == packed || c_stride >= n", "c_stride must be at least n"},
+    {"strategy != tiles || (k <= 16777216 && (rows == packed || a_stride <= 16777216))",
+     "with strategy tiles k and a_stride must be at most 2^24"},
     {"split_k != 0 || (k > 0 && " TILE_COUNT " <= 2147483648 / max(1, k / 64))",
      "split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
