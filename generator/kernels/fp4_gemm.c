@@ -64,15 +64,13 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const fp4_gemm_geometry g = fp4_gemm_plan(v);
-    const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g), split_k = kiln_int(v, "split_k");
+    const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g);
     kiln_require(s, !g.has_codes || g.is_e4m3 == g.is_mx, "format x",
                  "x nvfp4 needs format nvfp4, and x mxfp8 format mxfp4");
     kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy",
                  "strategy block_scaled needs x nvfp4 or mxfp8");
     kiln_require(s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
                  "tile_m is at least an eighth of tile_n, and with x nvfp4 or mxfp8 at most tile_n");
-    kiln_require(s, split_k == 1 || g.tile_m <= 64, "tile_m split_k",
-                 "k is split with tile_m up to 64: registers");
     kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
                               g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
                               "x strategy tile_m tile_n stages", "tile_m, tile_n and stages");

@@ -57,13 +57,12 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* At the end the sums overlay the stages, as many rows at a time as fit there; all rows if k is split (tile_m up to 64). */
-static uint32_t rows_at_once(const fp4_gemm_geometry *g, bool is_split)
+/* At the end the sums overlay the stages, as many rows at a time as fit there. */
+static uint32_t rows_at_once(const fp4_gemm_geometry *g)
 {
     enum { MOST_ROWS = 64 };
     uint32_t rows = g->tile_m < MOST_ROWS ? g->tile_m : MOST_ROWS;
-    while (!is_split && rows > SUMS_ROWS &&
-           linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
+    while (rows > SUMS_ROWS && linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
         rows /= 2;
     return rows;
 }
@@ -86,7 +85,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
-    g.rows_at_once = rows_at_once(&g, kiln_int(v, "split_k") != 1);
+    g.rows_at_once = rows_at_once(&g);
     return g;
 }
 
@@ -481,21 +480,35 @@ static void make_trip(void *strategy)
         ptx_sub_to(f, g->left, 1);
 }
 
-static void store_sums(fp4_gemm *g)
+/* Stores sums over all of k, `rows_at_once` rows of the tile at a time. */
+static void store_whole_sums(fp4_gemm *g)
 {
     const uint32_t rows = g->of.rows_at_once;
-    if (rows == g->of.tile_m) {
-        linear_store_sums(g->l, &g->tile, &g->sums);
-        return;
-    }
     for (uint32_t first = 0; first < g->of.tile_m; first += rows) {
         warp_sums some = {.row_tiles = rows / SUMS_ROWS, .column_tiles = g->sums.column_tiles};
         for (uint32_t i = 0; i < sums_count(&some); i++)
             some.of[i] = sums_of(&g->sums, first / SUMS_ROWS, 0)[i];
         linear_tile tile = g->tile;
         tile.rows = rows;
-        tile.first_x = ptx_add(g->f, tile.first_x, first);
-        linear_store_sums(g->l, &tile, &some);
+        if (first > 0)
+            tile.first_x = ptx_add(g->f, tile.first_x, first);
+        linear_store_whole_sums(g->l, &tile, &some);
+    }
+}
+
+/* Thread blocks that share k add their sums before they go to shared memory, since no warps of a thread block share it. */
+static void store_sums(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    if (g->l->split_k == 1) {
+        store_whole_sums(g);
+        return;
+    }
+    ptx_barrier(f);
+    linear_find_tile_again(g->l, &g->tile);
+    ptx_val has_all = linear_add_parts(g->l, &g->tile, g->sums.of, sums_count(&g->sums));
+    PTX_IF (f, has_all) {
+        store_whole_sums(g);
     }
 }
 

@@ -270,8 +270,9 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
 /* Shared memory for a thread block's sums at the end. */
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
-/* Stores the tile of y. */
+/* Stores the tile of y. linear_store_whole_sums: the sums are over all of k, even if it is split. */
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums);
+void linear_store_whole_sums(linear *l, const linear_tile *s, warp_sums *sums);
 
 /* ---- linear_split.c ----------------------------------------------------------------------------------------------- */
 

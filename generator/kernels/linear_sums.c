@@ -119,16 +119,24 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
     return has_all;
 }
 
+void linear_store_whole_sums(linear *l, const linear_tile *s, warp_sums *sums)
+{
+    ptx_barrier(l->f);
+    gather_sums(l, s, sums);
+    ptx_barrier(l->f);
+    store_sums(l, s, s->k_warps);
+}
+
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
+    if (l->split_k == 1) {
+        linear_store_whole_sums(l, s, sums);
+        return;
+    }
     ptx_barrier(f);
     gather_sums(l, s, sums);
     ptx_barrier(f);
-    if (l->split_k == 1) {
-        store_sums(l, s, s->k_warps);
-        return;
-    }
     linear_find_tile_again(l, s);
     ptx_val has_all = add_parts(l, s);
     PTX_IF (f, has_all) {
