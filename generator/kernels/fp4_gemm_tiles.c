@@ -48,6 +48,7 @@ typedef struct fp4_gemm {
     x_ring x;
     ptx_val next_step; /* a variable: of x, the next to copy */
     ptx_val stage;     /* a variable: the offset of the current stage */
+    ptx_val filled;    /* block-scaled: the offset of the stage that a trip fills */
     ptx_val left;      /* a variable: stages from this one on */
     /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
     ptx_val w_at[STEPS], x_at[MX_BLOCKS], w_scales, x_scales;
@@ -194,7 +195,7 @@ static void copy_stage(fp4_gemm *g, ptx_val offset)
 }
 
 /* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
- * zeros instead of branching, so that ptxas interleaves copies with products. */
+ * zeros past the last one. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -206,6 +207,18 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
         }
     }
     copy_commit(f);
+}
+
+/* Block-scaled products fill a stage in two parts, without branches, each after the loads of a tile of x: ptxas does not move
+ * loads from shared memory above copies, and tensor cores would wait. */
+static void fill_between(fp4_gemm *g, uint32_t tile)
+{
+    if (tile == 0)
+        fp4_rows_copy(&g->w, g->filled);
+    if (tile == g->sums.row_tiles / 4) {
+        copy_x(g, g->filled);
+        copy_commit(g->f);
+    }
 }
 
 /* ---- decoded products --------------------------------------------------------------------------------------------- */
@@ -342,6 +355,7 @@ static void multiply_scaled(fp4_gemm *g)
         if (thread == 0)
             load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
         ptx_ldmatrix(f, 2 * STEPS, x[0], shared_at(f, PTX_B32, x_at, SUMS_ROWS * tile * FP4_ROW_BYTES));
+        fill_between(g, tile);
         for (uint32_t step = 0; step < STEPS; step++)
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
@@ -395,6 +409,8 @@ static void multiply_mx(fp4_gemm *g)
             ptx_val x[2];
             ptx_load_vec(f, 2, x, shared_at(f, PTX_U32, x_at[block], SUMS_ROWS * tile * g->of.x_row_bytes),
                          PTX_PLAIN);
+            if (block == 0)
+                fill_between(g, tile);
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
                 const ptx_mma_scales a = {of_w, (int)block, (int)i}, b = {of_x, (int)block, thread};
@@ -468,7 +484,10 @@ static void make_trip(void *strategy)
     ptx_fn *f = g->f;
     copy_wait(f, g->of.stages - 2);
     ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
-    fill_stage(g, g->stage, g->of.stages - 1);
+    if (g->of.is_block_scaled)
+        g->filled = ptx_var(f, g->stage);
+    else
+        fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
     if (!g->of.is_block_scaled)
         multiply_decoded(g);
