@@ -64,7 +64,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const fp4_gemm_geometry g = fp4_gemm_plan(v);
-    const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g);
+    const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g), split_k = kiln_int(v, "split_k");
     kiln_require(s, !g.has_codes || g.is_e4m3 == g.is_mx, "format x",
                  "x nvfp4 needs format nvfp4, and x mxfp8 format mxfp4");
     kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy",
@@ -81,7 +81,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                 : g.type == PTX_BF16 || shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80
                                                                                             : 75;
     s->trip = FP4_STAGE;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m <= 32 ? 512 : g.tile_m == 64 ? 384 : 256);
+    const bool is_deep = split_k != 1 && g.stages > 2; /* shared memory has no room for more */
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m <= 32 ? (is_deep ? 384 : 512)
+                                                           : g.tile_m == 64 && !is_deep ? 384
+                                                                                        : 256);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
@@ -103,9 +106,17 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define ROW_TILES       "ceil_div(m, tile_m)"
 #define COLUMN_TILES    "ceil_div(" W_ROWS ", tile_n)"
 #define TILE_COUNT      COLUMN_TILES " * " ROW_TILES
-#define GUESSED_SHARERS "640"
+#define GUESSED_SHARERS "select(tile_m == 128, 384, 640)" /* 384: two on each multiprocessor */
 #define STAGES          "ceil_div(k, 128)"
 #define PART_K          "select(split_k == 1, k, 128 * " PART_STAGES ")"
+
+/* Cycles that parts of k add, counted: in a replay of sm_120's machine code a tile's start and store take about 1000 cycles and
+ * half a cycle per element, and another half if its parts are joined, as those of a stretch's first and last tile are. With
+ * split_k 2 and 4 the last of them reads all parts: 4 bytes of an element, on a multiprocessor with two thread blocks. */
+#define TILE_CYCLES "(1000 + tile_m * tile_n / 2)"
+#define JOIN                                                                                                 \
+    "select(split_k == 0, (1 + ceil_div(" TILE_COUNT ", max(1, " SHARING "))) * " TILE_CYCLES                \
+    " + tile_m * tile_n, select(split_k == 1, 0, 3000 + (split_k + 1) * tile_m * tile_n * 2 / 7))"
 
 /* clang-format off */
 static const kiln_param params[] = {
@@ -218,7 +229,7 @@ const kiln_family fp4_gemm_family = {
              .repeats = "1",
              .side_trips = "min(m, tile_m)",
              .wait = "1600 / stages",
-             .extra = GUESSED_JOIN,
+             .extra = JOIN,
              .block_bytes = "(tile_n * " W_BYTES " + tile_m * " X_BYTES ") * " PART_K " / max(1, k)"},
     .cost = {.bytes_read =
                  W_ROWS " * " W_BYTES " + m * " X_BYTES " + select(y == f32, 4, 2) * (select(" HAS_BIAS
