@@ -81,10 +81,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                 : g.type == PTX_BF16 || shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80
                                                                                             : 75;
     s->trip = FP4_STAGE;
-    const bool is_deep = split_k != 1 && g.stages > 2; /* shared memory has no room for more */
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m <= 32 ? (is_deep ? 384 : 512)
-                                                           : g.tile_m == 64 && !is_deep ? 384
-                                                                                        : 256);
+    /* Lanes whose registers the sums leave: 512 with tile_m up to 32, then 384 and 256. A join needs more registers. */
+    const bool has_join = split_k != 1;
+    const uint32_t lanes = g.tile_m <= 32 && !has_join ? 512 : g.tile_m <= (has_join ? 32 : 64) ? 384 : 256;
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, lanes);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
