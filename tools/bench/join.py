@@ -35,7 +35,7 @@ def variants(kiln, config, target):
     rows = [line.split() for line in listing.stdout.splitlines()]
     listed = {t for *_, targets in rows for t in targets.split(",") if runs_on(t, target)}
     base = max((t for t in listed if not split_target(t)[1]), key=split_target, default=None)
-    fits = {name: [t for t in targets.split(",") if t in listed and (t == base or split_target(t)[1])] for _, name, targets in rows}
+    fits = {name: [t for t in targets.split(",") if t == base or (t in listed and split_target(t)[1])] for _, name, targets in rows}
     return {name: base if base in here else here[0] for name, here in fits.items() if here}
 
 
