@@ -4,7 +4,7 @@
 usage: join.py KILN BUNDLE TARGET OUTPUT.yaml SETS.json CONFIG...
 
 SETS.json maps each id to the bundle of the first CONFIG that has it: {"nf4_unpack/...": "kiln_default", ...}, in the order of
-the configurations. Variants that TARGET cannot run are left out. OUTPUT also lists the a and f targets that some of the others need.
+the configurations. Variants that TARGET cannot run are left out. OUTPUT also lists the a and f targets that other variants need.
 """
 import json
 import pathlib
@@ -27,8 +27,8 @@ def runs_on(name, target):
 
 
 def variants(kiln, config, target):
-    """Returns {variant: the target in the configuration whose image a device of `target` runs}. The newest base target decides which
-    base images fit it: one that an older target runs may take more shared memory than a newer one has."""
+    """Returns {variant: the target in the configuration whose image a device of `target` runs}. The newest base target decides
+    which base images fit it: one that an older target runs may take more shared memory than a newer one has."""
     listing = subprocess.run([kiln, "list", config], capture_output=True, text=True)
     if listing.returncode != 0:
         sys.exit(f"join.py: kiln list {config} ended with {listing.returncode}\n{listing.stderr}")
