@@ -195,8 +195,8 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
     ptx_fn *f = r->f;
     copy_where(r, r->has_codes, offset, copy_codes);
-    if (r->has_scales.type != PTX_NONE && ptx_has_sm(f, 80)) {
-        PTX_WHEN (f, r->has_scales) { /* no branch, which would keep copies apart from what follows */
+    if (r->is_branchless && r->has_scales.type != PTX_NONE) {
+        PTX_WHEN (f, r->has_scales) {
             copy_scales(r, offset);
         }
     } else {
