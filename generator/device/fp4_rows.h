@@ -24,11 +24,10 @@ layout fp4_rows_layout(bool for_matrices);
 /* The user sets the members down to `scale_row`. */
 typedef struct fp4_rows {
     ptx_fn *f;
-    uint32_t rows, threads; /* at least as many threads as rows */
-    bool is_mx, is_tiled;   /* a scale for 32 elements, not 16; scales in tiles */
-    bool
-        is_branchless; /* predicates copies of scales: for loops in which ptxas should mix copies with products */
-    layout codes;      /* its row_bytes tell e2m1 from e4m3 */
+    uint32_t rows, threads;         /* at least as many threads as rows */
+    bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
+    bool is_branchless;             /* copies of scales are predicated: ptxas mixes copies with products */
+    layout codes;                   /* its row_bytes tell e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
