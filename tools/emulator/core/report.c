@@ -183,6 +183,7 @@ static const char *const waits[] = {
     [EMU_WAIT_CLUSTER] = "waits at the cluster's barrier",
     [EMU_WAIT_REGISTERS] = "waits for registers of the block's pool",
     [EMU_WAIT_WARPGROUP] = "waits for the other warps of its warpgroup to commit their part of the products",
+    [EMU_WAIT_FENCE] = "waits for the other warps of its warpgroup to reach wgmma.fence",
 };
 
 static void append_barrier(emu_log *log, const emu_block *b, unsigned number)

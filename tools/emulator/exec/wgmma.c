@@ -235,8 +235,10 @@ static void multiply(emu_warp *w, const emu_product *p)
 
 HANDLER(fence)
 {
-    if (is_in_warpgroup(w, op, mask))
-        EMU_TELL(w->audience, warpgroup, w, op, NULL);
+    if (!is_in_warpgroup(w, op, mask))
+        return;
+    EMU_TELL(w->audience, warpgroup, w, op, NULL);
+    emu_product_fence(w, op, mask);
 }
 
 HANDLER(commit)
