@@ -11,11 +11,9 @@ static const struct {
     const char *name;
     unsigned checks;
 } names[] = {
-    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT},
-    {"race", EMU_CHECK_RACE},     {"sync", EMU_CHECK_SYNC},
-    {"same", EMU_CHECK_SAME},     {"proxy", EMU_CHECK_PROXY},
-    {"all", EMU_CHECK_ALL},       {"warpgroup", EMU_CHECK_WARPGROUP},
-    {"none", 0},
+    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT},           {"race", EMU_CHECK_RACE},
+    {"sync", EMU_CHECK_SYNC},     {"same", EMU_CHECK_SAME},           {"proxy", EMU_CHECK_PROXY},
+    {"all", EMU_CHECK_ALL},       {"warpgroup", EMU_CHECK_WARPGROUP}, {"none", 0},
 };
 
 static bool add_checks(emu_text word, unsigned *checks)

@@ -122,8 +122,8 @@ typedef struct emu_race {
     } of[RACE_WARPS];
     uint32_t *arrived; /* by barrier: merged clocks of the warps that have arrived */
     uint32_t *arriving,
-        *ended;    /* the same for barrier.cluster's current phase and for the last one; kept by the first block */
-    uint32_t *met; /* by warpgroup: merged clocks of its warps at their last wgmma.fence */
+        *ended; /* the same for barrier.cluster's current phase and for the last one; kept by the first block */
+    uint32_t *met;         /* by warpgroup: merged clocks of its warps at their last wgmma.fence */
     remote_access *remote; /* by clock of the cluster */
     struct {
         uint32_t step, time;
