@@ -31,7 +31,7 @@ static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64
         emu_fault(
             w, op, EMU_ALL, CUDA_ERROR_MISALIGNED_ADDRESS,
             "begins %c at 0x%x of .shared memory, %u bytes into a row of the %u-byte swizzle's pattern, "
-            "which then ends before %c's %u bytes do",
+            "whose rest is shorter than %c's %u bytes",
             name, m.start, inside, m.span, name, extent);
     else
         return true;
@@ -328,7 +328,7 @@ HANDLER(mma_async)
 static const char *refuse_negative(const emu_instruction *i, const emu_mods *mods)
 {
     (void)mods;
-    return i->operand_count && (int64_t)i->operands[0].value < 0 ? "the number of groups is not negative"
+    return i->operand_count && (int64_t)i->operands[0].value < 0 ? "the number of groups must not be negative"
                                                                  : NULL;
 }
 
