@@ -500,6 +500,9 @@ static void test_refused(void **state)
 #define STORE(register) "st.global.f32 [%p0], " register ";\n"
 #define PROXY_FENCE     "fence.proxy.async;\n"
 #define WRITE_B(thread) "setp.eq.u32 %q1, %r0, " #thread "; @%q1 st.shared.b32 [%r2+2056], 1;\n"
+#define COPY_B(thread)                                                                                       \
+    "setp.eq.u32 %q1, %r0, " #thread "; @%q1 cp.async.ca.shared.global [%r2+2056], [%p0], 4;\n"
+#define COPY_WAIT "cp.async.wait_all;\n"
 /* Each warp writes its own rows of A; lanes read what other lanes wrote. */
 #define WRITE_A                                                                                              \
     "xor.b32 %r3, %r0, 1; mad.lo.u32 %r3, %r3, 16, %r2; mov.b32 %u0, 0x3c003c00;\n"                          \
@@ -635,6 +638,9 @@ static const rule rules[] = {
     {"an operand is written before a product without wgmma.fence",
      READY FENCE PRODUCT DONE "bar.sync 0;\n" WRITE_B(0) PROXY_FENCE PRODUCT DONE,
      "with nothing to order the two", 0},
+    {"a copy to an operand is not waited for", READY COPY_B(96) PROXY_FENCE FENCE PRODUCT DONE COPY_WAIT,
+     "still writes: nothing has waited for it", 0},
+    {"", READY COPY_B(96) COPY_WAIT PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
     {"only wgmma.fence after a write", READY WRITE_B(96) FENCE PRODUCT DONE,
      "with no fence.proxy.async between the two", 0},
     {"another warpgroup writes an operand without a barrier",
