@@ -638,6 +638,10 @@ static const rule rules[] = {
     {"an operand is written before a product without wgmma.fence",
      READY FENCE PRODUCT DONE "bar.sync 0;\n" WRITE_B(0) PROXY_FENCE PRODUCT DONE,
      "with nothing to order the two", 0},
+    {"a warp waits at a barrier instead of wgmma.fence",
+     READY "setp.eq.u32 %q1, %r5, 1; @%q1 barrier.sync 1, 128;\n" FENCE PRODUCT DONE
+           "@!%q1 barrier.sync 1, 128;\n",
+     "waits for the other warps of its warpgroup to reach wgmma.fence", 0},
     {"a copy to an operand is not waited for", READY COPY_B(96) PROXY_FENCE FENCE PRODUCT DONE COPY_WAIT,
      "still writes: nothing has waited for it", 0},
     {"", READY COPY_B(96) COPY_WAIT PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
