@@ -1,4 +1,4 @@
-/* GGUF's weight formats: a decoder per structure, the table of formats, and the addresses of a lane's words. */
+/* GGUF's weight formats: a lane's codes, its scales and minima, the table of formats, and the addresses of a lane's words. */
 #include "format.h"
 #include "narrow.h"
 #include "nf4_pairs.h"
@@ -10,7 +10,7 @@ enum {
     DECODE_RAISED = 0x4B000000, /* 2^23: a byte in its low bits adds its value */
     RAISED_EIGHT = 0x47000000,
     NIBBLES = 0x0f0f0f0f,
-    PAIRS = 0x03030303
+    OR_MASKED = 0xEA /* lop3: (a & b) | c */
 };
 
 /* The words of a unit, one from each run. */
@@ -19,46 +19,22 @@ typedef struct format_unit {
     ptx_val word[FORMAT_RUNS];
 } format_unit;
 
-typedef struct format_scales {
-    ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
-} format_scales;
+enum { SCALE, MINIMUM }; /* what numbers computes, for each part */
 
 struct format_decoder {
+    const uint64_t *values; /* sixteen bytes in four words, for lane->value; null: unused */
     /* Sets select, shift, turn, first, last for the functions below; null: unused. */
     void (*init)(ptx_fn *f, format_lane *lane);
     void (*split)(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[]);
-    void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of);
+    void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2]);
 };
 
-/* ---- words and numbers -------------------------------------------------------------------------------------------- */
-
-/* NUMBERS FROM BYTES need no conversion: 2^23 + byte is a float whose low bits are the byte, so one prmt puts the byte under
- * 0x4B000000, and one subtraction removes 2^23 and the offset. Multiplying by a factor takes one fma instead, if the factor
- * times the subtrahend is exact: with the byte under 0x47, shifted by eight bits, the subtrahend is 2^15 + bias, at most 9
- * bits times the factor's 11. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
-
-/* Loads `count` words that are not in a unit's run, from `byte` bytes after run `run` on. */
-static void decode_load(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
-                        uint32_t byte, uint32_t count, ptx_val words[])
+/* word >> shift, or a left shift if it is negative. */
+static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
 {
-    bytes_load(f, &place->order, place->run[run], lane->alignment[run], lane->format->runs[run].byte + byte,
-               count, words);
-}
-
-/* Widens the two F16 of a word to F32. */
-static void decode_halves(ptx_fn *f, ptx_val word, ptx_val x[2])
-{
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_F16, 2, halves, word);
-    for (uint32_t i = 0; i < 2; i++)
-        x[i] = ptx_cvt(f, PTX_F32, halves[i]);
-}
-
-static ptx_val decode_low_half(ptx_fn *f, ptx_val word)
-{
-    ptx_val halves[2];
-    ptx_unpack(f, PTX_F16, 2, halves, word);
-    return ptx_cvt(f, PTX_F32, halves[0]);
+    if (shift == 0)
+        return word;
+    return shift > 0 ? ptx_shr(f, word, (uint32_t)shift) : ptx_shl(f, word, (uint32_t)-shift);
 }
 
 /* The left shift of quad q's codes; with FORMAT_RAISED its scale is divided by the same power. */
@@ -68,6 +44,229 @@ static uint32_t decode_raise(const format_lane *lane, uint32_t q)
            : lane->rule == FORMAT_LIFTED ? lane->format->lift * q
                                          : 0;
 }
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+/* A block of 32 elements has the codes' low bits in 16 bytes (Q8_0: 32 signed bytes): element i in the low nibble of byte i,
+ * element 16 + i in the high one. Q5_0 and Q5_1 have a word before them, whose bit i is bit 4 of element i.
+ *
+ * A group g of a super-block of 256 elements is 64 neighbouring elements in Q4_K and Q5_K, sub-blocks 2g and 2g + 1 of 32, and 32
+ * in IQ4_XS, as in a block of 32. In the other formats it is four sub-blocks of 16, every second one of a half: h = g / 2 is
+ * the half, o = g % 2 its first one. Words w of a group's codes are its units' (w = 4o + u in a half if two groups share a
+ * run of 32 bytes).
+ *
+ *     Q4_K  word w of 8 of a group has sub-block 2g in its low nibbles and 2g + 1 in its high ones
+ *     Q5_K  the same with 8 words before, whose word w has in bit j of each byte bit 4 of sub-block j's codes
+ *     Q6_K  low nibbles: words w and 8 + w of 16 of a half have quads 0, 2 and 1, 3; high two bits: bits 2q of word w of 8
+ *     Q2_K  bits 2q of word w of 8 of a half; TQ2_0 too
+ *     Q3_K  the same, and bit 2 of codes: bit 4h + q of word w of 8
+ */
+
+/* A word has a field for each quad, the lowest first; they are shifted left if the lane's rule allows it. */
+static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    const uint32_t bits = 8u / lane->format->quads, mask = bits == 4 ? NIBBLES : 0x03030303;
+    for (uint32_t q = 0; q < lane->format->quads; q++) {
+        uint32_t up = decode_raise(lane, q);
+        ptx_val low = decode_shift(f, u->word[0], (int)(bits * q - up));
+        quads[q] = ptx_and(f, low, mask << up);
+    }
+}
+
+/* The quads' high bits are neighbours in each byte of the second word. turn: the left rotation that moves the first quad's above
+ * its field. */
+static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    const uint32_t high_bits = 0x01010101u << 8 / lane->format->quads;
+    split_fields(f, lane, u, quads);
+    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
+    for (uint32_t q = 0; q < lane->format->quads; q++)
+        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), high_bits, quads[q], OR_MASKED);
+}
+
+/* shift: 4 * the lane's unit. */
+static void init_fives(ptx_fn *f, format_lane *lane)
+{
+    if (lane->unit.type != PTX_NONE)
+        lane->shift = ptx_shl(f, lane->unit, 2);
+}
+
+/* One multiply moves bit i of four neighbouring bits to bit 4 + 8i; the cross terms do not collide. */
+static void split_fives(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val high = u->word[1];
+    if (lane->unit.type != PTX_NONE)
+        high = ptx_shr(f, high, lane->shift);
+    split_fields(f, lane, u, quads);
+    for (uint32_t q = 0; q < 2; q++) {
+        uint32_t bit = 4 * u->number + 16 * q, at = bit % 8;
+        ptx_val near = decode_shift(f, high, (int)(bit - at));
+        ptx_val four = ptx_and(f, near, 0xfu << at);
+        ptx_val fifth = ptx_mul(f, four, 0x02040810u >> at);
+        quads[q] = ptx_lop3(f, fifth, 0x10101010, quads[q], OR_MASKED);
+    }
+}
+
+static void split_bytes(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)f, (void)lane;
+    quads[0] = u->word[0];
+}
+
+static void split_q6k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)lane;
+    for (uint32_t q = 0; q < 4; q++) {
+        ptx_val low = ptx_and(f, decode_shift(f, u->word[q % 2], q < 2 ? 0 : 4), NIBBLES);
+        ptx_val high = decode_shift(f, u->word[2], 2 * (int)q - 4);
+        quads[q] = ptx_lop3(f, high, 0x30303030, low, OR_MASKED);
+    }
+}
+
+/* Two neighbours' codes are in a byte: words of the first and of the second ones, of two pairs each. */
+static void join_bytes(ptx_fn *f, ptx_val first, ptx_val second, ptx_val pairs[2])
+{
+    pairs[0] = ptx_prmt(f, first, second, 0x5140);
+    pairs[1] = ptx_prmt(f, first, second, 0x7362);
+}
+
+/* int4: a byte has two neighbours' codes, so 16 bytes have 32 elements, and four units of eight. */
+static void split_pairs(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val low = ptx_and(f, u->word[0], NIBBLES), high = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES);
+    if (lane->format->is_high_first)
+        join_bytes(f, high, low, quads);
+    else
+        join_bytes(f, low, high, quads);
+}
+
+/* ---- codes that are indices --------------------------------------------------------------------------------------- */
+
+/* The nibbles of IQ4_NL, IQ4_XS and MXFP4 index sixteen integers, in Q4_0's order of elements; those of nf4 sixteen floats. */
+static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
+static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
+                                        0x00040608}; /* twice e2m1, plus the offset 12 */
+
+/* Loads the words of a table: ptxas would move constants into registers at each use. */
+static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
+{
+    ptx_val table = ptx_const_table(f, PTX_U32, 4, words);
+    for (uint32_t i = 0; i < 4; i++)
+        value[i] = ptx_load(f, ptx_at_const(f, table, i));
+}
+
+/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks
+ * between the two. */
+static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
+{
+    ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
+    ptx_val high = ptx_prmt(f, value[2], value[3], in_eight);
+    return ptx_prmt(f, low, high, between);
+}
+
+/* Separates the values of nibbles 0 to 3 and 4 to 7, alternating quads, into quads. */
+static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
+{
+    quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);
+    quads[1] = ptx_prmt(f, four[0], four[1], 0x7531);
+}
+
+static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val in_eight = ptx_and(f, u->word[0], 0x77777777), which = ptx_shr(f, u->word[0], 1), four[2];
+    ptx_val between = ptx_lop3(f, which, 0x44444444, 0x32103210, OR_MASKED);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val index = decode_shift(f, in_eight, 16 * (int)i);
+        ptx_val choice = decode_shift(f, between, 16 * (int)i);
+        four[i] = pick_bytes(f, lane->value, index, choice);
+    }
+    sort_quads(f, four, quads);
+}
+
+/* With the fourth bit set prmt replicates the byte's sign: 0 for these bytes. So the other eight, picked with that bit
+ * inverted, only need to be combined. */
+static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val inverted = ptx_xor(f, u->word[0], 0x88888888), four[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val index = decode_shift(f, u->word[0], 16 * (int)i);
+        ptx_val other = decode_shift(f, inverted, 16 * (int)i);
+        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
+        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], other);
+        four[i] = ptx_or(f, low, high);
+    }
+    sort_quads(f, four, quads);
+}
+
+/* nf4: codes stay in place, the first of each pair in the low nibble. A quad's are in its lower half. */
+static void split_values(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    quads[0] = u->word[0];
+    if (lane->format->is_high_first) {
+        ptx_val down = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES), up = ptx_shl(f, u->word[0], 4);
+        quads[0] = ptx_lop3(f, up, (uint32_t)NIBBLES << 4, down, OR_MASKED);
+    }
+    quads[1] = ptx_shr(f, quads[0], 16);
+}
+
+bool format_has_values(const weight_format *w)
+{
+    return w->decoder->split == split_values;
+}
+
+static uint32_t bytes_of(ptx_type type)
+{
+    return type == PTX_F32 ? 4 : 2;
+}
+
+/* Four words for each byte of the type. */
+void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
+{
+    for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes_of(type); byte++) {
+        uint64_t words[4] = {0};
+        for (uint32_t i = 0; i < 16; i++)
+            words[i / 4] |= (ptx_number(type, nf4_values[i]).bits >> 8 * byte & 0xff) << i % 4 * 8;
+        load_values(f, words, &lane->value[4 * byte]);
+    }
+}
+
+/* Values of a quad's codes as two pairs of 16 bits. An F32 is two such numbers: first come the pairs of lower halves. */
+static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[])
+{
+    ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
+    ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, OR_MASKED);
+    for (uint32_t half = 0; half < bytes_of(type) / 2; half++) {
+        const ptx_val *value = &lane->value[8 * half];
+        ptx_val low = pick_bytes(f, value, in_eight, between);
+        ptx_val high = pick_bytes(f, value + 4, in_eight, between);
+        join_bytes(f, low, high, &pairs[2 * half]);
+    }
+}
+
+static void value_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
+{
+    ptx_val pairs[4];
+    pick_pairs(f, lane, PTX_F32, quad, pairs);
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, pairs[i / 2], pairs[2 + i / 2], i % 2 ? 0x7632 : 0x5410));
+}
+
+/* ---- scales and minima -------------------------------------------------------------------------------------------- */
+
+/* d, F16, and the minima's factor after it, at d_byte, are the scale and the minimum, or multiply small integers:
+ *
+ *     Q4_K    sub-block j < 4: scale s[j] & 63, minimum s[j + 4] & 63; j >= 4: low four bits in the nibbles of s[j + 4], the
+ *     Q5_K    high two above those of s[j - 4] and s[j]; s are the 12 bytes after d and dmin
+ *     Q6_K    16 signed scales
+ *     Q2_K    16 bytes: scale and, above, minimum
+ *     Q3_K    12 bytes s: of scale i the low four bits in the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of
+ *             s[8 + i % 4]; stored as scale + 32
+ *     IQ4_XS  16 bits after d: the high two of each 6-bit scale; then 4 bytes: the low four; stored as scale + 32
+ *
+ * NUMBERS FROM BYTES need no conversion: 2^23 + byte is a float whose low bits are the byte, so one prmt puts the byte under
+ * 0x4B000000, and one subtraction removes 2^23 and the offset. Multiplying by a factor takes one fma instead, if the factor
+ * times the subtrahend is exact: with the byte under 0x47, shifted by eight bits, the subtrahend is 2^15 + bias, at most 9
+ * bits times the factor's 11. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
 
 /* factor * (byte - bias) * 2^-down, exact in F32, for each part's byte, from byte `first` of the word on. `down` is the
  * left shift of the part's quads if `is_scale`, otherwise 0. */
@@ -93,109 +292,46 @@ static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, 
     }
 }
 
-/* word >> shift, or a left shift if it is negative. */
-static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
+/* Widens a word's d and, if the format has minima, their factor to F32. */
+static void widen_d(ptx_fn *f, const format_lane *lane, ptx_val word, ptx_val d[2])
 {
-    if (shift == 0)
-        return word;
-    return shift > 0 ? ptx_shr(f, word, (uint32_t)shift) : ptx_shl(f, word, (uint32_t)-shift);
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    for (uint32_t i = 0; i < 1u + lane->format->has_minimum; i++)
+        d[i] = ptx_cvt(f, PTX_F32, halves[i]);
 }
 
-/* ---- blocks of 32 ------------------------------------------------------------------------------------------------- */
-
-/* GGUF's blocks of 32 elements: d, f16, in the first two bytes, the minimum m, if any, in the next two, then codes.
- *
- *     Q4_0 Q4_1   16 bytes: element i is the low nibble of byte i, element 16 + i the high one
- *     Q5_0 Q5_1   a word whose bit i is bit 4 of element i, then the same
- *     Q8_0        32 signed bytes
- */
-
-static void numbers_before(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+static void load_d(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val d[2])
 {
-    ptx_val word = bytes_load_low(f, &place->order, place->block, 0), both[2];
-    if (!lane->format->has_minimum) {
-        of->scale[0] = decode_low_half(f, word);
-        return;
-    }
-    decode_halves(f, word, both);
-    of->scale[0] = both[0];
-    of->minimum[0] = both[1];
+    widen_d(f, lane, bytes_load_low(f, &place->order, place->block, lane->format->d_byte), d);
 }
 
-static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+static void numbers_d(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    quads[0] = ptx_and(f, u->word[0], NIBBLES);
-    const bool is_up = decode_raise(lane, 1) == 4;
-    ptx_val high = is_up ? u->word[0] : ptx_shr(f, u->word[0], 4);
-    quads[1] = ptx_and(f, high, is_up ? (uint32_t)NIBBLES << 4 : NIBBLES);
-}
-
-/* Moves four neighbouring bits, at `at` (0 or 4), to bit 4 of each byte. One multiply moves bit i of the four to bit 4 + 8i;
- * the cross terms do not collide. */
-static ptx_val spread(ptx_fn *f, ptx_val bits, uint32_t at)
-{
-    ptx_val four = ptx_and(f, bits, 0xfu << at);
-    return ptx_mul(f, four, 0x02040810u >> at);
-}
-
-/* shift: 4 * the lane's unit. */
-static void init_fives(ptx_fn *f, format_lane *lane)
-{
-    if (lane->unit.type != PTX_NONE)
-        lane->shift = ptx_shl(f, lane->unit, 2);
-}
-
-static void split_fives(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    ptx_val high = u->word[1];
-    if (lane->unit.type != PTX_NONE)
-        high = ptx_shr(f, high, lane->shift);
-    split_nibbles(f, lane, u, quads);
-    for (uint32_t q = 0; q < 2; q++) {
-        uint32_t bit = 4 * u->number + 16 * q;
-        ptx_val near = decode_shift(f, high, (int)(bit / 8 * 8));
-        ptx_val fifth = spread(f, near, bit % 8);
-        quads[q] = ptx_lop3(f, fifth, 0x10101010, quads[q], 0xEA);
+    ptx_val d[2];
+    load_d(f, lane, place, d);
+    for (uint32_t part = 0; part < lane->format->parts; part++) {
+        to[SCALE][part] = d[0];
+        if (lane->format->has_minimum)
+            to[MINIMUM][part] = d[1];
     }
 }
 
-static void split_bytes(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+/* Loads `count` words of the run `run` from `byte` bytes after its first on. */
+static void load_run(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
+                     uint32_t byte, uint32_t count, ptx_val words[])
 {
-    (void)f, (void)lane;
-    quads[0] = u->word[0];
+    bytes_load(f, &place->order, place->run[run], lane->alignment[run], lane->format->runs[run].byte + byte,
+               count, words);
 }
 
-static const format_decoder decode_nibbles = {NULL, split_nibbles, numbers_before};
-static const format_decoder decode_fives = {init_fives, split_fives, numbers_before};
-static const format_decoder decode_bytes = {NULL, split_bytes, numbers_before};
-
-/* ---- super-blocks of 256 ------------------------------------------------------------------------------------------ */
-
-/* GGUF's super-blocks of 256 elements. A group g of Q4_K and Q5_K is 64 neighbouring elements: sub-blocks 2g and 2g + 1, of
- * 32. In the other formats it is four sub-blocks of 16, every second one of a half: h = g / 2 is the half, o = g % 2 its
- * first one. Words w of a group's codes are its units' (w = 4o + u in a half if two groups share a run of 32 bytes).
- *
- *     Q4_K  d, dmin; 12 bytes s of scales and minima; codes: word w of 8 of a group has sub-block 2g in its low nibbles and
- *           2g + 1 in its high ones. Sub-block j < 4: scale s[j] & 63, minimum s[j + 4] & 63; j >= 4: low four bits in
- *           the nibbles of s[j + 4], the high two above those of s[j - 4] and s[j]
- *     Q5_K  the same with 8 words before the codes, whose word w has in bit j of each byte bit 4 of sub-block j's codes
- *     Q6_K  codes' low nibbles: words w and 8 + w of 16 of a half have quads 0, 2 and 1, 3; high two bits: bits 2q of word w
- *           of 8; 16 signed scales; d
- *     Q2_K  16 bytes: scale and, above, minimum; codes: bits 2q of word w of 8 of a half; d, dmin
- *     Q3_K  bit 2 of codes: bit 4h + q of word w of 8; low bits as Q2_K's; 12 bytes s: of scale i the low four bits in
- *           the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of s[8 + i % 4]; stored as scale + 32; d
- *     TQ2_0 codes as Q2_K's; d, the scale of all
- */
-
-/* Splits the word into fields of `bits` bits, the lowest first, shifted left if the lane's rule allows it. */
-static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_t mask, uint32_t bits,
-                       uint32_t count, ptx_val quads[])
+static void load_scales(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t count,
+                        ptx_val words[])
 {
-    for (uint32_t q = 0; q < count; q++) {
-        uint32_t up = decode_raise(lane, q);
-        ptx_val low = decode_shift(f, word, (int)(bits * q - up));
-        quads[q] = ptx_and(f, low, mask << up);
-    }
+    uint32_t run = 0;
+    while (lane->format->runs[run].kind != RUN_SCALES)
+        run++;
+    load_run(f, lane, place, run, 0, count, words);
 }
 
 /* select: a prmt selector of the bytes of this lane's two sub-blocks in two words. shift: the right shift to the used bits
@@ -211,7 +347,7 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* Also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
+/* Also sets turn, for bit 2g of each byte. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
@@ -219,91 +355,51 @@ static void init_q5k(ptx_fn *f, format_lane *lane)
     lane->turn = ptx_sub(f, 4, bit);
 }
 
-static void split_q4k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    split_word(f, lane, u->word[0], NIBBLES, 4, 2, quads);
-}
-
-static void split_q5k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    split_q4k(f, lane, u, quads);
-    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
-    for (uint32_t q = 0; q < 2; q++)
-        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x10101010, quads[q], 0xEA);
-}
-
-static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
-{
-    uint32_t header = lane->format->runs[1].kind == RUN_SCALES ? 1 : 2;
     ptx_val word[4], d[2];
-    decode_load(f, lane, place, header, 0, 4, word);
+    load_scales(f, lane, place, 4, word);
     ptx_val low = ptx_prmt(f, word[1], word[2], lane->select);
     ptx_val high_nibbles = ptx_shr(f, word[3], 4);
     ptx_val last = ptx_prmt(f, word[3], high_nibbles, lane->select);
     ptx_val shifted = ptx_shr(f, low, lane->shift);
     ptx_val first = ptx_and(f, shifted, lane->first);
-    ptx_val bytes = ptx_lop3(f, last, lane->last, first, 0xEA);
-    decode_halves(f, word[0], d);
-    decode_products(f, lane, d[0], bytes, 0, 0, true, of->scale);
-    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, of->minimum);
+    ptx_val bytes = ptx_lop3(f, last, lane->last, first, OR_MASKED);
+    widen_d(f, lane, word[0], d);
+    decode_products(f, lane, d[0], bytes, 0, 0, true, to[SCALE]);
+    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, to[MINIMUM]);
 }
 
-/* select: a prmt selector of every second one of eight bytes, from byte o on. */
+/* select: a prmt selector of every second one of eight bytes, from byte o on: those of the group's four sub-blocks. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
     ptx_val odd_bit = ptx_and(f, lane->group, 1);
     lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
 }
 
-/* A byte of each of the group's four sub-blocks, from its half's eight. */
-static ptx_val load_four_scales(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run)
+static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    ptx_val words[2];
-    decode_load(f, lane, place, run, 0, 2, words);
-    return ptx_prmt(f, words[0], words[1], lane->select);
-}
-
-static void split_q6k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    (void)lane;
-    for (uint32_t q = 0; q < 4; q++) {
-        ptx_val low = ptx_and(f, decode_shift(f, u->word[q % 2], q < 2 ? 0 : 4), NIBBLES);
-        ptx_val high = decode_shift(f, u->word[2], 2 * (int)q - 4);
-        quads[q] = ptx_lop3(f, high, 0x30303030, low, 0xEA);
-    }
-}
-
-static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
-{
-    ptx_val bytes = load_four_scales(f, lane, place, 3);
+    ptx_val word[2], d[2];
+    load_scales(f, lane, place, 2, word);
+    ptx_val bytes = ptx_prmt(f, word[0], word[1], lane->select);
     ptx_val biased = ptx_xor(f, bytes, 0x80808080);
-    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 208));
-    decode_products(f, lane, d, biased, 0, 128, true, of->scale);
+    load_d(f, lane, place, d);
+    decode_products(f, lane, d[0], biased, 0, 128, true, to[SCALE]);
 }
 
-static void split_q2k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    split_word(f, lane, u->word[0], PAIRS, 2, 4, quads);
-}
-
-static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
-{
-    ptx_val bytes = load_four_scales(f, lane, place, 1), d[2];
+    ptx_val word[2], d[2];
+    load_scales(f, lane, place, 2, word);
+    ptx_val bytes = ptx_prmt(f, word[0], word[1], lane->select);
     ptx_val low = ptx_and(f, bytes, NIBBLES);
     ptx_val high = ptx_and(f, ptx_shr(f, bytes, 4), NIBBLES);
-    decode_halves(f, bytes_load_low(f, &place->order, place->block, 80), d);
-    decode_products(f, lane, d[0], low, 0, 0, true, of->scale);
-    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, of->minimum);
+    load_d(f, lane, place, d);
+    decode_products(f, lane, d[0], low, 0, 0, true, to[SCALE]);
+    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, to[MINIMUM]);
 }
 
-static void numbers_tq2(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
-{
-    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 64));
-    for (uint32_t part = 0; part < lane->format->parts; part++)
-        of->scale[part] = d;
-}
-
-/* shift: 4h. turn, first: left rotations that move bit 4h of each byte to bit 2 and to bit 4. */
+/* shift: 4h. turn: for bit 4h of each byte. first: the left rotation that moves bit 4h to bit 4. */
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
@@ -313,128 +409,41 @@ static void init_q3k(ptx_fn *f, format_lane *lane)
     lane->first = ptx_sub(f, 4, lane->shift);
 }
 
-static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    split_q2k(f, lane, u, quads);
-    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
-    for (uint32_t q = 0; q < 4; q++)
-        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x04040404, quads[q], 0xEA);
-}
-
 /* High bits of sub-blocks o and o + 2 of a half: bytes o and o + 2 of the last word; of o + 4 and o + 6: two bits higher. */
-static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    ptx_val word[3];
-    decode_load(f, lane, place, 2, 0, 3, word);
+    ptx_val word[3], d[2];
+    load_scales(f, lane, place, 3, word);
     ptx_val low = ptx_prmt(f, word[0], word[1], lane->select);
     ptx_val high = ptx_prmt(f, word[2], ptx_shr(f, word[2], 2), lane->select);
     ptx_val low_bits = ptx_and(f, ptx_shr(f, low, lane->shift), NIBBLES);
     ptx_val turned = ptx_shf_l(f, high, high, lane->first);
-    ptx_val bytes = ptx_lop3(f, turned, 0x30303030, low_bits, 0xEA);
-    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 108));
-    decode_products(f, lane, d, bytes, 0, 32, true, of->scale);
+    ptx_val bytes = ptx_lop3(f, turned, 0x30303030, low_bits, OR_MASKED);
+    load_d(f, lane, place, d);
+    decode_products(f, lane, d[0], bytes, 0, 32, true, to[SCALE]);
 }
 
-static const format_decoder decode_q2k = {init_sixteens, split_q2k, numbers_q2k};
-static const format_decoder decode_q3k = {init_q3k, split_q3k, numbers_q3k};
-static const format_decoder decode_q4k = {init_q4k, split_q4k, numbers_q4k};
-static const format_decoder decode_q5k = {init_q5k, split_q5k, numbers_q4k};
-static const format_decoder decode_q6k = {init_sixteens, split_q6k, numbers_q6k};
-static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
-
-/* ---- codes that are indices --------------------------------------------------------------------------------------- */
-
-/* GGUF's formats whose nibbles index sixteen numbers, in Q4_0's order of elements.
- *
- *     IQ4_NL  d, f16; 16 bytes of codes
- *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is stored
- *             as scale + 32
- *     MXFP4   e, a byte; 16 bytes of codes: e2m1 numbers, here times 2, so that the scale is 2^(e - 128)
- */
-
-/* Packed into four words. */
-static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
-static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
-                                        0x00040608}; /* twice e2m1, plus the offset 12 */
-
-/* Loads the words of a table: ptxas would move constants into registers at each use. */
-static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
-{
-    ptx_val table = ptx_const_table(f, PTX_U32, 4, words);
-    for (uint32_t i = 0; i < 4; i++)
-        value[i] = ptx_load(f, ptx_at_const(f, table, i));
-}
-
-static void init_iq4(ptx_fn *f, format_lane *lane)
-{
-    load_values(f, iq4_values, lane->value);
-}
-
-static void init_mxfp4(ptx_fn *f, format_lane *lane)
-{
-    load_values(f, e2m1_values, lane->value);
-}
-
-/* Separates a word's nibbles 0 to 3 and 4 to 7, alternating quads, into bytes. */
-static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
-{
-    quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);
-    quads[1] = ptx_prmt(f, four[0], four[1], 0x7531);
-}
-
-/* Two prmt pick one of eight bytes each by a nibble's low three bits; a third picks between them by the fourth. */
-static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    ptx_val in_eight = ptx_and(f, u->word[0], 0x77777777);
-    ptx_val which = ptx_shr(f, u->word[0], 1);
-    ptx_val between = ptx_lop3(f, which, 0x44444444, 0x32103210, 0xEA);
-    ptx_val four[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        ptx_val index = decode_shift(f, in_eight, 16 * (int)i);
-        ptx_val choice = decode_shift(f, between, 16 * (int)i);
-        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
-        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], index);
-        four[i] = ptx_prmt(f, low, high, choice);
-    }
-    sort_quads(f, four, quads);
-}
-
-/* With the fourth bit set prmt replicates the byte's sign: 0 for these bytes. So the other eight, picked with that bit
- * inverted, only need to be combined. */
-static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    ptx_val inverted = ptx_xor(f, u->word[0], 0x88888888), four[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        ptx_val index = decode_shift(f, u->word[0], 16 * (int)i);
-        ptx_val other = decode_shift(f, inverted, 16 * (int)i);
-        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
-        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], other);
-        four[i] = ptx_or(f, low, high);
-    }
-    sort_quads(f, four, quads);
-}
-
-/* Also sets shift and turn: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
+/* shift, turn: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
-    init_iq4(f, lane);
     lane->shift = ptx_shl(f, lane->group, 2);
     lane->turn = ptx_mad(f, lane->group, 2, 12);
 }
 
-static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
-    ptx_val word[2];
-    decode_load(f, lane, place, 1, 0, 2, word);
+    ptx_val word[2], d[2];
+    load_scales(f, lane, place, 2, word);
     ptx_val low = ptx_shr(f, word[1], lane->shift);
     ptx_val high = ptx_shr(f, word[0], lane->turn);
     ptx_val low_bits = ptx_and(f, low, 0xf);
-    ptx_val bits = ptx_lop3(f, high, 0x30, low_bits, 0xEA);
-    decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, of->scale);
+    ptx_val bits = ptx_lop3(f, high, 0x30, low_bits, OR_MASKED);
+    widen_d(f, lane, word[0], d);
+    decode_products(f, lane, d[0], bits, 0, 32, true, to[SCALE]);
 }
 
-/* Builds 2^(e - 128) from its bits. It is a denormal number if e is 0 or 1. */
-static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+/* Builds 2^(e - 128), for values that are twice e2m1's, from e, the first byte. It is a denormal number if e is 0 or 1. */
+static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
     (void)lane;
     ptx_val word = bytes_load_low(f, &place->order, place->block, 0);
@@ -442,34 +451,7 @@ static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place
     ptx_val is_denormal = ptx_lt(f, e, 2);
     ptx_val denormal = ptx_shl(f, ptx_u32(0x00200000), e);
     ptx_val normal = ptx_mad(f, e, 1u << 23, 0u - (1u << 23));
-    of->scale[0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
-}
-
-static const format_decoder decode_iq4nl = {init_iq4, split_iq4, numbers_before};
-static const format_decoder decode_iq4xs = {init_iq4xs, split_iq4, numbers_iq4xs};
-static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxfp4};
-
-/* ---- int4 --------------------------------------------------------------------------------------------------------- */
-
-/* A byte has two neighbours' codes, so 16 bytes have 32 elements, and four units of eight. */
-static void split_pairs(ptx_fn *f, const format_unit *u, bool is_high_first, ptx_val quads[])
-{
-    ptx_val low = ptx_and(f, u->word[0], NIBBLES), high = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES);
-    ptx_val first = is_high_first ? high : low, second = is_high_first ? low : high;
-    quads[0] = ptx_prmt(f, first, second, 0x5140);
-    quads[1] = ptx_prmt(f, first, second, 0x7362);
-}
-
-static void split_low_first(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    (void)lane;
-    split_pairs(f, u, false, quads);
-}
-
-static void split_high_first(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    (void)lane;
-    split_pairs(f, u, true, quads);
+    to[SCALE][0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
 }
 
 /* An infinity becomes a NaN, as in other formats. */
@@ -480,110 +462,33 @@ static ptx_val finite_or_nan(ptx_fn *f, ptx_val number)
 
 /* scale * (code - zero) is scale * code + minimum. An infinite scale makes the minimum a NaN too. */
 static void numbers_of_arrays(ptx_fn *f, const format_lane *lane, const format_place *place,
-                              format_scales *of)
+                              ptx_val *const to[2])
 {
     if (!lane->format->has_minimum) {
-        of->scale[0] = finite_or_nan(f, ptx_load(f, place->block));
+        to[SCALE][0] = finite_or_nan(f, ptx_load(f, place->block));
         return;
     }
     ptx_val numbers[2];
     ptx_load_vec(f, 2, numbers, place->block, PTX_PLAIN);
-    of->scale[0] = numbers[0];
-    of->minimum[0] = finite_or_nan(f, ptx_mul(f, ptx_neg(f, numbers[1]), numbers[0]));
-}
-
-static const format_decoder decode_low_first = {NULL, split_low_first, numbers_of_arrays};
-static const format_decoder decode_high_first = {NULL, split_high_first, numbers_of_arrays};
-
-/* ---- nf4 ---------------------------------------------------------------------------------------------------------- */
-
-/* Byte `byte` of the sixteen values in a type, packed into four words. */
-static void value_bytes(ptx_type type, uint32_t byte, uint64_t words[4])
-{
-    for (uint32_t i = 0; i < 16; i++) {
-        const uint64_t bits = ptx_number(type, nf4_values[i]).bits;
-        words[i / 4] |= (bits >> 8 * byte & 0xff) << i % 4 * 8;
-    }
-}
-
-static uint32_t bytes_of(ptx_type type)
-{
-    return type == PTX_F32 ? 4 : 2;
-}
-
-/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks
- * between the two, as in split_iq4. */
-static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
-{
-    ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
-    ptx_val high = ptx_prmt(f, value[2], value[3], in_eight);
-    return ptx_prmt(f, low, high, between);
-}
-
-/* Joins the lower and the upper bytes of four 16-bit numbers into two pairs of them. */
-static void join_bytes(ptx_fn *f, const ptx_val bytes[2], ptx_val pairs[2])
-{
-    pairs[0] = ptx_prmt(f, bytes[0], bytes[1], 0x5140);
-    pairs[1] = ptx_prmt(f, bytes[0], bytes[1], 0x7362);
-}
-
-/* Values of a quad's codes as pairs of 16 bits. An F32 is two such numbers: pairs[0] has the lower halves, pairs[1] the upper. */
-static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[][2])
-{
-    ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
-    ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, 0xEA);
-    for (uint32_t half = 0; half < bytes_of(type) / 2; half++) {
-        ptx_val bytes[2];
-        for (uint32_t i = 0; i < 2; i++)
-            bytes[i] = pick_bytes(f, &lane->value[4 * (2 * half + i)], in_eight, between);
-        join_bytes(f, bytes, pairs[half]);
-    }
-}
-
-static void value_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
-{
-    ptx_val pairs[2][2];
-    pick_pairs(f, lane, PTX_F32, quad, pairs);
-    for (uint32_t i = 0; i < 4; i++)
-        x[i] =
-            ptx_as(f, PTX_F32, ptx_prmt(f, pairs[0][i / 2], pairs[1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632));
-}
-
-/* Codes stay in place: a quad's are in its lower half. */
-static void split_values(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    (void)lane;
-    quads[0] = u->word[0];
-    quads[1] = ptx_shr(f, u->word[0], 16);
-}
-
-static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
-{
-    ptx_val down = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES), up = ptx_shl(f, u->word[0], 4);
-    const format_unit turned = {.word = {ptx_lop3(f, up, (uint32_t)NIBBLES << 4, down, 0xEA)}};
-    split_values(f, lane, &turned, quads);
-}
-
-static const format_decoder decode_values = {NULL, split_values, numbers_of_arrays};
-static const format_decoder decode_turned = {NULL, split_turned, numbers_of_arrays};
-
-bool format_has_values(const weight_format *w)
-{
-    return w->decoder == &decode_values || w->decoder == &decode_turned;
-}
-
-void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
-{
-    if (!format_has_values(lane->format))
-        return;
-    for (uint32_t byte = 0; byte < bytes_of(type); byte++) {
-        uint64_t words[4] = {0};
-        value_bytes(type, byte, words);
-        load_values(f, words, &lane->value[4 * byte]);
-    }
+    to[SCALE][0] = numbers[0];
+    to[MINIMUM][0] = finite_or_nan(f, ptx_mul(f, ptx_neg(f, numbers[1]), numbers[0]));
 }
 
 /* ---- the tables --------------------------------------------------------------------------------------------------- */
+
+static const format_decoder decode_plain = {NULL, NULL, split_fields, numbers_d};
+static const format_decoder decode_fives = {NULL, init_fives, split_fives, numbers_d};
+static const format_decoder decode_bytes = {NULL, NULL, split_bytes, numbers_d};
+static const format_decoder decode_q2k = {NULL, init_sixteens, split_fields, numbers_q2k};
+static const format_decoder decode_q3k = {NULL, init_q3k, split_turned, numbers_q3k};
+static const format_decoder decode_q4k = {NULL, init_q4k, split_fields, numbers_q4k};
+static const format_decoder decode_q5k = {NULL, init_q5k, split_turned, numbers_q4k};
+static const format_decoder decode_q6k = {NULL, init_sixteens, split_q6k, numbers_q6k};
+static const format_decoder decode_iq4nl = {iq4_values, NULL, split_iq4, numbers_d};
+static const format_decoder decode_iq4xs = {iq4_values, init_iq4xs, split_iq4, numbers_iq4xs};
+static const format_decoder decode_mxfp4 = {e2m1_values, NULL, split_mxfp4, numbers_mxfp4};
+static const format_decoder decode_int4 = {NULL, NULL, split_pairs, numbers_of_arrays};
+static const format_decoder decode_nf4 = {NULL, NULL, split_values, numbers_of_arrays};
 
 /* clang-format off */
 #define UNITS(...)  {RUN_UNITS, .byte = __VA_ARGS__}
@@ -593,53 +498,45 @@ void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
 #define ELEMENTS(name, number, elements, bytes) name##_elements = elements,
 #define BYTES(name, number, elements, bytes)    name##_bytes = bytes * elements / 256,
 enum { GGUF_FORMATS(ELEMENTS, ELEMENTS) GGUF_FORMATS(BYTES, BYTES) };
-#define BLOCK(name) #name, name##_elements, name##_bytes
+#define GGUF(name, numbers, d, groups, parts, quads, step, offset, raise, lift, is_signed, has_minimum, decoder, ...)            \
+    {#name, name##_elements, name##_bytes, numbers, groups, name##_elements / (4 * quads * groups), parts, quads, step, 4,      \
+     offset, raise, lift, is_signed, has_minimum, false, d, 0, decoder, {__VA_ARGS__}}
 
 static const weight_format table[] = {
-    /* name, elements, bytes
-     *               numbers          groups units parts quads step unit_step offset raise lift signed minimum scale_elements, decoder, runs */
-    {BLOCK(q4_0),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         8,     0,    4,   false, false, 0, &decode_nibbles,
-     {UNITS(2)}},
-    {BLOCK(q4_1),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    4,   false, true,   0, &decode_nibbles,
-     {UNITS(4)}},
-    {BLOCK(q5_0),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         16,    0,    0,   false, false, 0, &decode_fives,
-     {UNITS(6), GROUP(2)}},
-    {BLOCK(q5_1),    NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    0,   false, true,   0, &decode_fives,
-     {UNITS(8), GROUP(4)}},
-    {BLOCK(q8_0),    NUMBERS_F16,     1,     8,    1,    1,    0,   4,         0,     0,    0,   true,  false, 0, &decode_bytes,
-     {UNITS(2)}},
-    {BLOCK(q2_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         0,     2,    2,   false, true,   0, &decode_q2k,
-     {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
-    {BLOCK(q3_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         4,     0,    0,   false, false, 0, &decode_q3k,
-     {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
-    {BLOCK(q4_k),    NUMBERS_PRODUCT, 4,     8,    2,    2,    32,  4,         0,     4,    4,   false, true,   0, &decode_q4k,
-     {UNITS(16, .group = 32), SCALES(0)}},
-    {BLOCK(q5_k),    NUMBERS_PRODUCT, 4,     8,    2,    2,    32,  4,         0,     0,    0,   false, true,   0, &decode_q5k,
-     {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
-    {BLOCK(q6_k),    NUMBERS_PRODUCT, 4,     4,    4,    4,    32,  4,         32,    0,    0,   false, false, 0, &decode_q6k,
-     {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
-    {BLOCK(iq4_nl),  NUMBERS_F16,     1,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4nl,
-     {UNITS(2)}},
-    {BLOCK(iq4_xs),  NUMBERS_PRODUCT, 8,     4,    1,    2,    16,  4,         0,     0,    0,   true,  false, 0, &decode_iq4xs,
-     {UNITS(8, .group = 16), SCALES(0)}},
-    {BLOCK(mxfp4),   NUMBERS_E8M0,    1,     4,    1,    2,    16,  4,         12,    0,    0,   false, false, 0, &decode_mxfp4,
-     {UNITS(1)}},
-    {BLOCK(tq2_0),   NUMBERS_F16,     4,     4,    4,    4,    32,  4,         1,     0,    0,   false, false, 0, &decode_tq2,
-     {UNITS(0, .group = 16)}},
+    /*   name    numbers          d   groups parts quads step offset raise lift signed minimum decoder, runs */
+    GGUF(q4_0,   NUMBERS_F16,     0,    1,    1,    2,    16,  8,     0,    4,   false, false, &decode_plain, UNITS(2)),
+    GGUF(q4_1,   NUMBERS_F16,     0,    1,    1,    2,    16,  0,     0,    4,   false, true,  &decode_plain, UNITS(4)),
+    GGUF(q5_0,   NUMBERS_F16,     0,    1,    1,    2,    16,  16,    0,    0,   false, false, &decode_fives, UNITS(6), GROUP(2)),
+    GGUF(q5_1,   NUMBERS_F16,     0,    1,    1,    2,    16,  0,     0,    0,   false, true,  &decode_fives, UNITS(8), GROUP(4)),
+    GGUF(q8_0,   NUMBERS_F16,     0,    1,    1,    1,    0,   0,     0,    0,   true,  false, &decode_bytes, UNITS(2)),
+    GGUF(q2_k,   NUMBERS_PRODUCT, 80,   4,    4,    4,    32,  0,     2,    2,   false, true,  &decode_q2k,
+         UNITS(16, .group = 16), SCALES(0, .half = 8)),
+    GGUF(q3_k,   NUMBERS_PRODUCT, 108,  4,    4,    4,    32,  4,     0,    0,   false, false, &decode_q3k,
+         UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)),
+    GGUF(q4_k,   NUMBERS_PRODUCT, 0,    4,    2,    2,    32,  0,     4,    4,   false, true,  &decode_q4k,
+         UNITS(16, .group = 32), SCALES(0)),
+    GGUF(q5_k,   NUMBERS_PRODUCT, 0,    4,    2,    2,    32,  0,     0,    0,   false, true,  &decode_q5k,
+         UNITS(48, .group = 32), UNITS(16), SCALES(0)),
+    GGUF(q6_k,   NUMBERS_PRODUCT, 208,  4,    4,    4,    32,  32,    0,    0,   false, false, &decode_q6k,
+         UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)),
+    GGUF(iq4_nl, NUMBERS_F16,     0,    1,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4nl, UNITS(2)),
+    GGUF(iq4_xs, NUMBERS_PRODUCT, 0,    8,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4xs,
+         UNITS(8, .group = 16), SCALES(0)),
+    GGUF(mxfp4,  NUMBERS_E8M0,    0,    1,    1,    2,    16,  12,    0,    0,   false, false, &decode_mxfp4, UNITS(1)),
+    GGUF(tq2_0,  NUMBERS_F16,     64,   4,    4,    4,    32,  1,     0,    0,   false, false, &decode_plain,
+         UNITS(0, .group = 16)),
 };
 
-#define OF_GROUP(name, offset, has_zeros, group, decoder)                                                                    \
-    {name, 32, 16, NUMBERS_F32, 1,   4,    1,    2,    4,   8,         offset, 0,  0,   false, has_zeros, group, decoder, {UNITS(0)}}
-#define OF_GROUPS(name, offset, has_zeros, decoder)                                                                          \
-    {OF_GROUP(name, offset, has_zeros, 32, decoder), OF_GROUP(name, offset, has_zeros, 64, decoder),                         \
-     OF_GROUP(name, offset, has_zeros, 128, decoder), OF_GROUP(name, offset, has_zeros, 256, decoder)}
+/* Blocks of 32 elements, with their numbers in arrays: by the order of neighbours, then by the elements of a scale. */
+#define ARRAYS(name, offset, has_zeros, decoder, group, is_high_first) \
+    {name, 32, 16, NUMBERS_F32, 1, 4, 1, 2, 4, 8, offset, 0, 0, false, has_zeros, is_high_first, 0, group, decoder, {UNITS(0)}}
+#define ARRAYS_OF(is_high_first, ...)                                                     \
+    {ARRAYS(__VA_ARGS__, 32, is_high_first), ARRAYS(__VA_ARGS__, 64, is_high_first),      \
+     ARRAYS(__VA_ARGS__, 128, is_high_first), ARRAYS(__VA_ARGS__, 256, is_high_first)}
+#define ORDERS(...) {ARRAYS_OF(false, __VA_ARGS__), ARRAYS_OF(true, __VA_ARGS__)}
 
-static const weight_format int4_table[2][2][4] = {
-    {OF_GROUPS("int4", 8, false, &decode_low_first), OF_GROUPS("int4", 8, false, &decode_high_first)},
-    {OF_GROUPS("int4", 0, true, &decode_low_first), OF_GROUPS("int4", 0, true, &decode_high_first)},
-};
-static const weight_format nf4_table[2][4] = {OF_GROUPS("nf4", 0, false, &decode_values),
-                                              OF_GROUPS("nf4", 0, false, &decode_turned)};
+static const weight_format int4_table[2][2][4] = {ORDERS("int4", 8, false, &decode_int4), ORDERS("int4", 0, true, &decode_int4)};
+static const weight_format nf4_table[2][4] = ORDERS("nf4", 0, false, &decode_nf4);
 /* clang-format on */
 
 static const weight_format *of_group(const weight_format *of, uint32_t group)
@@ -692,21 +589,20 @@ uint32_t format_row_element(const weight_format *w, uint32_t group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
-/* The alignment after adding a step to an address of that alignment. */
-static uint32_t lower(uint32_t alignment, uint32_t step)
+/* Alignment of a lane's words: `unit_bytes` from one possible first unit to the next, or 0. */
+static uint32_t run_alignment(const weight_format *w, const format_run *r, uint32_t unit_bytes)
 {
-    while (step % alignment != 0)
-        alignment /= 2;
+    const uint32_t steps[] = {r->group, r->half, r->odd, unit_bytes};
+    uint32_t alignment = format_alignment(w);
+    for (uint32_t i = 0; i < 4; i++)
+        while (steps[i] % alignment != 0)
+            alignment /= 2;
     return alignment;
 }
 
-static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, uint32_t step)
+static void add_term(ptx_fn *f, ptx_val *offset, ptx_val count, uint32_t step)
 {
-    if (step == 0)
-        return;
-    ptx_val *offset = &lane->offset[run];
     *offset = offset->type == PTX_NONE ? ptx_mul(f, count, step) : ptx_mad(f, count, step, *offset);
-    lane->alignment[run] = lower(lane->alignment[run], step);
 }
 
 static bool same_steps(const format_run *a, const format_run *b)
@@ -717,19 +613,21 @@ static bool same_steps(const format_run *a, const format_run *b)
 static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
 {
     const format_run *r = &lane->format->runs[run];
-    lane->alignment[run] = format_alignment(lane->format);
+    const bool has_unit = lane->unit.type != PTX_NONE && r->kind == RUN_UNITS;
+    ptx_val *offset = &lane->offset[run];
+    lane->alignment[run] = run_alignment(lane->format, r, has_unit ? 4 : 0);
     if (run > 0 && same_steps(r, r - 1)) {
-        lane->offset[run] = lane->offset[run - 1];
-        lane->alignment[run] = lane->alignment[run - 1];
+        *offset = lane->offset[run - 1];
         return;
     }
-    add_term(f, lane, run, lane->group, r->group);
+    if (r->group > 0)
+        add_term(f, offset, lane->group, r->group);
     if (r->half > 0)
-        add_term(f, lane, run, ptx_shr(f, lane->group, 1), r->half);
+        add_term(f, offset, ptx_shr(f, lane->group, 1), r->half);
     if (r->odd > 0)
-        add_term(f, lane, run, ptx_and(f, lane->group, 1), r->odd);
-    if (lane->unit.type != PTX_NONE && r->kind == RUN_UNITS)
-        add_term(f, lane, run, lane->unit, 4);
+        add_term(f, offset, ptx_and(f, lane->group, 1), r->odd);
+    if (has_unit)
+        add_term(f, offset, lane->unit, 4);
 }
 
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
@@ -737,6 +635,8 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
     format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
     for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
         find_offset(f, &lane, run);
+    if (w->decoder->values != NULL)
+        load_values(f, w->decoder->values, lane.value);
     if (w->decoder->init != NULL)
         w->decoder->init(f, &lane);
     return lane;
@@ -744,14 +644,9 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
 
 void format_lane_pair(format_lane *lane)
 {
-    enum { PAIR_BYTES = 8 };
-    for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
-        const format_run *r = &lane->format->runs[run];
-        if (r->kind != RUN_UNITS)
-            continue;
-        lane->alignment[run] = lower(format_alignment(lane->format), PAIR_BYTES);
-        lane->alignment[run] = lower(lower(lower(lane->alignment[run], r->group), r->half), r->odd);
-    }
+    for (uint32_t run = 0; run < FORMAT_RUNS; run++)
+        if (lane->format->runs[run].kind == RUN_UNITS)
+            lane->alignment[run] = run_alignment(lane->format, &lane->format->runs[run], 8);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
@@ -808,37 +703,49 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
                   uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS])
 {
     const weight_format *w = lane->format;
-    ptx_val words[FORMAT_RUNS][FORMAT_MOST_UNITS];
+    ptx_val words[FORMAT_RUNS][FORMAT_MOST_UNITS] = {{{0}}};
     for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
         if (w->runs[run].kind == RUN_UNITS)
-            decode_load(f, lane, place, run, 4 * first, count, words[run]);
+            load_run(f, lane, place, run, 4 * first, count, words[run]);
         else if (w->runs[run].kind == RUN_GROUP)
-            decode_load(f, lane, place, run, 0, 1, words[run]);
+            load_run(f, lane, place, run, 0, 1, words[run]);
     }
     for (uint32_t u = 0; u < count; u++) {
         format_unit unit = {.number = first + u};
         for (uint32_t run = 0; run < FORMAT_RUNS; run++)
-            if (w->runs[run].kind == RUN_UNITS || w->runs[run].kind == RUN_GROUP)
-                unit.word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
+            unit.word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
         w->decoder->split(f, lane, &unit, quads[u]);
         for (uint32_t q = 0; q < w->quads && w->is_signed; q++)
             quads[u][q] = ptx_as(f, PTX_S32, quads[u][q]);
     }
 }
 
+/* The codes as unsigned bytes, which have this offset. */
+static ptx_val unsigned_codes(ptx_fn *f, const weight_format *w, ptx_val quad, float *offset)
+{
+    ptx_val bytes = ptx_as(f, PTX_U32, quad);
+    *offset = w->is_signed ? 128.0f : (float)w->offset;
+    return w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes;
+}
+
 void format_floats(ptx_fn *f, const format_lane *lane, ptx_val quad, ptx_val x[4])
 {
-    const weight_format *w = lane->format;
-    if (format_has_values(w)) {
+    if (format_has_values(lane->format)) {
         value_floats(f, lane, quad, x);
         return;
     }
-    ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), 0x80808080) : quad;
-    float taken = 0x1p23f + (w->is_signed ? 128.0f : (float)w->offset);
+    float offset;
+    ptx_val bytes = unsigned_codes(f, lane->format, quad, &offset);
     for (uint32_t i = 0; i < 4; i++) {
         ptx_val raised = ptx_prmt(f, bytes, DECODE_RAISED, 0x7440 + i);
-        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), taken);
+        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), 0x1p23f + offset);
     }
+}
+
+void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
+{
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, 0, 0x4440 + i));
 }
 
 enum { F16_1024 = 0x64, BF16_128 = 0x43 };
@@ -855,57 +762,44 @@ static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper,
 void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;
+    ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], high[2];
     if (format_has_values(w)) {
-        ptx_val halves[1][2];
-        pick_pairs(f, lane, type, quad, halves);
+        pick_pairs(f, lane, type, quad, pairs);
+    } else if (type == PTX_F16) {
+        float offset;
+        raise_codes(f, unsigned_codes(f, w, quad, &offset), PTX_F16X2, F16_1024, raised);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_as(f, PTX_B32, halves[0][i]);
-        return;
-    }
-    ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
-    if (type == PTX_F16) {
-        raise_codes(f, w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes, PTX_F16X2, F16_1024, raised);
-        for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + (w->is_signed ? 128 : w->offset)));
+            pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + offset));
     } else if (w->is_signed) {
         raise_codes(f, ptx_and(f, bytes, 0x7f7f7f7f), PTX_BF16X2, BF16_128, raised);
-        raise_codes(f, ptx_and(f, bytes, 0x80808080), PTX_BF16X2, BF16_128, taken);
+        raise_codes(f, ptx_and(f, bytes, 0x80808080), PTX_BF16X2, BF16_128, high);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] = ptx_fma(f, taken[i], ptx_number(PTX_BF16X2, -1), raised[i]);
+            pairs[i] = ptx_fma(f, high[i], ptx_number(PTX_BF16X2, -1), raised[i]);
     } else {
+        ptx_val offset = ptx_number(PTX_BF16X2, -128 - w->offset);
         raise_codes(f, bytes, PTX_BF16X2, BF16_128, raised);
         for (uint32_t i = 0; i < 2; i++)
-            pairs[i] =
-                ptx_fma(f, raised[i], ptx_number(PTX_BF16X2, 1), ptx_number(PTX_BF16X2, -128 - w->offset));
+            pairs[i] = ptx_fma(f, raised[i], ptx_number(PTX_BF16X2, 1), offset);
     }
     for (uint32_t i = 0; i < 2; i++)
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
 }
 
-/* Whether 128 + offset times a scale is exact. MXFP4's scales are too large for that, and F32 scales have too many bits. */
-static bool has_short_scales(const weight_format *w)
-{
-    return w->numbers == NUMBERS_F16 || w->numbers == NUMBERS_PRODUCT;
-}
-
-/* scale * (code - offset): with the code under 128 a single fma, if scales are short. */
-static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
-{
-    enum { RAISED_128 = 0x43 };
-    ptx_val minus_raised = ptx_mul(f, scale, -128.0f - (float)w->offset);
-    for (uint32_t i = 0; i < 4; i++) {
-        ptx_val raised = ptx_prmt(f, quad, RAISED_128, 0x4077 | i << 8);
-        x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
-    }
-}
-
+/* scale * (code - offset) is a single fma with the code under 128, if 128 + offset times the scale is exact. MXFP4's scales are
+ * too large for that, and F32 scales have too many bits. */
 void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val scale,
                     ptx_val minimum, ptx_val pairs[2])
 {
     const weight_format *w = lane->format;
+    const bool has_short_scales = w->numbers == NUMBERS_F16 || w->numbers == NUMBERS_PRODUCT;
     ptx_val x[4];
-    if (!w->is_signed && !w->has_minimum && has_short_scales(w)) {
-        scale_codes(f, w, quad, scale, x);
+    if (!w->is_signed && !w->has_minimum && has_short_scales) {
+        enum { RAISED_128 = 0x43 };
+        ptx_val minus_raised = ptx_mul(f, scale, -128.0f - (float)w->offset);
+        for (uint32_t i = 0; i < 4; i++) {
+            ptx_val raised = ptx_prmt(f, quad, RAISED_128, 0x4077 | i << 8);
+            x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
+        }
     } else {
         format_floats(f, lane, quad, x);
         for (uint32_t i = 0; i < 4; i++)
@@ -918,23 +812,17 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2])
 {
-    const double down = 1.0 / (1 << lift), offset = w->is_signed ? 128 : w->offset;
-    ptx_val bytes = ptx_as(f, PTX_U32, quad), codes[2];
-    if (w->is_signed)
-        bytes = ptx_xor(f, bytes, 0x80808080);
-    raise_codes(f, bytes, PTX_F16X2, F16_1024, codes);
+    const double down = 1.0 / (1 << lift);
+    float offset;
+    ptx_val codes[2];
+    raise_codes(f, unsigned_codes(f, w, quad, &offset), PTX_F16X2, F16_1024, codes);
+    ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
-        codes[i] =
+        ptx_val code =
             lift > 0 ? ptx_fma(f, codes[i], ptx_number(PTX_F16X2, down), taken) : ptx_add(f, codes[i], taken);
-        ptx_val scaled = w->has_minimum ? ptx_fma(f, codes[i], scale, minimum) : ptx_mul(f, codes[i], scale);
+        ptx_val scaled = w->has_minimum ? ptx_fma(f, code, scale, minimum) : ptx_mul(f, code, scale);
         pairs[i] = ptx_as(f, PTX_B32, scaled);
     }
-}
-
-bool format_has_half_numbers(const weight_format *w)
-{
-    return w->numbers == NUMBERS_F16;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
@@ -951,17 +839,6 @@ format_place format_find_numbers(ptx_fn *f, const format_lane *lane, ptx_val row
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
 {
-    format_scales of = {.scale = {{0}}};
-    lane->format->decoder->numbers(f, lane, place, &of);
-    for (uint32_t part = 0; part < lane->format->parts; part++) {
-        scale[part] = of.scale[part];
-        if (lane->format->has_minimum)
-            minimum[part] = of.minimum[part];
-    }
-}
-
-void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
-{
-    for (uint32_t i = 0; i < 4; i++)
-        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, 0, 0x4440 + i));
+    ptx_val *const to[2] = {scale, minimum};
+    lane->format->decoder->numbers(f, lane, place, to);
 }

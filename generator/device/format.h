@@ -46,6 +46,8 @@ typedef struct weight_format {
     uint8_t raise, lift;      /* see FORMAT_RAISED and FORMAT_LIFTED; 0: no gain */
     bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
     bool has_minimum;         /* else minima are 0, and not computed */
+    bool is_high_first;       /* int4, nf4: the first of two neighbours' codes is in the high nibble */
+    uint16_t d_byte;          /* of a block's d, F16, and after it the minima's factor */
     uint16_t scale_elements;  /* per scale in an array; 0: scales are in the blocks */
     const format_decoder *decoder;
     format_run runs[FORMAT_RUNS];
@@ -229,6 +231,9 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 bool format_has_values(const weight_format *w);
 
 /* Whether scales and minima are F16 in the file. */
-bool format_has_half_numbers(const weight_format *w);
+static inline bool format_has_half_numbers(const weight_format *w)
+{
+    return w->numbers == NUMBERS_F16;
+}
 
 #endif

@@ -15,44 +15,25 @@ enum { PRODUCER_REGISTERS = 24, MOST_REGISTERS = 240 };
 /* ---- matrices ------------------------------------------------------------------------------------------------------ */
 
 /* Each matrix of a stage begins at a multiple of its swizzle's pattern. */
-static uint32_t map_bytes(uint32_t row_bytes, uint32_t rows)
+uint32_t tile_producer_slot_bytes(uint32_t units, uint32_t rows)
 {
-    return (row_bytes * rows + WGMMA_ALIGN - 1) / WGMMA_ALIGN * WGMMA_ALIGN;
+    return (UNIT_BYTES * units * rows + WGMMA_ALIGN - 1) / WGMMA_ALIGN * WGMMA_ALIGN;
 }
 
 uint32_t tile_producer_bytes(uint32_t stages, uint32_t units, uint32_t rows)
 {
-    return stages * (map_bytes(UNIT_BYTES * units, rows) + BARRIER_BYTES);
+    return stages * (tile_producer_slot_bytes(units, rows) + BARRIER_BYTES);
 }
 
-uint32_t tile_producer_add(tile_pipeline *p, ptx_val map, ptx_val first, uint32_t rows, uint32_t packed,
-                           place at)
+bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows, place at)
 {
     ptx_fn *f = p->f;
-    const uint32_t units = packed ? p->depth / packed / UNIT_BYTES : p->depth / UNIT;
-    if (!require(f, at, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
-                 "tile_pipeline_add_map: a pipeline has at most four matrices, before it starts") ||
-        !require(f, at, p->has_producer || p->slot_count == 0,
-                 "tile_pipeline_add_map: a pipeline needs a map for each matrix, or no map") ||
-        !require(f, at, rows > 0 && rows <= MOST_BOX_ROWS,
-                 "tile_pipeline_add_map: there must be 1 to 256 rows") ||
-        !require(f, at, p->stages > HELD, "tile_pipeline_add_map: there must be at least three stages") ||
-        !require(f, at, !packed || is_packed(p->depth, packed),
-                 "tile_pipeline_add_map: a row of a stage must be a multiple of 16 bytes") ||
-        !require(f, at, ptx_block_x(f) % TILE_PRODUCER_THREADS == 0 && ptx_block_x(f) > TILE_PRODUCER_THREADS,
-                 "tile_pipeline_add_map: the thread block must be whole warpgroups, and one more"))
-        return 0;
-    p->has_producer = true;
-    p->is_async = true;
-    p->slots[p->slot_count] = (tile_slot){.rows = rows,
-                                          .copied = rows,
-                                          .units = units,
-                                          .in_unit = packed ? UNIT_BYTES : UNIT,
-                                          .byte = p->stage_bytes,
-                                          .map = map,
-                                          .first = first};
-    p->stage_bytes += map_bytes(UNIT_BYTES * units, rows);
-    return p->slot_count++;
+    return require(f, at, rows > 0 && rows <= MOST_BOX_ROWS,
+                   "tile_pipeline_add_map: there must be 1 to 256 rows") &&
+           require(f, at, p->stages > HELD, "tile_pipeline_add_map: there must be at least three stages") &&
+           require(f, at,
+                   ptx_block_x(f) % TILE_PRODUCER_THREADS == 0 && ptx_block_x(f) > TILE_PRODUCER_THREADS,
+                   "tile_pipeline_add_map: the thread block must be whole warpgroups, and one more");
 }
 
 /* ---- mbarriers ----------------------------------------------------------------------------------------------------- */
@@ -163,10 +144,10 @@ static uint32_t consumer_registers(const tile_pipeline *p)
 tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *file, int line)
 {
     ptx_fn *f = p->f;
-    const place at = {file, line};
     const uint32_t registers = consumer_registers(p);
     tile_block b = {.pipeline = p, .file = file, .line = line};
-    if (!p->has_producer || !require(f, at, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
+    if (!p->has_producer ||
+        !require(f, (place){file, line}, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {

@@ -19,16 +19,12 @@ static inline bool require(ptx_fn *f, place at, bool holds, const char *what)
     return ptx_require_at(f, holds, what, at.file, at.line);
 }
 
-/* Whether `depth` elements, `packed` of them per byte, are whole units. */
-static inline bool is_packed(uint32_t depth, uint32_t packed)
-{
-    return packed > 0 && depth % (packed * UNIT_BYTES) == 0;
-}
-
-/* Bytes of one matrix, with room for the barriers, which come after all stages. */
+/* Bytes of one matrix in a stage; of one matrix in all stages, with room for the barriers, which come after them. */
+uint32_t tile_producer_slot_bytes(uint32_t units, uint32_t rows);
 uint32_t tile_producer_bytes(uint32_t stages, uint32_t units, uint32_t rows);
-uint32_t tile_producer_add(tile_pipeline *p, ptx_val map, ptx_val first, uint32_t rows, uint32_t packed,
-                           place at);
+
+/* Whether the producer can copy `rows` rows. */
+bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows, place at);
 
 /* tile_pipeline_start, _next and _end. */
 void tile_producer_start(tile_pipeline *p);

@@ -1,6 +1,5 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention_copy.h"
-#include "attention_score.h"
 #include "descriptor.h"
 
 #include "device/shared.h"
@@ -135,8 +134,8 @@ static const kiln_arg args[] = {
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
-#define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
-#define UNITS(of) "kv == same || " of "_row_stride % 16 == 0 && " of "_head_stride % 16 == 0 && " of "_batch_stride % 16 == 0"
+#define STRIDES(of, except, n) {except of "_row_stride % " n " == 0 && " of "_head_stride % " n " == 0 && " of "_batch_stride % " n " == 0", \
+                                "strides of " of " must be multiples of " n}
 
 #define TILES_X "ceil_div(" QUERIES ", tile_q)"
 #define CHOSEN  "max(1, min(" MOST_PARTS ", min(" MOST_BLOCKS ", multiprocessors * blocks_per_multiprocessor) / max(1, " TILES_X " * " HEADS " * batch)))"
@@ -161,12 +160,12 @@ static const kiln_rule rules[] = {
     {"q_length <= " LONGEST, "q_length must be at most 2^30"},
     {"k_length <= " LONGEST, "k_length must be at most 2^30"},
     {"!negative(scale) && finite(scale)", "scale must be at least 0 and finite"},
-    {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
-    {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
-    {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
-    {UNITS("k"), "strides of k must be multiples of 16"},
-    {UNITS("v"), "strides of v must be multiples of 16"},
-    {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
+    STRIDES("q", "", "8"),
+    STRIDES("k", "", "8"),
+    STRIDES("v", "", "8"),
+    STRIDES("k", "kv == same || ", "16"),
+    STRIDES("v", "kv == same || ", "16"),
+    STRIDES("out", "", "8"),
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"splits <= 256", "splits must be at most 256"},
@@ -283,10 +282,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
     batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
     attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
     for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
-        bool is_q = i == 0 || i == 3;
-        all[i]->pack_gqa = is_q && a->pack_gqa;
-        all[i]->is_paged = !is_q && is_paged;
-        all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
+        const bool is_q = i == 0 || i == 3;
         if (i == 3 && !is_dense)
             continue; /* until attention_find_before */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, all[i]->head_stride);
@@ -318,9 +314,21 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
                    .kv = (attention_kv)param_index(v, "kv", kv_words),
                    .shaping = (attention_shaping)param_index(v, "score", shaping_words)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
-    a.q.type = a.out.type = a.type;
-    a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
-    a.k_scales.type = a.v_scales.type = PTX_F32;
+    a.wide_bytes = a.type == PTX_F64 ? 8 : 4;
+    a.unit = UNIT_BYTES / a.wide_bytes;
+    a.has_order = a.is_causal && a.split_k == 1;
+    a.has_head_scales = a.kv == ATTENTION_E4M3 || a.kv == ATTENTION_INT8;
+    const uint32_t bytes = a.type == PTX_F16 || a.type == PTX_BF16 ? 2 : a.wide_bytes;
+    const bool is_paged = a.layout == ATTENTION_PAGED, is_same = a.kv == ATTENTION_SAME;
+    a.q = a.out = (attention_matrix){.type = a.type, .bytes = bytes, .pack_gqa = a.pack_gqa};
+    a.k = (attention_matrix){is_same ? a.type : PTX_S8, is_same ? bytes : 1, .is_paged = is_paged};
+    a.v = a.k;
+    a.v.in_entry = 8;
+    a.k_scales = a.v_scales =
+        (attention_matrix){.type = PTX_F32, .bytes = 4, .is_paged = is_paged, .in_entry = 16};
+    a.record = a.head_dim_v + 8;
+    a.shared_record = a.record + (is_same ? 0 : 8);
+    a.entry_bytes = a.kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
     return a;
 }
 
@@ -368,7 +376,7 @@ static attention init(ptx_fn *f, const kiln_variant *v)
         a.k.first = ptx_param_ptr(f, PTX_S8, "k_codes");
         a.v.first = ptx_param_ptr(f, PTX_S8, "v_codes");
     }
-    if (attention_has_head_scales(&a)) {
+    if (a.has_head_scales) {
         a.k_scale = ptx_param_ptr(f, PTX_F32, "k_scale");
         a.v_scale = ptx_param_ptr(f, PTX_F32, "v_scale");
     }
@@ -381,7 +389,7 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     }
     attention_order_blocks(&a);
     init_head(&a, q_heads, kv_heads);
-    if (attention_has_head_scales(&a))
+    if (a.has_head_scales)
         scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
     a.first = ptx_mul(f, attention_find_tile(&a), a.tile_q);
     attention_find_keys(&a);

@@ -12,13 +12,14 @@ enum { OCTET = 8 };
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
     ptx_type type;        /* of elements; S8 for codes */
+    uint32_t bytes;       /* of an element */
     ptx_val first;        /* element */
     ptx_val end;          /* of the rows that this thread block reads: its part of the keys; U32 */
     ptx_val row_stride;   /* elements, U32 */
     ptx_val head_stride;  /* elements, U64 */
     ptx_val first_row;    /* of this sequence, U32 */
     ptx_val batch_stride; /* elements, U64; from page to page */
-    bool is_paged;        /* attention_pages.h: */
+    bool is_paged;        /* attention_pages.c: */
     uint32_t in_entry;    /* bytes */
     bool pack_gqa;
 } attention_matrix;
@@ -38,11 +39,6 @@ typedef enum attention_kv {
     ATTENTION_INT8_TOKEN
 } attention_kv;
 
-/* A tile's number in its head, and the head in grid order: a head of Q, or with pack_gqa of K and V. U32. */
-typedef struct attention_block {
-    ptx_val tile, head;
-} attention_block;
-
 typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
 /* A thread block makes tile_q rows of O for one head of one batch, and loops over the keys in tiles of tile_k. A row is a
@@ -50,9 +46,12 @@ typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAG
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
+    uint32_t wide_bytes, unit;     /* of a wide number; wide numbers in 16 bytes */
     uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
     uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
+    bool has_order;       /* tiles do not begin in grid order */
+    bool has_head_scales; /* of codes: per head, not per key */
     attention_layout layout;
     attention_kv kv;
 
@@ -65,7 +64,7 @@ typedef struct attention {
     ptx_val q_length, k_length;          /* of the sequence; U32 */
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
-    attention_block block;               /* set by attention_order_blocks */
+    ptx_val tile_in_head, grid_head;     /* set by attention_order_blocks, U32 */
     /* attention_find_before, U64: earlier rows of O, in the order of the workspace and of lse; and rows of a head in lse,
      * U32. */
     ptx_val before, log_before, log_rows;
@@ -74,11 +73,14 @@ typedef struct attention {
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* null in the dense layout */
     ptx_val kv_batch;                /* ragged: selects K and V by their batch stride; U32 */
-    /* attention_pages.h: */
+    /* attention_pages.c: */
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
-    ptx_val octets;                 /* of the tile being copied; U32 */
-    /* attention_score.h, keys: */
+    uint32_t entry_bytes;           /* of an octet: see attention_pages.c */
+    uint32_t warp_octets;           /* see attention_init_pages */
+    ptx_val entries, octets;        /* in shared memory: of two tiles, of the tile being copied; U32 */
+    ptx_val page;                   /* variable: of this thread's octet of the next tile */
+    /* attention_score.c, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
     ptx_val diagonal;       /* the own key of query 0; S32 */
@@ -86,21 +88,26 @@ typedef struct attention {
     ptx_val kept, gap;      /* counted keys from `kept` on have numbers `gap` higher */
     ptx_val full_first,
         full_count; /* all queries see all of a tile that begins fewer keys than this after the first */
-    /* attention_score.h: a shaped score times `factor` is a base-2 logarithm */
+    /* attention_score.c: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* With split_k, attention_split.h: */
+    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the
+     * weights, for a part and for a group; in shared memory more, so that four neighbouring columns of eight rows, a lane's with
+     * codes, cover all banks. */
+    uint32_t record, shared_record;
+    /* With split_k: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
     ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
 } attention;
 
-/* Sets `block` if tiles do not begin in grid order. */
+/* Finds the tile and the head if tiles do not begin in grid order. */
 void attention_order_blocks(attention *a);
 
-/* Finds attention_block. With split_k, attention_find_tile also sets parts, part and tiles. */
+/* Return the tile's number in its head, and the head in grid order: a head of Q, or with pack_gqa of K and V. U32. With split_k,
+ * attention_find_tile also sets parts, part and tiles. */
 ptx_val attention_find_tile(attention *a);
 ptx_val attention_grid_head(const attention *a);
 
@@ -120,9 +127,6 @@ ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val 
 
 /* Returns a pointer to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
-
-/* Bytes of an element. */
-uint32_t attention_bytes(const attention_matrix *m);
 
 /* x + n, without an instruction if n is 0. */
 static inline ptx_val attention_plus(ptx_fn *f, ptx_val x, uint32_t n)
@@ -160,18 +164,65 @@ typedef struct attention_rows {
  * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
  * before they are shaped, those of V weights before they are rounded. */
 
-/* Whether scales are per head, not per key. */
-bool attention_has_head_scales(const attention *a);
-
-/* The decoder of codes of K, or of V, to `type`, F16 or BF16. */
+/* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are multiplied
+ * by it: F16 weights times these scales are then as far from overflow as V's rows are. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */
 ptx_val attention_head_scale(const attention *a, ptx_val scales);
 
-/* A power of two by which a V scale is multiplied and V's codes are divided. It keeps F16 weights that are multiplied by V's
- * scales as far from overflow as V's rows are. */
-double attention_value_factor(const attention *a);
+/* ---- scores ---------------------------------------------------------------------------------------------------------- */
+
+/* Finds the keys of the tile and of this part. Needs first, rows, the lengths and the window. */
+void attention_find_keys(attention *a);
+
+/* The number of the counted key `counted`, U32. */
+ptx_val attention_key(const attention *a, ptx_val counted);
+
+/* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q is zeros and the
+ * scale that of 1, so that a mask's -inf stays -inf. */
+void attention_init_scores(attention *a, ptx_val scale);
+
+/* A lane's first score: its row's number in the tile's head, and its key's in the sequence; U32. */
+typedef struct attention_origin {
+    ptx_val row, key;
+} attention_origin;
+
+/* Shapes scores of the tile_k keys from `key` on, as exponents before `factor`, and sets a score to -inf if its row does not
+ * see the key. Calls `find` for the lane's first score: at each use, to save registers, or once if finds_once. */
+void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
+                              attention_origin (*find)(const void *of, ptx_val key), const void *of);
+
+/* Returns the shift of row i: the largest score of the `lanes` lanes that share it, times the factor. */
+ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes);
+
+/* Adds the sinks' scores to the sums of rows, and finds the factors that turn the rows' sums of V into O; they include the
+ * head's scale of V. */
+void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
+                           uint32_t count);
+
+/* If `is_here` holds, stores the log-sum-exp of a row, if requested. */
+void attention_store_log(const attention *a, ptx_val is_here, ptx_val number, const softmax_row *row);
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------- */
+
+/* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys and leaves a record of every
+ * row. The last to arrive joins the records in the order of the parts, so that the result does not depend on which one is
+ * last; no thread block waits for another. With split_k 0 the number of parts is the grid's: groups of 8 or 16 parts are
+ * joined first, each by its last, then the groups by the last group. */
+
+/* Stores the lane's columns of row i, from `column` on, into the row's record, a pointer. */
+void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
+                            ptx_val record);
+
+/* Ends a kernel whose warps have their own rows. If several thread blocks share the tile, stores the lane's rows of this part,
+ * from row number `first` and `column` on, which may be out of bounds; the last part to arrive stores O and its logarithms.
+ * Otherwise store_results stores O. All threads of the thread block must call it: it has barriers. */
+void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
+                      void (*store_results)(void *of, ptx_val first), void *of);
+
+/* Like attention_finish, from the records of `warps` warps in shared memory, one warp after the other, tile_q rows each. */
+void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */
 

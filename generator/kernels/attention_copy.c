@@ -53,31 +53,6 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 /* ---- units ------------------------------------------------------------------------------------------------------------ */
 
-/* A round copies a unit per thread, from `rows` rows. There are parts * rows teams; the parts divide the rounds that one team needs
- * for a row. An odd team has a thread per unit, and whole octets of rows, so that rounds share no sectors if the matrix has no
- * gaps. If that is more units than threads, a thread has several slots: units whose numbers differ by the number of threads. */
-typedef struct teams {
-    uint32_t team, rows, parts, slots;
-} teams;
-
-static teams teams_of(const attention_panel *p)
-{
-    const uint32_t team = team_of(p->row_units, p->by.threads), threads = p->by.threads;
-    const bool is_odd = team % 2 != 0;
-    uint32_t rows = is_odd ? OCTET : threads / team;
-    while (is_odd && 2 * rows * team <= threads)
-        rows *= 2;
-    rows = rows < p->rows ? rows : p->rows;
-    return (teams){team, rows, is_odd ? 1 : threads / team / rows, (rows * team + threads - 1) / threads};
-}
-
-/* Threads that have a unit. */
-static uint32_t busy_threads(const attention_panel *p)
-{
-    const teams t = teams_of(p);
-    return t.slots > 1 ? p->by.threads : t.parts * t.rows * t.team;
-}
-
 /* Stores a unit of decoded codes. Without padding, neighbouring lanes store 64 bytes apart: then every other pair of lanes
  * begins with the second half, so that two lanes share banks, not four. */
 static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_BYTES])
@@ -124,30 +99,13 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
-/* Copies one unit per thread, in the first `threads` of the busy threads. */
-static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
-                       uint32_t bytes, const ptx_val *in_bounds)
-{
-    ptx_fn *f = p->by.a->f;
-    ptx_val to = shared_at(f, PTX_U32, address, bytes);
-    if (threads >= busy_threads(p)) {
-        copy_elements(p, from, to, in_bounds);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, p->by.tid, threads)) {
-        copy_elements(p, from, to, in_bounds);
-    }
-}
-
 /* With has_end, rows past the matrix's end are zeros; without it no row is past the end. */
 static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
     ptx_fn *f = p->by.a->f;
-    const teams t = teams_of(p);
-    const uint32_t rounds = p->row_units / t.team;
     ptx_val mine[MOST_SLOTS] = {{0}}, from[MOST_SLOTS] = {{0}}, at[MOST_SLOTS] = {{0}};
     ptx_val step = {0}, octet = {0}, in_bounds;
-    for (uint32_t s = 0; s < t.slots; s++) {
+    for (uint32_t s = 0; s < p->slots; s++) {
         mine[s] = ptx_add(f, p->row[s], row);
         from[s] = ptx_at(f, p->at[s], element);
         if (!p->from.is_paged)
@@ -155,12 +113,12 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
     }
     if (p->from.is_paged) /* a round's slots are in one octet */
         octet = attention_octet_at(p->by.a, mine[0]);
-    if (t.rows < p->rows)
-        step = ptx_mul_wide(f, p->from.row_stride, t.rows * attention_bytes(&p->from));
-    for (uint32_t i = 0; i < p->rows / t.rows * t.slots; i++) {
-        const uint32_t s = i % t.slots, first = i / t.slots * t.rows, before = s * p->by.threads;
+    if (p->round_rows < p->rows)
+        step = ptx_mul_wide(f, p->from.row_stride, p->round_rows * p->from.bytes);
+    for (uint32_t i = 0; i < p->rows / p->round_rows * p->slots; i++) {
+        const uint32_t s = i % p->slots, first = i / p->slots * p->round_rows;
         if (first > 0 && (has_end || p->from.pack_gqa))
-            mine[s] = ptx_add(f, mine[s], t.rows);
+            mine[s] = ptx_add(f, mine[s], p->round_rows);
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
             at[s] = at_bytes(f, &p->from, from[s], attention_load_octet(p->by.a, &p->from, octet, first));
         else if (first > 0)
@@ -168,11 +126,20 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
                                      : at_bytes(f, &p->from, at[s], step);
         if (has_end)
             in_bounds = ptx_lt(f, mine[s], p->from.end);
-        for (uint32_t round = 0; round < rounds; round += t.parts)
-            copy_units(p, (rounds - round) * t.team * t.rows - before,
-                       ptx_at_const(f, at[s], round * t.team * p->unit_elements), p->to[s],
-                       first * p->lines.row_bytes + layout_unit(&p->lines, round * t.team),
-                       has_end ? &in_bounds : NULL);
+        for (uint32_t unit = 0; unit < p->row_units; unit += p->parts * p->team) {
+            /* Threads with a unit. */
+            const uint32_t left = (p->row_units - unit) * p->round_rows - s * p->by.threads;
+            const uint32_t byte = first * p->lines.row_bytes + layout_unit(&p->lines, unit);
+            ptx_val unit_at = ptx_at_const(f, at[s], unit * p->unit_elements);
+            ptx_val to = shared_at(f, PTX_U32, p->to[s], byte);
+            if (left >= p->busy) {
+                copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
+            } else {
+                PTX_IF (f, ptx_lt(f, p->by.tid, left)) {
+                    copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
+                }
+            }
+        }
     }
 }
 
@@ -182,22 +149,33 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
                                      uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {.by = *by, .from = from, .rows = rows, .elements = elements, .lines = lines};
-    p.unit_elements = UNIT_BYTES / attention_bytes(&from);
+    attention_panel p = {.by = *by, .from = from, .rows = rows, .parts = 1, .lines = lines};
+    p.unit_elements = UNIT_BYTES / from.bytes;
     p.row_units = elements / p.unit_elements;
-    const teams t = teams_of(&p);
-    for (uint32_t s = 0; s < t.slots; s++) {
-        ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, t.team);
-        ptx_val column = t.team % 2 == 0 ? ptx_and(f, unit, t.team - 1) : ptx_rem(f, unit, t.team);
+    if (by->widens)
+        p.lines.unit_bytes = p.unit_elements * by->a->wide_bytes;
+    p.team = team_of(p.row_units, by->threads);
+    const bool is_odd = p.team % 2 != 0;
+    p.round_rows = is_odd ? OCTET : by->threads / p.team;
+    while (is_odd && 2 * p.round_rows * p.team <= by->threads)
+        p.round_rows *= 2;
+    p.round_rows = p.round_rows < rows ? p.round_rows : rows;
+    if (!is_odd)
+        p.parts = by->threads / p.team / p.round_rows;
+    p.slots = (p.round_rows * p.team + by->threads - 1) / by->threads;
+    p.busy = p.slots > 1 ? by->threads : p.parts * p.round_rows * p.team;
+    for (uint32_t s = 0; s < p.slots; s++) {
+        ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, p.team);
+        ptx_val column = is_odd ? ptx_rem(f, unit, p.team) : ptx_and(f, unit, p.team - 1);
         p.row[s] = team;
-        if (t.parts > 1) {
-            p.row[s] = ptx_and(f, team, t.rows - 1);
-            column = ptx_mad(f, ptx_div(f, team, t.rows), t.team, column);
+        if (p.parts > 1) {
+            p.row[s] = ptx_and(f, team, p.round_rows - 1);
+            column = ptx_mad(f, ptx_div(f, team, p.round_rows), p.team, column);
         }
         p.at[s] = ptx_at(f, from.first, ptx_mul(f, column, p.unit_elements));
         if (from.is_paged)
             p.at[s] = in_octet(f, &from, p.at[s], p.row[s]);
-        p.to[s] = ptx_add(f, layout_at(f, &lines, p.row[s], column), to);
+        p.to[s] = ptx_add(f, layout_at(f, &p.lines, p.row[s], column), to);
     }
     return p;
 }
@@ -223,11 +201,11 @@ static void copy_bounded(const attention_panel *p, ptx_val row, ptx_val element)
 
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
 {
-    if (busy_threads(p) == p->by.threads) {
+    if (p->busy == p->by.threads) {
         copy_bounded(p, row, element);
         return;
     }
-    PTX_IF (p->by.a->f, ptx_lt(p->by.a->f, p->by.tid, busy_threads(p))) {
+    PTX_IF (p->by.a->f, ptx_lt(p->by.a->f, p->by.tid, p->busy)) {
         copy_bounded(p, row, element);
     }
 }

@@ -22,12 +22,17 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 enum { MOST_SLOTS = 4 };
 
-/* A panel: some columns of some rows of a matrix, and its destination. */
+/* A panel: some columns of some rows of a matrix, and its destination. A round copies a unit per thread, from round_rows rows. There
+ * are parts * round_rows teams; the parts divide the rounds that one team needs for a row. An odd team has a thread per unit, and
+ * whole octets of rows, so that rounds share no sectors if the matrix has no gaps. If that is more units than threads, a thread has
+ * several slots: units whose numbers differ by the number of threads. */
 typedef struct attention_panel {
     attention_copier by;
     attention_matrix from;
-    uint32_t rows, elements;
+    uint32_t rows;
     uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
+    uint32_t team, round_rows, parts, slots;
+    uint32_t busy; /* threads with a unit */
     layout lines;
     ptx_val row[MOST_SLOTS], at[MOST_SLOTS],
         to[MOST_SLOTS]; /* of this thread's first units: row, source, destination */
@@ -54,26 +59,20 @@ void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_
 /* A page has a multiple of eight rows, so the eight keys of an octet are contiguous. Shared memory has an entry for each octet of
  * a tile: the offsets of its rows of K and V. It has room for two tiles: one tile's entries are built while the other tile is
  * copied, and loads of page numbers for the tile after that are in flight. Without pages all this emits nothing. */
-typedef struct attention_pages {
-    attention *a;
-    ptx_val octets; /* in shared memory; U32 */
-    uint32_t warp_octets;
-    ptx_val page; /* variable: of this thread's octet of the next tile */
-} attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(const attention *a);
 
 /* Builds the first tile's entries and selects them: copies may follow. Each of the first `warp_octets` lanes of a warp builds
  * the entry of an octet of the warp's own keys; 0: the first threads of the thread block build all entries. */
-attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
+void attention_init_pages(attention *a, uint32_t warp_octets);
 
 /* Selects the tile that begins at a counted key, for the copies that follow. */
-void attention_select_pages(attention_pages *p, ptx_val counted);
+void attention_select_pages(attention *a, ptx_val counted);
 
 /* Builds the entries of the tile after the one that begins at `counted`. There must be a barrier between the copies of the tile
  * before `counted` and this call, and another between this call and the copies of the new tile. */
-void attention_build_pages(attention_pages *p, ptx_val counted);
+void attention_build_pages(attention *a, ptx_val counted);
 
 /* The address of a row's entry; and the offset of the octet `rows` rows, a multiple of eight, after that of an entry. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);

@@ -15,84 +15,46 @@
  * a conversion. Rescaling O would add head_dim / 64, so it is done only when a row's maximum has grown enough.
  */
 #include "attention_warp.h"
-#include "device/lanes.h"
-#include "device/shared.h"
 
 typedef attention_warp warp;
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-/* The largest head_dim for which registers hold two blocks. Decoded codes, scales of keys and elements of a mask take
- * registers too. */
-static uint32_t most_of_two(const attention *a)
-{
-    enum { MOST_BESIDE_OTHERS = 64 };
-    const bool is_short = a->kv == ATTENTION_SAME || (a->tile_k == 32 && a->kv != ATTENTION_INT8_TOKEN);
-    return is_short && a->shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
-}
-
-static uint32_t blocks_of(const attention *a)
-{
-    const bool has_warps = a->tile_q == 128 || (a->tile_q == 64 && a->tile_k == 32);
-    return has_warps && a->head_dim <= most_of_two(a) && a->head_dim_v <= most_of_two(a) ? 2 : 1;
-}
-
-static uint32_t threads_of(const attention *a)
-{
-    return a->tile_q / BLOCK_ROWS / blocks_of(a) * WARP_LANES;
-}
-
+/* Registers hold two blocks up to some head_dim. Decoded codes, scales of keys and elements of a mask take registers too. */
 static warp geometry(attention *a)
 {
-    warp m = attention_warp_geometry(a, blocks_of(a), a->tile_k);
-    attention_lay_out_keys(&m, threads_of(a), attention_lay_out_q(&m, threads_of(a)), false);
+    enum { MOST_BESIDE_OTHERS = 64 };
+    const bool has_warps = a->tile_q == 128 || (a->tile_q == 64 && a->tile_k == 32);
+    const bool is_short = a->kv == ATTENTION_SAME || (a->tile_k == 32 && a->kv != ATTENTION_INT8_TOKEN);
+    const uint32_t most = is_short && a->shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
+    const uint32_t blocks = has_warps && a->head_dim <= most && a->head_dim_v <= most ? 2 : 1;
+    warp m = attention_warp_geometry(a, a->tile_q / BLOCK_ROWS / blocks, blocks, a->tile_k);
+    attention_lay_out(&m, false, false);
     return m;
-}
-
-/* ---- results ------------------------------------------------------------------------------------------------------- */
-
-static void store_results(void *of)
-{
-    warp *m = of;
-    const uint32_t rows = m->scores.rows * OCTET;
-    ptx_val numbers[2 * MOST_BLOCKS];
-    attention_stage_rows(m, numbers);
-    ptx_warp_barrier(m->a->f);
-    ptx_val first = ptx_mul(m->a->f, m->row_warp, rows);
-    attention_store_rows(m->a, m->out_lines, m->shared, first, rows, m->lane, WARP_LANES);
-    attention_store_logs(m, ptx_eq(m->a->f, attention_lane_t(m), 0), numbers);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static void add_tile(void *of, ptx_val counted)
-{
-    attention_add_tile(of, counted, attention_weigh, attention_add_values, of);
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const warp m = geometry(a);
-    s->block[0] = threads_of(a);
-    s->shared_bytes = m.shared_bytes;
-    s->blocks_per_multiprocessor = attention_warp_blocks(&m, threads_of(a));
-    s->trip = a->tile_k;
+    attention_warp_shape(s, &m);
 }
 
 static void emit(attention *a)
 {
     warp m = geometry(a);
-    attention_warp_init(&m, threads_of(a));
+    attention_warp_init(&m);
     m.row_warp = m.warp;
     attention_init_panels(&m, &m.copier, m.shared);
     attention_init_operands(&m, m.shared);
     attention_start_copies(&m);
     attention_wait_for_copies(&m);
-    attention_hold_q(&m);
-    attention_add_tiles(&m, NULL, add_tile, &m);
+    attention_add_tiles(&m, NULL, attention_add_tile);
     attention_find_before(a);
-    m.first_row = attention_first_row(&m);
-    attention_finish(a, &m.rows, m.first_row, attention_first_column(&m), m.copier.tid, store_results, &m);
+    ptx_val first = attention_first_row(&m);
+    ptx_val column = ptx_mul(a->f, attention_lane_t(&m), m.rows.o.width);
+    attention_finish(a, &m.rows, first, column, m.copier.tid, attention_store_results, &m);
 }
 
 const attention_strategy attention_strategy_mma = {shape, emit};

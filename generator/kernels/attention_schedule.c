@@ -27,17 +27,12 @@ static ptx_val find_part(attention *a)
     return tile;
 }
 
-static bool has_order(const attention *a)
-{
-    return a->is_causal && a->split_k == 1;
-}
-
 /* Causal tiles differ in length. The longest of all heads begin first, so that short ones fill the gaps at the end; 16 heads
  * at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
 void attention_order_blocks(attention *a)
 {
     ptx_fn *f = a->f;
-    if (!has_order(a))
+    if (!a->has_order)
         return;
     ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
     ptx_val first_head = ptx_and(f, block, ~(HEADS_TOGETHER - 1U));
@@ -46,15 +41,15 @@ void attention_order_blocks(attention *a)
     ptx_val left = ptx_sub(f, ptx_special(f, PTX_NCTAID_Y), first_head);
     ptx_val heads = ptx_min(f, left, HEADS_TOGETHER);
     ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
-    ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
-    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, 1), tile), head};
+    a->grid_head = ptx_add(f, first_head, ptx_sub(f, number, before));
+    a->tile_in_head = ptx_sub(f, ptx_sub(f, tiles, 1), tile);
 }
 
 ptx_val attention_find_tile(attention *a)
 {
     ptx_fn *f = a->f;
-    if (has_order(a))
-        return a->block.tile;
+    if (a->has_order)
+        return a->tile_in_head;
     ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
     if (!a->is_causal)
         return tile;
@@ -64,7 +59,7 @@ ptx_val attention_find_tile(attention *a)
 
 ptx_val attention_grid_head(const attention *a)
 {
-    return has_order(a) ? a->block.head : ptx_ctaid_y(a->f);
+    return a->has_order ? a->grid_head : ptx_ctaid_y(a->f);
 }
 
 /* ---- the sequence ---------------------------------------------------------------------------------------------------- */
@@ -187,11 +182,6 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
     return ptx_mad(f, block, a->group, in_group);
 }
 
-uint32_t attention_bytes(const attention_matrix *m)
-{
-    return m->type == PTX_F64 ? 8 : m->type == PTX_F32 ? 4 : m->type == PTX_S8 ? 1 : 2;
-}
-
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
 {
     ptx_fn *f = a->f;
@@ -221,19 +211,10 @@ void attention_number_rows(const attention *a, const attention_slice *s, ptx_val
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-bool attention_has_head_scales(const attention *a)
-{
-    return a->kv == ATTENTION_E4M3 || a->kv == ATTENTION_INT8;
-}
-
-static uint32_t down(const attention *a, bool is_v)
-{
-    return is_v && a->kv == ATTENTION_INT8_TOKEN && a->type == PTX_F16 ? F16_DOWN : 0;
-}
-
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v)
 {
-    return (codes_values){type, a->kv == ATTENTION_E4M3, down(a, is_v)};
+    const bool is_down = is_v && a->kv == ATTENTION_INT8_TOKEN && a->type == PTX_F16;
+    return (codes_values){type, a->kv == ATTENTION_E4M3, is_down ? F16_DOWN : 0};
 }
 
 ptx_val attention_head_scale(const attention *a, ptx_val scales)
@@ -241,9 +222,4 @@ ptx_val attention_head_scale(const attention *a, ptx_val scales)
     ptx_fn *f = a->f;
     ptx_val block = attention_grid_head(a), head = a->pack_gqa ? block : ptx_div(f, block, a->group);
     return ptx_load_hint(f, ptx_at(f, scales, head), PTX_NC);
-}
-
-double attention_value_factor(const attention *a)
-{
-    return 1 << down(a, true);
 }

@@ -11,7 +11,7 @@
  * POWERS OF TWO. The softmax uses base 2, so a shaped score is multiplied by log2(e), and `factor` is 1. `inner` is the
  * earlier factor scale * log2(e). A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` includes 2 / softcap.
  */
-#include "attention_score.h"
+#include "attention.h"
 #include "device/narrow.h"
 #include <float.h>
 
@@ -43,11 +43,6 @@ static ptx_val own_key(const attention *a, ptx_val row)
     return ptx_add(f, ptx_as(f, PTX_S32, query), a->diagonal);
 }
 
-static ptx_val has_limit(const attention *a, ptx_val limit)
-{
-    return ptx_ne(a->f, limit, 0);
-}
-
 /* The end of the keys that a row sees; may be below 0. */
 static ptx_val end_of(const attention *a, ptx_val row)
 {
@@ -56,7 +51,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
     if (a->is_causal)
         return ptx_min(f, ptx_add(f, own, 1), length);
     ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
-    return ptx_select(f, has_limit(a, a->window_right), limited, length);
+    return ptx_select(f, ptx_ne(f, a->window_right, 0), limited, length);
 }
 
 /* The first key of its window; may be below 0. */
@@ -65,7 +60,7 @@ static ptx_val begin_of(const attention *a, ptx_val row)
     ptx_fn *f = a->f;
     ptx_val behind = ptx_add(f, own_key(a, row), 1);
     ptx_val limited = ptx_sub(f, behind, a->window_left);
-    return ptx_select(f, has_limit(a, a->window_left), limited, 0);
+    return ptx_select(f, ptx_ne(f, a->window_left, 0), limited, 0);
 }
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
@@ -73,11 +68,6 @@ static ptx_val begin_of(const attention *a, ptx_val row)
 static ptx_val not_below_0(const attention *a, ptx_val number)
 {
     return ptx_as(a->f, PTX_U32, ptx_max(a->f, number, 0));
-}
-
-static ptx_val round_down(const attention *a, ptx_val keys)
-{
-    return ptx_and(a->f, keys, ~(a->tile_k - 1));
 }
 
 /* The keys that parts share. With split_k 0, or with lengths per sequence, it is the maximum over all tiles and sequences: so
@@ -89,10 +79,10 @@ static ptx_val shared_keys(const attention *a)
         return a->end;
     ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
     ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), a->tile_q + 2 * a->tile_k);
-    ptx_val most = ptx_add(f, first, more), has_both = has_limit(a, a->window_left);
+    ptx_val most = ptx_add(f, first, more), has_both = ptx_ne(f, a->window_left, 0);
     if (!a->is_causal) {
         most = ptx_add(f, most, ptx_as(f, PTX_U32, a->window_right));
-        has_both = ptx_and(f, has_both, has_limit(a, a->window_right));
+        has_both = ptx_and(f, has_both, ptx_ne(f, a->window_right, 0));
     }
     return ptx_select(f, has_both, ptx_min(f, most, a->most_keys), a->most_keys);
 }
@@ -100,6 +90,7 @@ static ptx_val shared_keys(const attention *a)
 void attention_find_keys(attention *a)
 {
     ptx_fn *f = a->f;
+    const uint32_t whole_tiles = ~(a->tile_k - 1);
     ptx_val ahead = ptx_as(f, PTX_S32, ptx_sub(f, a->k_length, a->q_length));
     ptx_val offset = ptx_max(f, a->causal_offset, -(1 << 29));
     a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
@@ -107,8 +98,8 @@ void attention_find_keys(attention *a)
     ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
     a->k.end = not_below_0(a, end_of(a, last));
     ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->k.end);
-    begin = round_down(a, begin);
-    ptx_val kept = round_down(a, ptx_add(f, a->first_keys, a->tile_k - 1));
+    begin = ptx_and(f, begin, whole_tiles);
+    ptx_val kept = ptx_and(f, ptx_add(f, a->first_keys, a->tile_k - 1), whole_tiles);
     a->kept = ptx_min(f, kept, begin);
     a->gap = ptx_sub(f, begin, a->kept);
     a->end = ptx_sub(f, a->k.end, a->gap);
@@ -209,18 +200,20 @@ void attention_init_scores(attention *a, ptx_val scale)
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------------- */
 
-static void cap_score(const attention *a, ptx_val score)
+static void cap_scores(const attention *a, const attention_slice *slice, uint32_t r)
 {
     ptx_fn *f = a->f;
-    ptx_val exponent = ptx_mul(f, score, a->inner);
-    if (a->wide == PTX_F64) { /* exp2 in F64 does not overflow to infinity */
-        ptx_val is_large = ptx_gt(f, exponent, 1000);
-        exponent = ptx_select(f, is_large, 1000, exponent);
+    for (uint32_t i = 0; i < attention_columns(slice); i++) {
+        ptx_val exponent = ptx_mul(f, slice->x[r][i], a->inner);
+        if (a->wide == PTX_F64) { /* exp2 in F64 does not overflow to infinity */
+            ptx_val is_large = ptx_gt(f, exponent, 1000);
+            exponent = ptx_select(f, is_large, 1000, exponent);
+        }
+        ptx_val power = softmax_exp2(f, a->wide, exponent);
+        ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
+        share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
+        ptx_set(f, slice->x[r][i], ptx_fma(f, times(a, share, -2), a->cap, a->cap));
     }
-    ptx_val power = softmax_exp2(f, a->wide, exponent);
-    ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
-    share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
-    ptx_set(f, score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
 }
 
 static void add_distances(const attention *a, const scores *s, uint32_t r)
@@ -260,25 +253,20 @@ static void add_mask(const attention *a, const scores *s, uint32_t r)
     }
 }
 
-static void shape_scores(const attention *a, const scores *s)
-{
-    for (uint32_t r = 0; r < s->slice->rows; r++) {
-        for (uint32_t i = 0; a->shaping == ATTENTION_SOFTCAP && i < attention_columns(s->slice); i++)
-            cap_score(a, s->slice->x[r][i]);
-        if (a->shaping == ATTENTION_ALIBI)
-            add_distances(a, s, r);
-        if (a->shaping == ATTENTION_MASK)
-            add_mask(a, s, r);
-    }
-}
-
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *slice,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of)
 {
     scores s = {.slice = slice};
     if (finds_once || a->shaping != ATTENTION_PLAIN) {
         find_scores(a, find(of, key), &s);
-        shape_scores(a, &s);
+        for (uint32_t r = 0; r < slice->rows; r++) {
+            if (a->shaping == ATTENTION_SOFTCAP)
+                cap_scores(a, slice, r);
+            if (a->shaping == ATTENTION_ALIBI)
+                add_distances(a, &s, r);
+            if (a->shaping == ATTENTION_MASK)
+                add_mask(a, &s, r);
+        }
     }
     PTX_IF (a->f, ptx_ge(a->f, ptx_sub(a->f, key, a->full_first), a->full_count)) {
         ptx_rarely(a->f);
@@ -288,23 +276,31 @@ void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, 
     }
 }
 
+ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes)
+{
+    ptx_fn *f = a->f;
+    ptx_val most = slice->x[i][0];
+    for (uint32_t n = 1; n < attention_columns(slice); n++)
+        most = ptx_max(f, most, slice->x[i][n]);
+    return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, lanes, most), a->factor);
+}
+
 /* ---- ends of rows ---------------------------------------------------------------------------------------------------- */
 
 void attention_find_shares(const attention *a, const ptx_val numbers[], softmax_row rows[], ptx_val shares[],
                            uint32_t count)
 {
     ptx_fn *f = a->f;
-    const bool has_scales = attention_has_head_scales(a);
     for (uint32_t i = 0; i < count; i++)
-        shares[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
-                               : i == 0    ? attention_head_scale(a, a->v_scale)
-                                           : shares[0]);
+        shares[i] = ptx_var(f, !a->has_head_scales ? ptx_number(a->wide, 1)
+                               : i == 0            ? attention_head_scale(a, a->v_scale)
+                                                   : shares[0]);
     PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), 0)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
             ptx_val shrink = softmax_add_sink(f, a->wide, &rows[i], times(a, sink, log2_e));
-            if (has_scales)
+            if (a->has_head_scales)
                 ptx_mul_to(f, shares[i], shrink);
             else
                 ptx_set(f, shares[i], shrink);

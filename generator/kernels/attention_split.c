@@ -5,33 +5,19 @@
  * with all loads in flight at once: a join takes one round trip to the L2 cache. Of 256 parts a thread block reads 16, the
  * last one 16 more.
  */
-#include "attention_split.h"
-#include "attention_score.h"
+#include "attention.h"
 #include "device/narrow.h"
 #include "device/split.h"
 #include "device/tail.h"
 
 enum {
-    ROW_NUMBERS = 8, /* after a record's columns: four for the part, then four for its group */
-    GROUP_NUMBERS = 4,
+    GROUP_NUMBERS = 4, /* after a record's columns and the numbers of the part */
     LANES = 16,
     MOST_RECORDS = LANES, /* records of a row joined at once */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
     FEW_PARTS = 64,       /* 17 to this many parts are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: one for its groups, 16 for the parts of each group */
 };
-
-/* Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the weights:
- * for a part, and for a group. */
-static uint32_t record_numbers(const attention *a)
-{
-    return a->head_dim_v + ROW_NUMBERS;
-}
-
-uint32_t attention_shared_record(const attention *a)
-{
-    return record_numbers(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
-}
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
 
@@ -59,25 +45,36 @@ typedef struct joined {
     ptx_val share, out; /* variables: the row's share, and its destination in O */
 } joined;
 
-static uint32_t vector_of(const attention *a)
-{
-    return a->wide == PTX_F64 ? 2 : 4;
-}
-
 /* The tile's records of this part. */
 static records of_part(const attention *a)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = record_numbers(a);
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
-    ptx_val row_stride = ptx_mul(f, a->parts, record);
+    ptx_val row_stride = ptx_mul(f, a->parts, a->record);
     ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
     ptx_val tile = ptx_at(f, a->workspace, before);
-    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, record)),
+    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, a->record)),
                      .row_stride = row_stride,
-                     .stride = ptx_u32(record),
+                     .stride = ptx_u32(a->record),
                      .numbers = ptx_u32(a->head_dim_v),
                      .hints = PTX_CG};
+}
+
+static void store_numbers(const attention *a, const softmax_row *row, ptx_val is_here, ptx_val record,
+                          uint32_t offset)
+{
+    const ptx_val numbers[2] = {row->shift, row->sum};
+    PTX_WHEN (a->f, is_here) {
+        ptx_store_vec(a->f, 2, ptx_at_const(a->f, record, offset), numbers, PTX_PLAIN);
+    }
+}
+
+static void store_sums(const attention *a, const ptx_val sums[], uint32_t count, ptx_val in_bounds,
+                       ptx_val to)
+{
+    PTX_WHEN (a->f, in_bounds) {
+        ptx_store_vec(a->f, (int)count, to, sums, PTX_PLAIN);
+    }
 }
 
 void attention_store_record(const attention *a, const attention_rows *r, uint32_t i, ptx_val column,
@@ -88,47 +85,25 @@ void attention_store_record(const attention *a, const attention_rows *r, uint32_
     ptx_val at = ptx_at(f, record, column);
     for (uint32_t n = 0; n < s->count; n++) {
         ptx_val in_bounds = ptx_le(f, column, a->head_dim_v - s->width - n * s->step);
-        PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, n * s->step), &s->x[i][n * s->width],
-                          PTX_PLAIN);
-        }
+        store_sums(a, &s->x[i][n * s->width], s->width, in_bounds, ptx_at_const(f, at, n * s->step));
     }
-    ptx_val numbers[2] = {r->row[i].shift, r->row[i].sum};
-    PTX_WHEN (f, ptx_eq(f, column, 0)) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
-    }
+    store_numbers(a, &r->row[i], ptx_eq(f, column, 0), record, a->head_dim_v);
 }
 
 /* ---- joins ----------------------------------------------------------------------------------------------------------- */
 
-/* Each lane computes the weight of one record. The shift, sum and weights of the row are then the same in all lanes. */
-static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
-{
-    ptx_fn *f = a->f;
-    ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
-    ptx_val at = ptx_at(f, first, ptx_mul(f, lane, r->stride));
-    tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
-    ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
-    j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
-    ptx_val minus = softmax_minus(f, a->wide, &j->row);
-    ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
-    ptx_val weighed = ptx_mul(f, numbers[1], weight);
-    j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
-    for (uint32_t i = 0; i < r->most; i++)
-        j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
-}
-
-/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records. */
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records: each lane computes
+ * the weight of one, and all lanes get the shift, sum and weights of the row. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
 {
     ptx_fn *f = a->f;
-    const uint32_t vectors = a->head_dim_v / vector_of(a);
+    const uint32_t vectors = a->head_dim_v / a->unit;
     ptx_val x[MOST_AHEAD][MOST_RECORDS][4] = {{{{0}}}};
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t before = v + i * LANES;
         ptx_val vector = attention_plus(f, lane, before);
-        c[i].first = ptx_mul(f, vector, vector_of(a));
+        c[i].first = ptx_mul(f, vector, a->unit);
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
             c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, vectors));
@@ -139,13 +114,24 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
             ptx_val is_record = ptx_gt(f, records_here, n);
             if (n > 0)
                 at = ptx_at(f, at, r->stride);
-            tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
+            tail_load(f, a->wide, a->unit, x[i][n], at, &is_record, r->hints);
         }
     }
-    if (v == 0)
-        weigh_records(a, r, j->first, lane, j);
+    if (v == 0) {
+        ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
+        ptx_val at = ptx_at(f, j->first, ptx_mul(f, lane, r->stride));
+        tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
+        ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
+        j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
+        ptx_val minus = softmax_minus(f, a->wide, &j->row);
+        ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
+        ptx_val weighed = ptx_mul(f, numbers[1], weight);
+        j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
+        for (uint32_t i = 0; i < r->most; i++)
+            j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
+    }
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t e = 0; e < vector_of(a); e++) {
+        for (uint32_t e = 0; e < a->unit; e++) {
             c[i].sums[e] = ptx_var(f, ptx_mul(f, x[i][0][e], j->weight[0]));
             for (uint32_t n = 1; n < r->most; n++)
                 ptx_fma_to(f, c[i].sums[e], x[i][n][e], j->weight[n]);
@@ -167,80 +153,53 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     for (uint32_t i = 0; i < count; i++) {
         PTX_IF (f, c[i].in_bounds) {
             ptx_val x[4], to = ptx_at(f, j->out, c[i].first);
-            for (uint32_t e = 0; e < vector_of(a); e++)
+            for (uint32_t e = 0; e < a->unit; e++)
                 x[e] = ptx_mul(f, c[i].sums[e], j->share);
-            narrow_store(f, a->type, vector_of(a), to, x, PTX_PLAIN);
+            narrow_store(f, a->type, a->unit, to, x, PTX_PLAIN);
         }
     }
 }
 
-/* The destination of joined rows: O, or, if `keeps` holds, records, which may be the first of the joined ones. */
-typedef struct destination {
-    const records *to; /* null: all to O */
-    ptx_val keeps;
-    uint32_t numbers; /* offset of shift and sum */
-} destination;
-
-static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
-                     joined *j)
+/* Joins all rows in bounds. They become O, or, if `keeps` holds, records: `to`, which may be the first of the joined ones, with
+ * shift and sum at `numbers`. A null `to` makes O of all rows. */
+static void join(const attention *a, const records *from, const records *to, ptx_val keeps, uint32_t numbers,
+                 ptx_val tid)
 {
     ptx_fn *f = a->f;
     /* A small tile waits for its loads, so more of them precede a store. A large one has no registers for that. */
-    const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
-    ptx_val record = {0};
-    if (d->to)
-        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
-    j->first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
-    j->share = ptx_var(f, ptx_number(a->wide, 0));
-    j->out = attention_row_at(a, &a->out, a->out.first, j->number);
-    for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
-        const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
-        columns c[MOST_AHEAD];
-        join_columns(a, from, j, lane, v, count, c);
-        if (!d->to) {
-            store_out(a, j, lane, v == 0, count, c);
-            continue;
-        }
-        PTX_IF (f, d->keeps) {
-            if (v == 0) {
-                const ptx_val numbers[2] = {j->row.shift, j->row.sum};
-                PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0))) {
-                    ptx_store_vec(f, 2, ptx_at_const(f, record, d->numbers), numbers, PTX_PLAIN);
-                }
-            }
-            for (uint32_t i = 0; i < count; i++) {
-                ptx_val to = ptx_at(f, record, c[i].first);
-                PTX_WHEN (f, c[i].in_bounds) {
-                    ptx_store_vec(f, (int)vector_of(a), to, c[i].sums, PTX_PLAIN);
-                }
-            }
-        }
-        PTX_ELSE (f) {
-            store_out(a, j, lane, v == 0, count, c);
-        }
-    }
-}
-
-/* All rows in bounds. */
-static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
-{
-    ptx_fn *f = a->f;
+    const uint32_t vectors = a->head_dim_v / a->unit, ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
     ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), a->tile_q);
     ptx_val lane = ptx_and(f, tid, LANES - 1), team = ptx_div(f, tid, LANES);
     PTX_FOR (f, first, 0, rows, ptx_block_x(f) / LANES) {
-        ptx_val row = ptx_add(f, first, team);
+        ptx_val row = ptx_add(f, first, team), record = {0};
         joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
-        join_row(a, from, d, row, lane, &j);
+        if (to)
+            record = ptx_at(f, to->first, ptx_mul(f, row, to->row_stride));
+        j.first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
+        j.share = ptx_var(f, ptx_number(a->wide, 0));
+        j.out = attention_row_at(a, &a->out, a->out.first, j.number);
+        for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
+            const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
+            columns c[MOST_AHEAD];
+            join_columns(a, from, &j, lane, v, count, c);
+            if (!to) {
+                store_out(a, &j, lane, v == 0, count, c);
+                continue;
+            }
+            PTX_IF (f, keeps) {
+                if (v == 0)
+                    store_numbers(a, &j.row, ptx_and(f, j.in_bounds, ptx_eq(f, lane, 0)), record, numbers);
+                for (uint32_t i = 0; i < count; i++)
+                    store_sums(a, c[i].sums, a->unit, c[i].in_bounds, ptx_at(f, record, c[i].first));
+            }
+            PTX_ELSE (f) {
+                store_out(a, &j, lane, v == 0, count, c);
+            }
+        }
     }
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
-
-/* With split_k other than 1: whether several thread blocks share the tile. */
-static ptx_val is_split(const attention *a)
-{
-    return ptx_gt(a->f, a->parts, 1);
-}
 
 /* A constant number of parts: they are one group. */
 static void join_parts(const attention *a, records part, ptx_val tid)
@@ -249,11 +208,11 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     PTX_IF (f, split_arrive(&s)) {
         ptx_rarely(f);
-        ptx_val before = ptx_mul(f, a->part, record_numbers(a));
+        ptx_val before = ptx_mul(f, a->part, a->record);
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
-        join(a, &part, &(destination){0}, tid);
+        join(a, &part, NULL, (ptx_val){0}, 0, tid);
     }
 }
 
@@ -261,7 +220,6 @@ static void join_parts(const attention *a, records part, ptx_val tid)
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = record_numbers(a);
     ptx_val behind = ptx_sub(f, a->parts, LANES + 1);
     ptx_val is_few = ptx_lt(f, behind, FEW_PARTS - LANES);
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), 4), group = ptx_shr(f, a->part, log);
@@ -270,7 +228,7 @@ static void join_groups(const attention *a, records part, ptx_val tid)
     ptx_val groups = ptx_shr(f, up, log), of_tile = ptx_mul(f, a->tile, COUNTERS);
     ptx_val counter = ptx_var(f, ptx_add(f, ptx_add(f, of_tile, group), 1));
     ptx_val left = ptx_var(f, ptx_select(f, ptx_gt(f, groups, 1), ptx_u32(1), 0));
-    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), record));
+    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), a->record));
     part.stride = ptx_var(f, part.stride);
     part.numbers = ptx_var(f, part.numbers);
     part.most = MOST_RECORDS;
@@ -283,22 +241,16 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
-            const destination d = {&part, has_next, a->head_dim_v + GROUP_NUMBERS};
-            join(a, &part, &d, tid);
+            join(a, &part, &part, has_next, a->head_dim_v + GROUP_NUMBERS, tid);
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, 0);
-        ptx_set(f, back, ptx_mul(f, a->part, record));
-        ptx_set(f, part.stride, ptx_mul(f, size, record));
+        ptx_set(f, back, ptx_mul(f, a->part, a->record));
+        ptx_set(f, part.stride, ptx_mul(f, size, a->record));
         ptx_set(f, part.numbers, a->head_dim_v + GROUP_NUMBERS);
         ptx_set(f, part.count, groups);
         ptx_repeat_if(f, ptx_and(f, is_last, has_next));
     }
-}
-
-static void join_all(const attention *a, records part, ptx_val tid)
-{
-    (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
 static void store_part(const attention *a, const attention_rows *r, ptx_val first, ptx_val column,
@@ -314,22 +266,22 @@ static void store_part(const attention *a, const attention_rows *r, ptx_val firs
             attention_store_record(a, r, i, column, ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }
-    join_all(a, part, tid);
+    (a->split_k ? join_parts : join_groups)(a, part, tid);
 }
 
 void attention_finish(const attention *a, const attention_rows *r, ptx_val first, ptx_val column, ptx_val tid,
-                      void (*store_results)(void *of), void *of)
+                      void (*store_results)(void *of, ptx_val first), void *of)
 {
     if (a->split_k == 1) {
-        store_results(of);
+        store_results(of, first);
     } else if (a->split_k > 1) {
         store_part(a, r, first, column, tid);
     } else {
-        PTX_IF (a->f, is_split(a)) {
+        PTX_IF (a->f, ptx_gt(a->f, a->parts, 1)) {
             store_part(a, r, first, column, tid);
         }
         PTX_ELSE (a->f) {
-            store_results(of);
+            store_results(of, first);
         }
     }
 }
@@ -337,22 +289,21 @@ void attention_finish(const attention *a, const attention_rows *r, ptx_val first
 void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_shared_record(a);
     const records shared = {.first = of_warps,
-                            .row_stride = ptx_u32(record),
-                            .stride = ptx_u32(a->tile_q * record),
+                            .row_stride = ptx_u32(a->shared_record),
+                            .stride = ptx_u32(a->tile_q * a->shared_record),
                             .count = ptx_u32(warps),
                             .most = warps,
                             .numbers = ptx_u32(a->head_dim_v),
                             .hints = PTX_PLAIN};
     if (a->split_k == 1) {
-        join(a, &shared, &(destination){0}, tid);
+        join(a, &shared, NULL, (ptx_val){0}, 0, tid);
         return;
     }
-    ptx_val has_parts = is_split(a);
+    ptx_val has_parts = ptx_gt(f, a->parts, 1);
     records part = of_part(a);
-    join(a, &shared, &(destination){&part, has_parts, a->head_dim_v}, tid);
+    join(a, &shared, &part, has_parts, a->head_dim_v, tid);
     PTX_IF (f, has_parts) {
-        join_all(a, part, tid);
+        join_groups(a, part, tid);
     }
 }

@@ -7,34 +7,7 @@
 
 typedef attention_warp warp;
 
-static ptx_type pairs_of(const warp *m)
-{
-    return m->a->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-}
-
 /* ---- products ------------------------------------------------------------------------------------------------------ */
-
-/* Adds A * B, k 16, to the sums of a product. */
-static void multiply(warp *m, attention_slice *s, uint32_t block, uint32_t octet, const ptx_val a[4],
-                     const ptx_val b[2])
-{
-    ptx_val sums[4];
-    attention_product(s, block, octet, sums);
-    tensor_multiply(m->a->f, m->a->type, sums, a, b, sums);
-}
-
-/* The first step of scores. */
-static void start(warp *m, uint32_t block, uint32_t octet, const ptx_val a[4], const ptx_val b[2])
-{
-    ptx_fn *f = m->a->f;
-    const ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero};
-    ptx_val sums[4];
-    ptx_mma(f, tensor_shape(m->a->type, ptx_has_sm(f, 80)), sums, a, b, zeros);
-    for (uint32_t i = 0; i < 4; i++)
-        *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
-    if (!ptx_has_sm(f, 80))
-        ptx_mma_to(f, tensor_shape(m->a->type, false), sums, a + 2, b + 1);
-}
 
 /* Points to matrices of an operand: of a step, or, after the last one, of the tail. */
 static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_t octet, uint32_t step)
@@ -65,22 +38,28 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
         ptx_val words[2], at = matrices_at(m, &m->q, 2 * block + i, step);
         ptx_load_vec(f, 2, words, ptx_cast_ptr(f, at, PTX_U32), PTX_PLAIN);
         for (uint32_t half = 0; half < 2; half++)
-            q[fragment_a(i, half)] = ptx_as(f, pairs_of(m), words[half]);
+            q[fragment_a(i, half)] = ptx_as(f, m->pairs, words[half]);
     }
 }
 
-/* Adds a step, or the tail, to the scores of an octet of keys. */
+/* Adds a step, or the tail, to the scores of an octet of keys; the first step makes them. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
-    const ptx_val *q = q_of(m, block, step);
+    ptx_fn *f = m->a->f;
+    const ptx_type type = m->a->type;
+    const ptx_val *q = q_of(m, block, step), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
     ptx_val sums[4];
-    if (step == 0) {
-        start(m, block, octet, q, k);
-    } else if (step < m->k.steps) {
-        multiply(m, &m->scores, block, octet, q, k);
+    attention_product(&m->scores, block, octet, sums);
+    if (step == m->k.steps) {
+        ptx_mma_to(f, tensor_shape(type, false), sums, q, k);
+    } else if (step > 0) {
+        tensor_multiply(f, type, sums, q, k, sums);
     } else {
-        attention_product(&m->scores, block, octet, sums);
-        ptx_mma_to(m->a->f, tensor_shape(m->a->type, false), sums, q, k);
+        ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
+        for (uint32_t i = 0; i < 4; i++)
+            *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
+        if (!ptx_has_sm(f, 80))
+            ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
     }
 }
 
@@ -110,33 +89,27 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
-/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
-static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
-{
-    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
-    for (uint32_t half = 0; half < 2; half++) {
-        ptx_val pairs[2];
-        codes_pairs(m->a->f, &codes, ptx_as(m->a->f, PTX_U32, words[half]), true, pairs);
-        for (uint32_t odd = 0; odd < 2; odd++)
-            operands[odd][half] = pairs[odd];
-    }
-}
-
 /* Adds weights times V. A step is two octets of columns by 16 keys, a tail one octet by 32 keys. v keeps the codes of two
- * steps, which are loaded together. */
+ * steps, which are loaded together; one operand has the even columns of a unit of them, the other the odd ones. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
+    ptx_fn *f = m->a->f;
     attention_slice *o = &m->rows.o;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
     const bool is_tail = step == m->v.steps;
-    ptx_val decoded[2][2];
+    ptx_val decoded[2][2], pairs[2], sums[4];
     if (!m->has_codes || step % 2 == 0)
-        ptx_ldmatrix_trans(m->a->f, 4, v, matrices_at(m, &m->v, octet, step));
-    if (m->has_codes)
-        decode_columns(m, &v[step % 2 * 2], decoded);
+        ptx_ldmatrix_trans(f, 4, v, matrices_at(m, &m->v, octet, step));
+    for (uint32_t half = 0; half < 2 && m->has_codes; half++) {
+        codes_pairs(f, &codes, ptx_as(f, PTX_U32, v[step % 2 * 2 + half]), true, pairs);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            decoded[odd][half] = pairs[odd];
+    }
     for (uint32_t i = 0; i < 2 * attention_blocks(o); i++) {
         const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
-        multiply(m, o, b, 2 * step + (is_tail ? 0 : odd), &m->weight[b][2 * keys],
-                 m->has_codes ? decoded[odd] : &v[2 * odd]);
+        attention_product(o, b, 2 * step + (is_tail ? 0 : odd), sums);
+        tensor_multiply(f, m->a->type, sums, &m->weight[b][2 * keys],
+                        m->has_codes ? decoded[odd] : &v[2 * odd], sums);
     }
 }
 
@@ -147,9 +120,8 @@ void attention_add_keys(warp *m, uint32_t octet)
         add_columns(m, octet, step, v);
 }
 
-void attention_add_values(void *of)
+static void add_values(warp *m)
 {
-    warp *m = of;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->scores.count; o += 2)
         attention_add_keys(m, o);
@@ -176,25 +148,16 @@ static attention_origin find_origin(const void *of, ptx_val key)
     return at;
 }
 
-ptx_val attention_find_shift(const warp *m, uint32_t i)
-{
-    ptx_fn *f = m->a->f;
-    ptx_val most = m->scores.x[i][0];
-    for (uint32_t n = 1; n < attention_columns(&m->scores); n++)
-        most = ptx_max(f, most, m->scores.x[i][n]);
-    return ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, FRAGMENT_LANES, most), m->a->factor);
-}
-
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only after the largest
  * weight of some row has grown fourfold: in the first tile, and seldom later. */
-void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(void *of), void *of)
+void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(warp *m))
 {
     enum { LOG2_FOURFOLD = 2 };
     ptx_fn *f = m->a->f;
     attention_rows *rows = &m->rows;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < rows->o.rows; i++) {
-        shift[i] = joined ? joined[i] : attention_find_shift(m, i);
+        shift[i] = joined ? joined[i] : attention_find_shift(m->a, &m->scores, i, FRAGMENT_LANES);
         ptx_val is_over = ptx_gt(f, shift[i], ptx_add(f, rows->row[i].shift, LOG2_FOURFOLD));
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
@@ -208,7 +171,7 @@ void attention_raise_rows(warp *m, const ptx_val joined[], void (*raise_scores)(
                 ptx_mul_to(f, *attention_sum(&rows->o, i, n), shrink);
         }
         if (joined)
-            raise_scores(of);
+            raise_scores(m);
     }
 }
 
@@ -219,62 +182,50 @@ static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales
     ptx_load_vec(m->a->f, 2, scales, shared_at(m->a->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
 }
 
-static void scale_scores(warp *m)
+void attention_make_scores(warp *m, ptx_val key)
 {
-    for (uint32_t o = 0; o < m->scores.count; o++) {
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        multiply_step(m, step);
+    for (uint32_t o = 0; o < m->scores.count && m->a->kv == ATTENTION_INT8_TOKEN; o++) {
         ptx_val scales[2];
         load_scales(m, false, o, scales);
         for (uint32_t i = 0; i < 2 * m->scores.rows; i++)
             ptx_mul_to(m->a->f, m->scores.x[i / 2][2 * o + i % 2], scales[i % 2]);
     }
-}
-
-void attention_make_scores(warp *m, ptx_val key)
-{
-    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        multiply_step(m, step);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
     attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
-}
-
-static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
-{
-    ptx_fn *f = m->a->f;
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (m->a->type == PTX_F16)
-            scales[i] = ptx_mul(f, scales[i], (float)attention_value_factor(m->a));
-        weights[i] = ptx_mul(f, weights[i], scales[i]);
-    }
 }
 
 ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
 {
-    ptx_fn *f = m->a->f;
-    ptx_val weights[2];
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val weights[2], scales[2];
     for (uint32_t n = 0; n < 2; n++) {
-        ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], m->a->factor, minus);
-        weights[n] = softmax_exp2(f, m->a->wide, x);
+        ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], a->factor, minus);
+        weights[n] = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_pair(m, octet, weights);
-    return narrow_pair(f, m->a->type, weights[0], weights[1]);
+    if (a->kv == ATTENTION_INT8_TOKEN) {
+        load_scales(m, true, octet, scales);
+        for (uint32_t n = 0; n < 2; n++) {
+            if (a->type == PTX_F16)
+                scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
+            weights[n] = ptx_mul(f, weights[n], scales[n]);
+        }
+    }
+    return narrow_pair(f, a->type, weights[0], weights[1]);
 }
 
-void attention_weigh(void *of, ptx_val key)
+static void weigh(warp *m, ptx_val key)
 {
-    warp *m = of;
     attention_make_scores(m, key);
-    attention_raise_rows(m, NULL, NULL, NULL);
+    attention_raise_rows(m, NULL, NULL);
     for (uint32_t i = 0; i < m->scores.rows; i++) {
         const softmax_row *row = &m->rows.row[i];
         ptx_val minus = softmax_minus(m->a->f, m->a->wide, row);
         for (uint32_t o = 0; o < m->scores.count; o++) {
             ptx_val word = attention_weigh_pair(m, row, minus, i, o);
-            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, pairs_of(m), word);
+            m->weight[i / 2][2 * o + i % 2] = ptx_as(m->a->f, m->pairs, word);
         }
     }
 }
@@ -298,7 +249,7 @@ static void copy_scales(const warp *m, ptx_val key)
 
 void attention_start_copies(warp *m)
 {
-    m->pages = attention_init_pages(m->a, 0);
+    attention_init_pages(m->a, 0);
     attention_copy_rows(&m->q.panel, m->a->first);
     m->key = ptx_var(m->a->f, attention_key(m->a, m->a->first_key));
     attention_copy_rows(&m->k.panel, m->key);
@@ -312,22 +263,21 @@ void attention_wait_for_copies(const warp *m)
     ptx_barrier(m->a->f);
 }
 
-void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
-                        void (*add_values)(void *of), void *of)
+void attention_add_tile(warp *m, ptx_val counted)
 {
     ptx_fn *f = m->a->f;
     attention_wait_for_copies(m);
-    attention_select_pages(&m->pages, counted);
+    attention_select_pages(m->a, counted);
     if (!m->v_in_k)
         attention_copy_rows(&m->v.panel, m->key);
-    attention_build_pages(&m->pages, counted);
-    weigh(of, m->key);
+    attention_build_pages(m->a, counted);
+    m->weigh(m, m->key);
     attention_wait_for_copies(m);
     ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
-    attention_select_pages(&m->pages, behind);
+    attention_select_pages(m->a, behind);
     if (!m->v_in_k)
         attention_copy_rows(&m->k.panel, next);
-    add_values(of);
+    m->add_values(m);
     if (m->v_in_k) {
         ptx_barrier(f);
         attention_copy_rows(&m->k.panel, next);
@@ -336,11 +286,13 @@ void attention_add_tile(warp *m, ptx_val counted, void (*weigh)(void *of, ptx_va
     ptx_set(f, m->key, next);
 }
 
-void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
+void attention_add_tiles(warp *m, const ptx_val *ahead, void (*add)(warp *m, ptx_val counted))
 {
     ptx_fn *f = m->a->f;
     attention_rows *const rows = &m->rows;
-    attention_add_chunks(m->a, &rows, 1, ATTENTION_CHUNK / m->keys * m->a->tile_k, ahead, add, of);
+    for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
+        load_q(m, 0, step);
+    attention_add_chunks(m, &rows, 1, ahead, add);
     if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < m->rows.o.rows; i++)
@@ -367,12 +319,12 @@ static ptx_val operand_at(const warp *m, const attention_operand *of, ptx_val ro
 void attention_init_operands(warp *m, ptx_val keys)
 {
     ptx_fn *f = m->a->f;
-    m->in_octet = ptx_and(f, m->lane, OCTET - 1);
+    ptx_val in_octet = ptx_and(f, m->lane, OCTET - 1);
     m->upper = ptx_shr(f, m->lane, 4);
-    m->odd = ptx_bfe(f, m->lane, 3, 1);
+    ptx_val odd = ptx_bfe(f, m->lane, 3, 1);
     m->in_16 = ptx_and(f, m->lane, 2 * OCTET - 1);
     ptx_val q_row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, m->in_16);
-    ptx_val k_row = m->in_octet, v_unit = m->upper;
+    ptx_val k_row = in_octet, v_unit = m->upper;
     if (m->groups > 1) {
         m->first_octet = ptx_mul(f, m->group, m->scores.count);
         k_row = ptx_mad(f, m->first_octet, OCTET, k_row);
@@ -388,7 +340,7 @@ void attention_init_operands(warp *m, ptx_val keys)
         m->q.at = ptx_add(f, fours_at(m, &m->q.lines, row, t), m->shared);
         m->scales_at = ptx_mad(f, t, 8, ptx_add(f, keys, m->scales_start));
     }
-    m->k.at = operand_at(m, &m->k, k_row, m->odd, keys);
+    m->k.at = operand_at(m, &m->k, k_row, odd, keys);
     m->v.at = operand_at(m, &m->v, m->in_16, v_unit, keys);
     if (m->k.has_tail) {
         m->k.tail = operand_at(m, &m->k, m->lane, ptx_u32(2 * m->k.steps), keys);
@@ -396,12 +348,6 @@ void attention_init_operands(warp *m, ptx_val keys)
     }
     if (m->v.has_tail)
         m->v.tail = operand_at(m, &m->v, m->lane, ptx_u32(2 * m->v.steps), keys);
-}
-
-void attention_hold_q(warp *m)
-{
-    for (uint32_t step = 0; step < m->q.steps && m->holds_q; step++)
-        load_q(m, 0, step);
 }
 
 void attention_init_rows(const attention *a, attention_rows *r)
@@ -415,12 +361,12 @@ void attention_init_rows(const attention *a, attention_rows *r)
     }
 }
 
-void attention_warp_init(warp *m, uint32_t threads)
+void attention_warp_init(warp *m)
 {
     ptx_fn *f = m->a->f;
     m->zero = ptx_var(f, ptx_f32(0));
     attention_init_rows(m->a, &m->rows);
-    m->copier = (attention_copier){m->a, threads, false, ptx_tid_x(f)};
+    m->copier = (attention_copier){m->a, m->threads, false, ptx_tid_x(f)};
     m->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
@@ -428,61 +374,7 @@ void attention_warp_init(warp *m, uint32_t threads)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_first_column(const warp *m)
-{
-    return ptx_mul(m->a->f, attention_lane_t(m), m->rows.o.width);
-}
-
-/* `at`: the lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
-static void stage_rows(const warp *m, const ptx_val shares[], const ptx_val at[2])
-{
-    ptx_fn *f = m->a->f;
-    const attention_rows *r = &m->rows;
-    for (uint32_t i = 0; i < r->o.rows; i++) {
-        ptx_val words[2];
-        for (uint32_t n = 0; n < attention_octets(&r->o); n++) {
-            const uint32_t odd = n % 2;
-            const uint32_t byte = layout_rows(&m->out_lines, OCTET * i) + layout_unit(&m->out_lines, n - odd);
-            ptx_val low = ptx_mul(f, r->o.x[i][2 * n], shares[i]);
-            ptx_val high = ptx_mul(f, r->o.x[i][2 * n + 1], shares[i]);
-            words[odd] = narrow_pair(f, m->a->type, low, high);
-            if (!m->has_codes)
-                ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
-            else if (odd)
-                ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
-        }
-    }
-}
-
-void attention_stage_rows(warp *m, ptx_val numbers[])
-{
-    const attention *a = m->a;
-    ptx_fn *f = a->f;
-    ptx_val shares[ATTENTION_MOST_ROWS], at[2];
-    attention_number_rows(a, &m->rows.o, m->first_row, numbers);
-    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
-    const fragment_lane of = fragment_find_lane(f, m->lane);
-    const bool has_all_columns = m->groups == 1;
-    ptx_val row = of.g, unit = {0};
-    if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, of.g);
-    else
-        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
-    ptx_val pair = ptx_mad(f, of.t, 4, m->shared);
-    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
-        at[odd] = ptx_add(f, layout_at(f, &m->out_lines, row, mine), pair);
-    }
-    if (m->has_codes)
-        at[0] = ptx_add(f, fours_at(m, &m->out_lines, row, of.t), m->shared);
-    if (has_all_columns && a->head_dim_v == a->head_dim)
-        ptx_warp_barrier(f);
-    else if (has_all_columns)
-        ptx_barrier(f); /* O replaces other warps' rows of Q */
-    stage_rows(m, shares, at);
-}
-
-void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
+static void store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
 {
     const attention *a = m->a;
     ptx_fn *f = a->f;
@@ -501,23 +393,77 @@ void attention_store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[
     }
 }
 
+/* Stages O over Q. A warp with all columns of its rows then stores these, otherwise the thread block stores all rows. */
+void attention_store_results(void *of, ptx_val first)
+{
+    warp *m = of;
+    const attention *a = m->a;
+    const attention_slice *o = &m->rows.o;
+    const layout *lines = &m->out_lines;
+    const bool has_all_columns = m->groups == 1;
+    const uint32_t warp_rows = m->scores.rows * OCTET;
+    ptx_fn *f = a->f;
+    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
+    attention_number_rows(a, o, first, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, o->rows);
+    ptx_val row = attention_lane_g(m), t = attention_lane_t(m);
+    if (has_all_columns)
+        row = ptx_mad(f, m->row_warp, warp_rows, row);
+    else
+        unit = ptx_mul(f, m->warp, attention_octets(o));
+    /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
+    ptx_val at[2], pair = ptx_mad(f, t, 4, m->shared);
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
+        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
+        at[odd] = ptx_add(f, layout_at(f, lines, row, mine), pair);
+    }
+    if (m->has_codes)
+        at[0] = ptx_add(f, fours_at(m, lines, row, t), m->shared);
+    if (has_all_columns && a->head_dim_v == a->head_dim)
+        ptx_warp_barrier(f);
+    else if (has_all_columns)
+        ptx_barrier(f); /* O replaces other warps' rows of Q */
+    for (uint32_t i = 0; i < o->rows; i++) {
+        for (uint32_t n = 0; n < attention_octets(o); n++) {
+            const uint32_t odd = n % 2, byte = layout_rows(lines, OCTET * i) + layout_unit(lines, n - odd);
+            ptx_val low = ptx_mul(f, o->x[i][2 * n], shares[i]);
+            ptx_val high = ptx_mul(f, o->x[i][2 * n + 1], shares[i]);
+            words[odd] = narrow_pair(f, a->type, low, high);
+            if (!m->has_codes)
+                ptx_store(f, shared_at(f, PTX_U32, at[odd], byte), words[odd]);
+            else if (odd)
+                ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
+        }
+    }
+    if (has_all_columns) {
+        ptx_warp_barrier(f);
+        ptx_val of_warp = ptx_mul(f, m->row_warp, warp_rows);
+        attention_store_rows(a, *lines, m->shared, of_warp, warp_rows, m->lane, WARP_LANES);
+        store_logs(m, ptx_eq(f, attention_lane_t(m), 0), numbers);
+    } else {
+        ptx_barrier(f);
+        attention_store_rows(a, *lines, m->shared, ptx_u32(0), a->tile_q, m->copier.tid, m->threads);
+        /* One lane of four, of the first warp. */
+        ptx_val others = ptx_and(f, m->copier.tid, m->threads - WARP_LANES + FRAGMENT_LANES - 1);
+        store_logs(m, ptx_eq(f, others, 0), numbers);
+    }
+}
+
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys)
+warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys)
 {
-    warp m = {.a = a, .keys = keys, .groups = 1, .has_codes = a->kv != ATTENTION_SAME};
+    warp m = {.a = a, .weigh = weigh, .add_values = add_values, .keys = keys, .groups = 1};
+    m.threads = warps * WARP_LANES;
+    m.pairs = a->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    m.has_codes = a->kv != ATTENTION_SAME;
     m.q.steps = m.k.steps = a->head_dim / 16;
     m.q.has_tail = m.k.has_tail = a->head_dim % 16 != 0;
     m.v.steps = a->head_dim_v / 16;
     m.v.has_tail = a->head_dim_v % 16 != 0;
-    const uint32_t width = m.has_codes ? 4 : 2;
-    m.scores = (attention_slice){
-        .rows = 2 * blocks, .row_step = OCTET, .count = keys / OCTET, .width = 2, .step = OCTET};
-    m.rows.o = (attention_slice){.rows = 2 * blocks,
-                                 .row_step = OCTET,
-                                 .count = a->head_dim_v / (4 * width),
-                                 .width = width,
-                                 .step = 4 * width};
+    const uint32_t rows = 2 * blocks, width = m.has_codes ? 4 : 2, step = 4 * width;
+    m.scores = (attention_slice){rows, OCTET, keys / OCTET, 2, OCTET, {{{0}}}};
+    m.rows.o = (attention_slice){rows, OCTET, a->head_dim_v / step, width, step, {{{0}}}};
     m.holds_q = blocks == 1 && a->head_dim <= MOST_SMALL;
     return m;
 }
@@ -534,30 +480,31 @@ static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t u
     return layout_end(lines, rows, units);
 }
 
-uint32_t attention_lay_out_q(warp *m, uint32_t threads)
+void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
 {
     const attention *a = m->a;
-    const uint32_t end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
-    return larger(end, lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads));
-}
-
-void attention_lay_out_keys(warp *m, uint32_t threads, uint32_t start, bool v_in_k)
-{
-    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements */
-    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, m->a->head_dim / unit, threads);
+    const uint32_t threads = is_ring ? (uint32_t)WARP_LANES : m->threads;
+    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V */
+    const uint32_t q_end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
+    const uint32_t out_end = lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
+    const uint32_t start = is_ring ? 0 : larger(q_end, out_end);
+    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, a->head_dim / unit, threads);
     const uint32_t v_start = v_in_k ? start : k_end;
-    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, m->a->head_dim_v / unit, threads);
+    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, a->head_dim_v / unit, threads);
     m->v_in_k = v_in_k;
     m->scales_start = larger(k_end, v_end);
-    m->shared_bytes = m->scales_start + (m->a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
+    m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
+/* As many thread blocks as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
  * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
  * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
-uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
+void attention_warp_shape(kiln_shape *s, const warp *m)
 {
     const attention *a = m->a;
+    s->block[0] = m->threads;
+    s->shared_bytes = m->shared_bytes;
+    s->trip = m->keys;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
                       (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
@@ -566,6 +513,5 @@ uint32_t attention_warp_blocks(const warp *m, uint32_t threads)
                        (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / threads;
-    return blocks < 1 ? 1 : blocks;
+    s->blocks_per_multiprocessor = lanes_blocks(m->threads, warps * WARP_LANES);
 }

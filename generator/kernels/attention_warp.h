@@ -22,8 +22,6 @@
 #define KERNELS_ATTENTION_WARP_H
 
 #include "attention_copy.h"
-#include "attention_score.h"
-#include "attention_split.h"
 #include "device/fragment.h"
 
 enum {
@@ -43,39 +41,45 @@ typedef struct attention_operand {
     ptx_val at, tail;      /* this lane's row for ldmatrix; its row for tails, if any */
 } attention_operand;
 
-typedef struct attention_warp {
+/* The strategies decode and wide have more members, after a warp's. */
+typedef struct attention_warp attention_warp;
+struct attention_warp {
     attention *a;
-    uint32_t keys;   /* of a tile in shared memory */
-    uint32_t groups; /* of warps, which divide the keys; if several, warps also divide O's columns */
-    bool has_codes;  /* K and V are codes */
-    bool holds_q;    /* in registers, all of it */
-    bool v_in_k;     /* V takes K's place */
+    /* Makes weights for the keys from `key` on, and adds their values: of a tile. */
+    void (*weigh)(attention_warp *m, ptx_val key);
+    void (*add_values)(attention_warp *m);
+    ptx_type pairs;   /* of elements */
+    uint32_t threads; /* of the thread block */
+    uint32_t keys;    /* of a tile in shared memory */
+    uint32_t groups;  /* of warps, which divide the keys; if several, warps also divide O's columns */
+    bool has_codes;   /* K and V are codes */
+    bool holds_q;     /* in registers, all of it */
+    bool v_in_k;      /* V takes K's place */
     layout out_lines;
     uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
     uint32_t shared_bytes;
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
-    attention_pages pages;
     ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
     ptx_val first_octet;     /* of its group's keys, if there are several */
-    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: j, i / 2, i % 2, j + 8 * (i % 2). */
-    ptx_val in_octet, upper, odd, in_16;
+    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: i / 2, j + 8 * (i % 2). */
+    ptx_val upper, in_16;
     ptx_val key;       /* the tile's first, whose rows of K are in flight */
     ptx_val scales_at; /* of codes: this lane's first scale of K */
     ptx_val zero, q_of[MOST_HELD][4];
     attention_slice scores;
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet of keys */
     attention_rows rows;
-    ptx_val first_row; /* number of the first, after the loop over the keys */
-} attention_warp;
+};
 
-/* A warp with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before attention_warp_init. */
-attention_warp attention_warp_geometry(attention *a, uint32_t blocks, uint32_t keys);
+/* A warp, one of several, with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before
+ * attention_warp_init. */
+attention_warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, which O later overlays, and returns its end; then K and V from `start` on. `threads` threads copy them. */
-uint32_t attention_lay_out_q(attention_warp *m, uint32_t threads);
-void attention_lay_out_keys(attention_warp *m, uint32_t threads, uint32_t start, bool v_in_k);
+/* Lays out Q, which O later overlays, and after it K and V, for copies by all threads; or a warp's ring of K and V, from 0 on, and
+ * Q, for copies by a warp. */
+void attention_lay_out(attention_warp *m, bool is_ring, bool v_in_k);
 
 /* ---- products -------------------------------------------------------------------------------------------------------- */
 
@@ -108,11 +112,11 @@ static inline void attention_product(attention_slice *s, uint32_t block, uint32_
 /* Initialises rows of O to no keys. */
 void attention_init_rows(const attention *a, attention_rows *r);
 
-/* Thread blocks per multiprocessor that leave a thread enough registers. */
-uint32_t attention_warp_blocks(const attention_warp *m, uint32_t threads);
+/* Sets the resources of a kernel whose shared memory and warps are those of `m`. */
+void attention_warp_shape(kiln_shape *s, const attention_warp *m);
 
-/* Finds this thread among the `threads` that copy K and V, and initialises its rows to no keys. */
-void attention_warp_init(attention_warp *m, uint32_t threads);
+/* Finds this thread, one of all that copy K and V, and initialises its rows to no keys. */
+void attention_warp_init(attention_warp *m);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
 
@@ -123,10 +127,9 @@ void attention_init_panels(attention_warp *m, const attention_copier *of_q, ptx_
 void attention_start_copies(attention_warp *m);
 void attention_wait_for_copies(const attention_warp *m);
 
-/* Processes a tile of keys of a thread block: V is copied during `weigh`, which makes weights, the next K during
- * `add_values`, which reads V. With v_in_k, `weigh` copies V after all warps have their scores. */
-void attention_add_tile(attention_warp *m, ptx_val counted, void (*weigh)(void *of, ptx_val key),
-                        void (*add_values)(void *of), void *of);
+/* Processes a tile of keys of a thread block: V is copied during `weigh`, the next K during `add_values`, which reads V. With
+ * v_in_k, `weigh` copies V after all warps have their scores. */
+void attention_add_tile(attention_warp *m, ptx_val counted);
 
 /* ---- a lane ---------------------------------------------------------------------------------------------------------- */
 
@@ -144,52 +147,37 @@ static inline ptx_val attention_lane_t(const attention_warp *m)
 /* Finds the lane's rows of Q, and those of K and V from `keys` on. */
 void attention_init_operands(attention_warp *m, ptx_val keys);
 
-/* Loads Q into registers, if holds_q. */
-void attention_hold_q(attention_warp *m);
-
 /* The number of the lane's first row of scores. */
 ptx_val attention_first_row(const attention_warp *m);
 
-/* The lane's first column of O, if its warp has all columns. */
-ptx_val attention_first_column(const attention_warp *m);
-
-/* Adds sinks to the lane's rows, and stores O over Q; a barrier must follow. Returns the rows' numbers. */
-void attention_stage_rows(attention_warp *m, ptx_val numbers[]);
-
-/* If `is_mine` holds, stores the log-sum-exps of the lane's rows, if requested. */
-void attention_store_logs(const attention_warp *m, ptx_val is_mine, const ptx_val numbers[]);
+/* Adds sinks to the lane's rows, of which the first has number `first`, and stores O and its log-sum-exps. All threads of the
+ * thread block must call it: it has barriers. */
+void attention_store_results(void *warp, ptx_val first);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
-/* Makes weights, in registers, for the keys from `key` on; and adds their values. */
-void attention_weigh(void *warp, ptx_val key);
-void attention_add_values(void *warp);
-
-/* The steps of both: make shaped and masked scores; return row i's shift, its largest score times the factor; return a pair
- * of weights, of the lane's two keys of an octet, added to row->sum; add two octets' values. */
+/* Steps of `weigh` and `add_values`: make shaped and masked scores; return a pair of weights, of the lane's two keys of an octet,
+ * added to row->sum; add two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
-ptx_val attention_find_shift(const attention_warp *m, uint32_t i);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);
 void attention_add_keys(attention_warp *m, uint32_t octet);
 
 /* Raises the shifts of rows of O where the scores need larger ones. If warps divide the keys, pass the shifts joined over all
  * warps, and a function that also raises the rows of scores; otherwise pass null. */
-void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(void *of),
-                          void *of);
+void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*raise_scores)(attention_warp *m));
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
 /* Loops over this part's keys in tiles of tile_k, and passes each tile's first counted key to `add`: the warp's first, `ahead`
- * (U32) keys further, if warps have their own keys. The thread block's chunks have chunk_keys keys; at the end the sums of all
- * rows cover all chunks: see attention_chunks.c. */
-enum { MOST_TOTALS = 2, ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
-void attention_add_chunks(const attention *a, attention_rows *const rows[], uint32_t count,
-                          uint32_t chunk_keys, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
-                          void *of);
+ * (U32) keys further, if warps have their own keys. The sums of all `count` rows cover all chunks of keys: see
+ * attention_chunks.c. */
+void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint32_t count,
+                          const ptx_val *ahead, void (*add)(attention_warp *m, ptx_val counted));
 
-/* attention_add_chunks over tiles of m->keys. Afterwards no copy is in flight, and all lanes of a row have its sum of weights. */
-void attention_add_tiles(attention_warp *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
-                         void *of);
+/* attention_add_chunks for the warp's rows, with Q in registers if holds_q. Afterwards no copy is in flight, and all lanes of a
+ * row have its sum of weights. */
+void attention_add_tiles(attention_warp *m, const ptx_val *ahead,
+                         void (*add)(attention_warp *m, ptx_val counted));
 
 #endif

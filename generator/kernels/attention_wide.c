@@ -14,12 +14,10 @@
  * for its block of scores: sums of weights use it, sums of V the shifts of all rows.
  */
 #include "attention_warp.h"
-#include "device/lanes.h"
 #include "device/shared.h"
 
 enum {
     WARPS = 8,
-    THREADS = WARPS * WARP_LANES,
     MOST_WARP_OCTETS = 2,         /* of keys */
     ROW_NUMBERS = 16,             /* a lane's: one of each row and group */
     ROW_STRIDE = ROW_NUMBERS + 4, /* eight lanes load four of them without a bank conflict */
@@ -44,7 +42,7 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
     return (row * w->m.groups + group) * NUMBER_BYTES;
 }
 
-/* Stores a number for each of this warp's rows of scores, for all warps; four lanes have the same ones. */
+/* Stores a number for each of this warp's rows of scores, for all warps, and waits for theirs; four lanes have the same ones. */
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;
@@ -52,6 +50,7 @@ static void share_numbers(wide *w, const ptx_val number[2])
         for (uint32_t i = 0; i < 2; i++)
             ptx_store(f, shared_at(f, PTX_F32, w->number_to, number_byte(w, i, 0)), number[i]);
     }
+    ptx_barrier(f);
 }
 
 /* Joins the numbers of the lane's rows over all groups. */
@@ -71,105 +70,58 @@ static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
 /* Raises the shifts of the warp's scores: from shared memory, since the block's number is not constant. */
-static void raise_own(void *of)
+static void raise_own(attention_warp *m)
 {
-    wide *w = of;
-    ptx_fn *f = w->m.a->f;
-    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->m.group, NUMBER_BYTES));
+    wide *w = (wide *)m;
+    ptx_fn *f = m->a->f;
+    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, m->group, NUMBER_BYTES));
     for (uint32_t i = 0; i < 2; i++) {
         softmax_row *row = &w->own.row[i];
         ptx_val shift = ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, 0)));
-        for (uint32_t g = 1; g < w->m.groups; g++)
+        for (uint32_t g = 1; g < m->groups; g++)
             shift = ptx_max(f, shift, ptx_load(f, shared_at(f, PTX_F32, first, number_byte(w, i, g))));
-        ptx_mul_to(f, row->sum, softmax_raise(f, w->m.a->wide, row, shift));
-    }
-}
-
-static void weigh_rows(wide *w)
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
-        ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
-        for (uint32_t o = 0; o < w->m.scores.count; o++) {
-            ptx_val word = attention_weigh_pair(&w->m, &w->own.row[i], minus, i, o);
-            ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
-        }
+        ptx_mul_to(f, row->sum, softmax_raise(f, m->a->wide, row, shift));
     }
 }
 
 /* ---- tiles --------------------------------------------------------------------------------------------------------- */
 
-static void weigh(void *of, ptx_val key)
+static void weigh(attention_warp *m, ptx_val key)
 {
-    wide *w = of;
-    attention_make_scores(&w->m, key);
+    wide *w = (wide *)m;
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    attention_make_scores(m, key);
     ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
     for (uint32_t i = 0; i < 2; i++)
-        shift[i] = attention_find_shift(&w->m, i);
+        shift[i] = attention_find_shift(a, &m->scores, i, FRAGMENT_LANES);
     share_numbers(w, shift);
-    ptx_barrier(w->m.a->f);
-    if (w->m.v_in_k)
-        attention_copy_rows(&w->m.v.panel, key);
+    if (m->v_in_k)
+        attention_copy_rows(&m->v.panel, key);
     join_numbers(w, PTX_OP_MAX, joined);
-    attention_raise_rows(&w->m, joined, raise_own, w);
-    weigh_rows(w);
-}
-
-static void add_values(void *of)
-{
-    wide *w = of;
-    ptx_fn *f = w->m.a->f;
-    for (uint32_t o = 0; o < w->m.keys / OCTET; o += 2) {
-        for (uint32_t b = 0; b < attention_blocks(&w->m.rows.o); b++) {
-            const uint32_t byte =
-                layout_rows(&w->weight_lines, b * BLOCK_ROWS) + layout_unit(&w->weight_lines, o);
-            ptx_ldmatrix(f, 4, &w->m.weight[b][2 * o], shared_at(f, w->m.a->type, w->weight_at, byte));
+    attention_raise_rows(m, joined, raise_own);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
+        ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
+        for (uint32_t o = 0; o < m->scores.count; o++) {
+            ptx_val word = attention_weigh_pair(m, &w->own.row[i], minus, i, o);
+            ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
         }
-        attention_add_keys(&w->m, o);
     }
 }
 
-static void add_tile(void *of, ptx_val counted)
+static void add_values(attention_warp *m)
 {
-    wide *w = of;
-    attention_add_tile(&w->m, counted, weigh, add_values, w);
-}
-
-/* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
-static void add_tiles(wide *w)
-{
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    attention_rows *rows = &w->m.rows;
-    ptx_val sum[2], joined[2 * MOST_BLOCKS];
-    attention_rows *const both[] = {rows, &w->own};
-    attention_add_chunks(a, both, 2, ATTENTION_CHUNK, NULL, add_tile, w);
-    for (uint32_t i = 0; i < 2; i++)
-        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w->own.row[i].sum);
-    attention_wait_for_copies(&w->m);
-    share_numbers(w, sum);
-    ptx_barrier(f);
-    join_numbers(w, PTX_OP_ADD, joined);
-    for (uint32_t i = 0; i < rows->o.rows; i++)
-        ptx_set(f, rows->row[i].sum, joined[i]);
-}
-
-/* ---- results ------------------------------------------------------------------------------------------------------- */
-
-static void store_results(void *of)
-{
-    wide *w = of;
-    const attention *a = w->m.a;
-    ptx_fn *f = a->f;
-    ptx_val numbers[2 * MOST_BLOCKS], tid = w->m.copier.tid;
-    attention_stage_rows(&w->m, numbers);
-    ptx_barrier(f);
-    attention_store_rows(a, w->m.out_lines, w->m.shared, ptx_u32(0), a->tile_q, tid, THREADS);
-    /* One lane of four, of the first warp. */
-    ptx_val is_mine = ptx_eq(f, ptx_and(f, tid, THREADS - WARP_LANES + FRAGMENT_LANES - 1), 0);
-    attention_store_logs(&w->m, is_mine, numbers);
+    const wide *w = (const wide *)m;
+    const layout *lines = &w->weight_lines;
+    ptx_fn *f = m->a->f;
+    for (uint32_t o = 0; o < m->keys / OCTET; o += 2) {
+        for (uint32_t b = 0; b < attention_blocks(&m->rows.o); b++) {
+            const uint32_t byte = layout_rows(lines, b * BLOCK_ROWS) + layout_unit(lines, o);
+            ptx_ldmatrix(f, 4, &m->weight[b][2 * o], shared_at(f, m->a->type, w->weight_at, byte));
+        }
+        attention_add_keys(m, o);
+    }
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -178,8 +130,8 @@ static void store_results(void *of)
 static uint32_t lay_out(wide *w, bool v_in_k)
 {
     const uint32_t rows = w->m.a->tile_q, units = w->m.keys / OCTET;
-    attention_lay_out_keys(&w->m, THREADS, attention_lay_out_q(&w->m, THREADS), v_in_k);
-    w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, THREADS);
+    attention_lay_out(&w->m, false, v_in_k);
+    w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, w->m.threads);
     w->numbers_start = layout_end(&w->weight_lines, rows, units);
     return w->numbers_start + OCTET * ROW_STRIDE * NUMBER_BYTES;
 }
@@ -187,7 +139,9 @@ static uint32_t lay_out(wide *w, bool v_in_k)
 static wide geometry(attention *a)
 {
     const uint32_t blocks = a->tile_q / BLOCK_ROWS, groups = WARPS / blocks;
-    wide w = {.m = attention_warp_geometry(a, blocks, a->tile_k)};
+    wide w = {.m = attention_warp_geometry(a, WARPS, blocks, a->tile_k)};
+    w.m.weigh = weigh;
+    w.m.add_values = add_values;
     w.m.groups = groups;
     w.m.holds_q = false;
     w.m.scores.rows = w.own.o.rows = 2;
@@ -200,51 +154,54 @@ static wide geometry(attention *a)
     return w;
 }
 
-static void init_lane(wide *w)
-{
-    attention_warp *m = &w->m;
-    ptx_fn *f = m->a->f;
-    ptx_val g = attention_lane_g(m);
-    attention_init_operands(m, m->shared);
-    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, m->in_16, m->upper), m->shared);
-    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
-    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
-    for (uint32_t o = 0; o < m->scores.count; o++) {
-        ptx_val octet = ptx_add(f, m->first_octet, o);
-        w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
-    }
-    ptx_val numbers = ptx_add(f, m->shared, w->numbers_start);
-    w->numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
-    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(w, 2, 0), w->numbers_at);
-    w->number_to = ptx_mad(f, w->m.group, NUMBER_BYTES, of_block);
-}
-
 static void shape(kiln_shape *s, attention *a)
 {
     const wide w = geometry(a);
-    s->block[0] = THREADS;
-    s->shared_bytes = w.m.shared_bytes;
+    attention_warp_shape(s, &w.m);
     s->blocks_per_multiprocessor = 1;
-    s->trip = a->tile_k;
 }
 
 static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     wide w = geometry(a);
-    attention_warp_init(&w.m, THREADS);
+    attention_warp *m = &w.m;
+    attention_rows *rows = &m->rows;
+    attention_warp_init(m);
     attention_init_rows(a, &w.own);
-    w.m.row_warp = ptx_rem(f, w.m.warp, attention_blocks(&w.m.rows.o));
-    w.m.group = ptx_div(f, w.m.warp, attention_blocks(&w.m.rows.o));
-    attention_init_panels(&w.m, &w.m.copier, w.m.shared);
-    init_lane(&w);
-    attention_start_copies(&w.m);
-    add_tiles(&w);
+    m->row_warp = ptx_rem(f, m->warp, attention_blocks(&rows->o));
+    m->group = ptx_div(f, m->warp, attention_blocks(&rows->o));
+    attention_init_panels(m, &m->copier, m->shared);
+    ptx_val g = attention_lane_g(m);
+    attention_init_operands(m, m->shared);
+    w.weight_at = ptx_add(f, layout_at(f, &w.weight_lines, m->in_16, m->upper), m->shared);
+    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
+    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
+    for (uint32_t o = 0; o < m->scores.count; o++) {
+        ptx_val octet = ptx_add(f, m->first_octet, o);
+        w.weight_to[o] = ptx_add(f, layout_at(f, &w.weight_lines, own_row, octet), pair);
+    }
+    ptx_val numbers = ptx_add(f, m->shared, w.numbers_start);
+    w.numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
+    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(&w, 2, 0), w.numbers_at);
+    w.number_to = ptx_mad(f, m->group, NUMBER_BYTES, of_block);
+    attention_start_copies(m);
+    /* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
+    attention_rows *const both[] = {rows, &w.own};
+    attention_add_chunks(m, both, 2, NULL, attention_add_tile);
+    ptx_val sum[2], joined[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2; i++)
+        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w.own.row[i].sum);
+    attention_wait_for_copies(m);
+    share_numbers(&w, sum);
+    join_numbers(&w, PTX_OP_ADD, joined);
+    for (uint32_t i = 0; i < rows->o.rows; i++)
+        ptx_set(f, rows->row[i].sum, joined[i]);
     attention_find_before(a);
-    ptx_val of_warp = ptx_mul(f, w.m.warp, w.m.rows.o.count * OCTET);
-    ptx_val column = ptx_mad(f, attention_lane_t(&w.m), 2, of_warp);
-    w.m.first_row = ptx_add(f, attention_lane_g(&w.m), a->first);
-    attention_finish(a, &w.m.rows, w.m.first_row, column, w.m.copier.tid, store_results, &w);
+    ptx_val of_warp = ptx_mul(f, m->warp, rows->o.count * OCTET);
+    ptx_val column = ptx_mad(f, attention_lane_t(m), 2, of_warp);
+    ptx_val first = ptx_add(f, attention_lane_g(m), a->first);
+    attention_finish(a, rows, first, column, m->copier.tid, attention_store_results, m);
 }
 
 const attention_strategy attention_strategy_wide = {shape, emit};

@@ -19,13 +19,10 @@ enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES =
 
 typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 
-/* Distances of a cache's pages, of a page's rows, and of a row's heads: elements, U64. */
-typedef struct strides {
-    ptx_val page, row, head;
-} strides;
+enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
+enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
 
-/* A variant during emission. A lane has as many pairs as a chunk has elements: half of them are part 0, the others part 1.
- * */
+/* A variant during emission. A lane has as many pairs as a chunk has elements: half are part 0, the others part 1. */
 typedef struct rope {
     ptx_fn *f;
     ptx_type type;
@@ -38,9 +35,9 @@ typedef struct rope {
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
     ptx_val frequencies, positions, slots, q_out;
-    ptx_val cache_of[2], scale_of[2]; /* K, V */
+    ptx_val slot_of[KINDS][2];           /* K, V; with e4m3 and int8 the scales are of heads */
+    ptx_val slot_stride[KINDS][STRIDES]; /* elements, U64 */
     ptx_val rotary_dim, magnitude, pages, page_size;
-    strides of_cache, of_scale;
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* the warp's kind; neither: keys */
@@ -51,18 +48,11 @@ typedef struct rope {
     ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */
     ptx_val pair[PARTS];        /* index of its first pair, U32 */
     ptx_val raw[PARTS][WORDS];  /* the chunks as in memory: F32, or pairs in U32 */
+    ptx_val cosines, sines;     /* of all pairs, in shared memory, times the magnitude */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
-
-static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
-{
-    strides s = {.page = ptx_param(f, PTX_U64, page)};
-    s.row = ptx_param(f, PTX_U64, row);
-    s.head = ptx_param(f, PTX_U64, head);
-    return s;
-}
 
 static void declare_arguments(rope *r)
 {
@@ -73,6 +63,9 @@ static void declare_arguments(rope *r)
                          {"v", "v_heads", "v_row_stride", "v_head_stride"}};
     static const char *const caches[2][2] = {{"k_codes", "v_codes"}, {"k_cache", "v_cache"}};
     static const char *const scales[2][2] = {{"k_scale", "v_scale"}, {"k_scales", "v_scales"}};
+    static const char *const strides[KINDS][STRIDES] = {
+        {"cache_page_stride", "cache_row_stride", "cache_head_stride"},
+        {"scale_page_stride", "scale_row_stride", "scale_head_stride"}};
     ptx_fn *f = r->f;
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
     for (uint32_t i = 0; i < MATRICES; i++)
@@ -82,9 +75,9 @@ static void declare_arguments(rope *r)
     r->slots = ptx_param_ptr(f, PTX_S64, "slots");
     r->q_out = ptx_param_ptr(f, r->type, "q_out");
     for (uint32_t i = 0; i < 2; i++)
-        r->cache_of[i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
+        r->slot_of[CACHE][i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
     for (uint32_t i = 0; i < 2 && !is_same; i++)
-        r->scale_of[i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
+        r->slot_of[SCALES][i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
     ptx_param(f, PTX_U32, "n");
     for (uint32_t i = 0; i < MATRICES; i++)
         r->heads[i] = ptx_param(f, PTX_U32, names[i].heads);
@@ -98,19 +91,11 @@ static void declare_arguments(rope *r)
     }
     r->out_row = ptx_param(f, PTX_U64, "out_row_stride");
     r->out_head = ptx_param(f, PTX_U64, "out_head_stride");
-    r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
-    if (is_token)
-        r->of_scale = declare_strides(f, "scale_page_stride", "scale_row_stride", "scale_head_stride");
+    for (uint32_t i = 0; i < (is_token ? KINDS : 1) * STRIDES; i++)
+        r->slot_stride[i / STRIDES][i % STRIDES] = ptx_param(f, PTX_U64, strides[i / STRIDES][i % STRIDES]);
 }
 
 /* ---- the warp's heads --------------------------------------------------------------------------------------------- */
-
-static ptx_val warps_of(rope *r, ptx_val heads)
-{
-    const uint32_t of_warp = (uint32_t)WARP_LANES / r->lanes;
-    ptx_val raised = ptx_add(r->f, heads, of_warp - 1);
-    return ptx_shr(r->f, raised, lanes_log2(of_warp));
-}
 
 /* Chooses Q's, K's or V's, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
@@ -123,15 +108,19 @@ static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 static void find_head(rope *r)
 {
     ptx_fn *f = r->f;
+    const uint32_t warp_heads = (uint32_t)WARP_LANES / r->lanes;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, WARPS, ptx_warpid_x(f));
     ptx_val first[MATRICES] = {ptx_u32(0)}; /* warps of each */
-    first[1] = warps_of(r, r->heads[0]);
-    first[2] = ptx_add(f, first[1], warps_of(r, r->heads[1]));
+    for (uint32_t i = 1; i < MATRICES; i++) {
+        ptx_val up = ptx_add(f, r->heads[i - 1], warp_heads - 1);
+        ptx_val warps = ptx_shr(f, up, lanes_log2(warp_heads));
+        first[i] = i == 1 ? warps : ptx_add(f, first[i - 1], warps);
+    }
     r->is_query = ptx_lt(f, warp, first[1]);
     r->is_value = ptx_ge(f, warp, first[2]);
     ptx_val before = choose(r, first);
-    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2((uint32_t)WARP_LANES / r->lanes));
+    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2(warp_heads));
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, lanes_log2(r->lanes)));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, r->lanes - 1);
@@ -141,8 +130,8 @@ static void find_head(rope *r)
 }
 
 /* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others the elements that are not
- * rotated. Neighbours: both elements of a pair are in one chunk. */
-static void find_chunks(rope *r)
+ * rotated. Neighbours: both elements of a pair are in one chunk. Loads the chunks unconverted; zeros if out of bounds. */
+static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
     ptx_val first = ptx_mul(f, r->lane, r->elements), half = ptx_shr(f, r->rotary_dim, 1);
@@ -159,12 +148,6 @@ static void find_chunks(rope *r)
             r->pair[part] = ptx_shr(f, chunk, 1);
         }
     }
-}
-
-/* Loads the chunks unconverted; zeros if out of bounds. */
-static void load_chunks(rope *r)
-{
-    ptx_fn *f = r->f;
     ptx_val address[MATRICES];
     for (uint32_t i = 0; i < MATRICES; i++)
         address[i] = ptx_address(f, r->in[i]);
@@ -176,21 +159,6 @@ static void load_chunks(rope *r)
     for (uint32_t part = 0; part < PARTS; part++)
         tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
-}
-
-/* Converts to elements: variables, since tail_load's F32 ones are. */
-static void widen_chunks(rope *r)
-{
-    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
-        ptx_val raw = r->raw[i / WORDS][i % WORDS], pair[2];
-        if (r->type == PTX_F32) {
-            r->x[i] = raw;
-        } else {
-            widen_pair(r->f, r->type, raw, pair);
-            r->x[2 * i] = ptx_var(r->f, pair[0]);
-            r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
-        }
-    }
 }
 
 /* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
@@ -221,65 +189,59 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
-typedef struct turn_values {
-    ptx_val cosine, sine;
-} turn_values;
-
-static turn_values turn_evaluate(ptx_fn *f, ptx_val turn)
+/* The angle is position * frequency in units of 2^-64 full turns, a U64, so that it wraps as it should. */
+static void make_table(rope *r)
 {
-    ptx_val parts[2];
-    ptx_unpack(f, PTX_U32, 2, parts, turn);
-    ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
-    ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
-    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
-    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
-    ptx_val square = ptx_mul(f, z, z);
-    ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
-    ptx_val cosine = polynomial(f, cosine_terms, square);
-    ptx_val odd = ptx_and(f, raised, 2 * EIGHTH);
-    ptx_val is_odd = ptx_ne(f, odd, 0);
-    ptx_val before = ptx_select(f, is_odd, sine, cosine);
-    ptx_val after = ptx_select(f, is_odd, cosine, sine);
-    turn_values values = {.sine = flip_sign(f, after, raised)};
-    values.cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
-    return values;
+    ptx_fn *f = r->f;
+    r->cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    r->sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
+    PTX_IF (f, ptx_lt(f, pair, pairs)) {
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC), parts[2];
+        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
+        ptx_unpack(f, PTX_U32, 2, parts, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
+        ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
+        ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
+        ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
+        ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
+        ptx_val square = ptx_mul(f, z, z);
+        ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
+        ptx_val cosine = polynomial(f, cosine_terms, square);
+        ptx_val is_odd = ptx_ne(f, ptx_and(f, raised, 2 * EIGHTH), 0);
+        ptx_val before = ptx_select(f, is_odd, sine, cosine);
+        ptx_val after = ptx_select(f, is_odd, cosine, sine);
+        sine = flip_sign(f, after, raised);
+        cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
+        ptx_val cosine_at = ptx_at(f, r->cosines, pair), sine_at = ptx_at(f, r->sines, pair);
+        ptx_store(f, cosine_at, ptx_mul(f, cosine, r->magnitude));
+        ptx_store(f, sine_at, ptx_mul(f, sine, r->magnitude));
+    }
+    ptx_barrier(f);
 }
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
-typedef struct table {
-    ptx_val cosines, sines; /* of all pairs, in shared memory, times the magnitude */
-} table;
-
-static table make_table(rope *r)
-{
-    ptx_fn *f = r->f;
-    table t = {.cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16)};
-    t.sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
-    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
-    PTX_IF (f, ptx_lt(f, pair, pairs)) {
-        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
-        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
-        turn_values turn = turn_evaluate(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
-        ptx_val cosine_at = ptx_at(f, t.cosines, pair), sine_at = ptx_at(f, t.sines, pair);
-        ptx_store(f, cosine_at, ptx_mul(f, turn.cosine, r->magnitude));
-        ptx_store(f, sine_at, ptx_mul(f, turn.sine, r->magnitude));
-    }
-    ptx_barrier(f);
-    return t;
-}
-
-static void rotate(rope *r, const table *t)
+/* Converts the chunks to elements, which are variables, as tail_load's F32 are; rotates those of Q and K. */
+static void rotate(rope *r)
 {
     ptx_fn *f = r->f;
     const uint32_t pairs = r->elements / PARTS;
+    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
+        ptx_val raw = r->raw[i / WORDS][i % WORDS];
+        if (r->type == PTX_F32) {
+            r->x[i] = raw;
+            continue;
+        }
+        widen_pair(f, r->type, raw, &r->x[2 * i]);
+        for (uint32_t n = 2 * i; n < 2 * i + 2; n++)
+            r->x[n] = ptx_var(f, r->x[n]);
+    }
     for (uint32_t part = 0; part < PARTS; part++) {
         ptx_val keys_too = ptx_and(f, r->is_rotated[part], ptx_not(f, r->is_value));
         PTX_IF (f, ptx_and(f, keys_too, r->in_bounds)) {
             ptx_val cosine[4], sine[4];
-            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
-            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, r->cosines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, r->sines, r->pair[part]), PTX_PLAIN);
             for (uint32_t i = 0; i < pairs; i++) {
                 const uint32_t pair = part * pairs + i;
                 ptx_val first = r->x[r->is_halves ? pair : 2 * pair];
@@ -294,24 +256,26 @@ static void rotate(rope *r, const table *t)
 
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
-/* One of two arrays, of K or of V. */
-static ptx_val choose_array(rope *r, const ptx_val of[2])
+/* The array of K or of V. */
+static ptx_val choose_array(rope *r, uint32_t kind)
 {
     ptx_fn *f = r->f;
+    const ptx_val *of = r->slot_of[kind];
     ptx_val of_k = ptx_address(f, of[0]), of_v = ptx_address(f, of[1]);
     return ptx_pointer(f, PTX_GLOBAL, (ptx_type)of[0].element, ptx_select(f, r->is_value, of_v, of_k));
 }
 
 /* The address of this lane's head in the cache, or among its scales. */
-static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, const ptx_val of[2])
+static ptx_val find_slot(rope *r, ptx_val slot, uint32_t kind)
 {
     ptx_fn *f = r->f;
+    const ptx_val *stride = r->slot_stride[kind];
     ptx_val low = ptx_cvt(f, PTX_U32, slot);
     ptx_val page = ptx_div(f, low, r->page_size);
     ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
-    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
-    ptx_val of_row = ptx_mad(f, row, s->row, of_page), all = choose_array(r, of);
-    return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
+    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), stride[PAGE]);
+    ptx_val of_row = ptx_mad(f, row, stride[ROW], of_page), all = choose_array(r, kind);
+    return ptx_at(f, all, ptx_mad(f, r->head, stride[HEAD], of_row));
 }
 
 static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
@@ -342,19 +306,6 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
     }
 }
 
-/* Stores the scale of a token's head, and returns the factor for its elements. */
-static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
-{
-    ptx_fn *f = r->f;
-    ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
-    ptx_val scale = ptx_mul(f, most, 1.0f / 127);
-    ptx_val is_first = ptx_eq(f, r->lane, 0);
-    PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {
-        ptx_store(f, at, scale);
-    }
-    return ptx_mul(f, ptx_rcp_approx(f, most), 127);
-}
-
 /* Appends nothing if the slot is negative or past the cache. */
 static void append(rope *r)
 {
@@ -365,15 +316,21 @@ static void append(rope *r)
         ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
     }
     ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
-    ptx_val to = find_slot(r, slot, &r->of_cache, r->cache_of);
+    ptx_val to = find_slot(r, slot, CACHE);
     if (r->cache == SAME) {
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN) {
-        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->scale_of), has_slot);
+    if (r->cache == INT8_TOKEN) { /* by the head's scale for this token, which is stored */
+        ptx_val at = find_slot(r, slot, SCALES);
+        ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
+        ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);
+        PTX_WHEN (f, ptx_and(f, is_first, has_slot)) {
+            ptx_store(f, at, scale);
+        }
+        factor = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     } else { /* by the head's scale for all tokens */
-        ptx_val all = choose_array(r, r->scale_of), scale;
+        ptx_val all = choose_array(r, SCALES), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
         factor = ptx_rcp(f, scale);
     }
@@ -403,11 +360,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     declare_arguments(&r);
     r.token = ptx_ctaid_x(f);
     find_head(&r);
-    find_chunks(&r);
     load_chunks(&r);
-    table t = make_table(&r);
-    widen_chunks(&r);
-    rotate(&r, &t);
+    make_table(&r);
+    rotate(&r);
     PTX_IF (f, r.is_query) {
         ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.out_row);
         ptx_val element = ptx_mad(f, r.head, r.out_head, row);
@@ -445,7 +400,7 @@ static const kiln_param params[] = {
     of "_row_stride + " LAST(heads) " * " of "_head_stride + " elements ")"
 #define IS_STATIC "cache == e4m3 || cache == int8"
 
-#define CACHE(name, heads, type, when, text) {name, KILN_ARG_INOUT, type, SLOTS("cache", heads, "head_dim"), 16, when, text}
+#define CACHE_ARG(name, heads, type, when, text) {name, KILN_ARG_INOUT, type, SLOTS("cache", heads, "head_dim"), 16, when, text}
 #define COUNT(name, text)                    {name, KILN_ARG_VALUE, "u32", NULL, 0, NULL, text}
 #define STRIDE(name, when, text)             {name, KILN_ARG_VALUE, "u64", NULL, 0, when, text}
 
@@ -460,10 +415,10 @@ static const kiln_arg args[] = {
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
      "page * page_size + row for each token's K and V\nslots in the cache must differ; a token whose slot is negative or beyond the cache is not appended"},
     {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
-    CACHE("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
-    CACHE("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the strides of K's"),
-    CACHE("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
-    CACHE("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the strides of K's"),
+    CACHE_ARG("k_cache", "k_heads", "$type", "cache == same", "the cache of K\nslots without a token are unchanged"),
+    CACHE_ARG("v_cache", "v_heads", "$type", "cache == same", "the cache of V\nwith the strides of K's"),
+    CACHE_ARG("k_codes", "k_heads", "i8", "cache != same", "the cache of K: signed bytes, or e4m3 numbers"),
+    CACHE_ARG("v_codes", "v_heads", "i8", "cache != same", "the cache of V\nwith the strides of K's"),
     {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "factor of the codes of each head of K"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
     {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "factor of the codes of each slot and head of K"},

@@ -39,22 +39,59 @@ static bool is_bits(ptx_type type)
     }
 }
 
+/* The unsigned integer of a width. */
+static ptx_type unsigned_as(ptx_type type)
+{
+    switch (ptx_type_bytes(type)) {
+    case 2:
+        return PTX_U16;
+    case 4:
+        return PTX_U32;
+    case 8:
+        return PTX_U64;
+    default:
+        return PTX_NONE;
+    }
+}
+
+/* The type of a result or a literal under a signature letter. */
+static ptx_type letter_type(char letter, ptx_type type, ptx_type from)
+{
+    switch (letter) {
+    case 's':
+    case 'z':
+        return from;
+    case 'p':
+        return PTX_PRED;
+    case 'w':
+        return type_wide(type);
+    case 'b':
+        return unsigned_as(type);
+    case 'u':
+    case 'm':
+    case 'i':
+        return PTX_U32;
+    case 'f':
+        return PTX_F32;
+    default:
+        return type;
+    }
+}
+
 /* The operand kind of a signature letter, in words; null if v is of that kind. */
 static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_type from)
 {
-    ptx_type is = (ptx_type)v.type;
+    ptx_type is = (ptx_type)v.type, exact = letter_type(letter, type, from);
     switch (letter) {
     case 't':
     case 'v':
     case 'g':
-        return is == type ? NULL : ptx_type_name(type);
     case 's':
     case 'z':
-        return is == from ? NULL : ptx_type_name(from);
     case 'p':
-        return is == PTX_PRED ? NULL : "pred";
     case 'w':
-        return is == type_wide(type) ? NULL : ptx_type_name(type_wide(type));
+    case 'f':
+        return is == exact ? NULL : ptx_type_name(exact);
     case 'a':
         return is == PTX_PTR ? NULL : "a pointer";
     case 'u':
@@ -62,8 +99,6 @@ static const char *letter_expects(char letter, ptx_val v, ptx_type type, ptx_typ
         return is_bits(is) && ptx_type_bytes(is) == 4 ? NULL : "u32";
     case 'k':
         return is_bits(is) && ptx_type_bytes(is) == 8 ? NULL : "b64";
-    case 'f':
-        return is == PTX_F32 ? NULL : "f32";
     case 'i':
         return v.kind == VAL_IMMEDIATE && is == PTX_U32 ? NULL : "a u32 immediate";
     case 'b':
@@ -120,43 +155,6 @@ static void deduce_types(const char *letters, const ptx_val operands[], ptx_type
     }
 }
 
-/* The unsigned integer of a width. */
-static ptx_type unsigned_as(ptx_type type)
-{
-    switch (ptx_type_bytes(type)) {
-    case 2:
-        return PTX_U16;
-    case 4:
-        return PTX_U32;
-    case 8:
-        return PTX_U64;
-    default:
-        return PTX_NONE;
-    }
-}
-
-/* The type of a literal under this signature letter. */
-static ptx_type literal_type(char letter, ptx_type type, ptx_type from)
-{
-    switch (letter) {
-    case 's':
-    case 'z':
-        return from;
-    case 'w':
-        return type_wide(type);
-    case 'b':
-        return unsigned_as(type);
-    case 'u':
-    case 'm':
-    case 'i':
-        return PTX_U32;
-    case 'f':
-        return PTX_F32;
-    default:
-        return type;
-    }
-}
-
 static bool settle_literals(ptx_fn *f, const op_row *row, const char *letters, ptx_type type, ptx_type from,
                             ptx_val operands[], ptx_place at)
 {
@@ -165,7 +163,7 @@ static bool settle_literals(ptx_fn *f, const op_row *row, const char *letters, p
         if (!val_is_literal(operands[i]))
             continue;
         snprintf(what, sizeof what, "%s: operand %d", op_mnemonic(row, name), i + 1);
-        if (!val_settle(f, &operands[i], literal_type(letters[i], type, from), what, at))
+        if (!val_settle(f, &operands[i], letter_type(letters[i], type, from), what, at))
             return false;
     }
     return true;
@@ -221,23 +219,6 @@ ptx_val val_in_register(ptx_fn *f, ptx_val v, ptx_place at)
     return inst_apply(f, PTX_OP_MOV, PTX_NONE, 1, &v, at);
 }
 
-static ptx_type result_type(char letter, ptx_type type, ptx_type from)
-{
-    switch (letter) {
-    case 'u':
-        return PTX_U32;
-    case 'p':
-        return PTX_PRED;
-    case 'w':
-        return type_wide(type);
-    case 's':
-    case 'z':
-        return from;
-    default:
-        return type;
-    }
-}
-
 ptx_val val_born(ptx_fn *f, ptx_type type)
 {
     ptx_val v = val_register(f, type);
@@ -252,7 +233,7 @@ static void make_results(ptx_fn *f, ptx_inst *inst, const char *signature)
     for (const char *s = signature; *s != ':'; s++) {
         int times = *s == '|' ? 0 : is_several(*s) ? inst->vector : 1;
         for (int i = 0; i < times; i++)
-            inst->results[n++] = val_born(f, result_type(*s, inst->type, inst->from));
+            inst->results[n++] = val_born(f, letter_type(*s, inst->type, inst->from));
     }
 }
 

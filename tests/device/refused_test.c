@@ -51,6 +51,9 @@ static void bad_slots(ptx_fn *f)
     tile_product_open(&s.p, 2, TILE_WGMMA);
     tile_words_open(&s.p, 2, ptx_u32(0));
     tile_columns(&s.p, s.w_tile, ptx_u32(0));
+    tile_pipeline none = tile_pipeline_open(f, PTX_F16, 2, 64);
+    tile_rows(&none, 0, ptx_u32(0));
+    tile_product_open(&none, 0, TILE_WGMMA);
 }
 #line 1 "k.c"
 static void few_stages(ptx_fn *f)
@@ -136,7 +139,7 @@ static void no_room_for_producer(ptx_fn *f)
     tile_pipeline_add_map(&p, map, &s.x, ptx_u32(0), 64, 0);
 }
 /* clang-format on */
-#line 140 "refused_test.c"
+#line 143 "refused_test.c"
 
 typedef struct mistake {
     const char *name;
@@ -150,31 +153,33 @@ static const mistake mistakes[] = {
      "k.c:4: error: tile_product_open: the slot must have at most 256 rows, a multiple of 16\n"
      "k.c:5: error: tile_product_open: the pipeline has no such slot\n"
      "k.c:6: error: tile_product_open: the pipeline has no such slot\n"
-     "k.c:7: error: tile_words_open: the pipeline has no such slot\n"
-     "k.c:8: error: tile_rows, tile_columns: the pipeline has no such slot\n"},
+     "k.c:7: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:10: error: tile_rows, tile_columns, tile_words_open: the pipeline has no such slot\n"
+     "k.c:11: error: tile_product_open: the pipeline has no such slot\n"},
     {"few_stages", few_stages, "k.c:4: error: tile_product_open: wgmma needs at least three stages\n"},
     {"bad_packed", bad_packed,
      "k.c:4: error: tile_pipeline_add_packed: the matrix must be of u8\n"
      "k.c:5: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
-     "k.c:6: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:6: error: tile_pipeline_add: the matrix must be of the pipeline's type\n"
      "k.c:7: error: tile_pipeline_add: the matrix must be of the pipeline's type\n"},
     {"bad_sums", bad_sums,
      "k.c:10: error: tile_product_issue: the sums must have one row tile, and the slot's rows as columns\n"
      "k.c:11: error: tile_product_issue: the sums must have one row tile, and the slot's rows as columns\n"
-     "k.c:12: error: tile_store_transposed: y must be of f16 or bf16\n"},
+     "k.c:12: error: tile_store: y must be of f16 or bf16\n"},
     {"touches_in_flight", touches_in_flight,
      "k.c:9: error: mov writes a register of A in flight: on some path no ptx_wgmma_wait covers the product at k.c:8\n"
      "k.c:12: error: add reads an accumulator in flight: on some path no ptx_wgmma_wait covers the product at k.c:11\n"},
     {"never_waits", never_waits,
      "k.c:8: error: the kernel ends with this product in flight: on some path no ptx_wgmma_wait covers it\n"},
     {"bad_maps", bad_maps,
-     "k.c:5: error: tile_pipeline_add_map: a pipeline needs a map for each matrix, or no map\n"
+     "k.c:5: error: tile_pipeline_add: a pipeline needs a map for each matrix, or no map\n"
      "k.c:7: error: tile_pipeline_add_map: there must be at least three stages\n"
      "k.c:8: error: tile_pipeline_add_map: there must be 1 to 256 rows\n"
-     "k.c:9: error: tile_pipeline_add_map: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:9: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
      "k.c:11: error: tile_pipeline_add: a pipeline needs a map for each matrix, or no map\n"
      "k.c:12: error: TILE_CONSUMERS: the pipeline has not started\n"
-     "k.c:15: error: tile_pipeline_add_map: a pipeline has at most four matrices, before it starts\n"
+     "k.c:15: error: tile_pipeline_add: a pipeline has at most four matrices, before it starts\n"
      "k.c:16: error: TILE_CONSUMERS: a loop must call tile_pipeline_next `stages` times\n"},
     {"no_room_for_producer", no_room_for_producer,
      "k.c:6: error: tile_pipeline_add_map: the thread block must be whole warpgroups, and one more\n"},

@@ -93,7 +93,7 @@ static void in_warps(ptx_fn *f, const scene *k, ptx_val g)
     ptx_val in_range;
     ptx_shfl_xor(f, g, ptx_u32(1));
     ptx_shfl_idx(f, k->n, g);
-    ptx_shfl_pred_at(f, PTX_OP_SHFL_UP_P, k->n, g, 32, &in_range, PTX_HERE);
+    ptx_shfl_up_in_range(f, k->n, g, &in_range);
     ptx_reduce_lanes(f, PTX_OP_ADD, 32, g);
     ptx_ballot(f, g);
     ptx_match_all_at(f, g, PTX_HERE);

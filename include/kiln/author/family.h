@@ -144,8 +144,7 @@ typedef struct kiln_alignment {
 
 /* Memory that some variants need in addition to the caller's arrays. */
 typedef struct kiln_workspace {
-    const char *arg,
-        *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
+    const char *arg, *counters; /* pointers that only some variants have: scratch, and zeroed counters */
     const char *size; /* the u64 argument with the number of elements of `arg`, for dispatch and rules */
     /* Elements and counters that a call needs, over arguments and parameters. If counter_elements is null, the shape of
      * `counters` applies. These and the two shapes must never decrease as an argument grows. */
@@ -161,8 +160,7 @@ typedef struct kiln_map {
     /* The pointer, aligned to at least 16 bytes. Its shape gives the tensor's 1 to 5 dimensions. Rules must ensure that
      * each stride is a multiple of 16 bytes below 2^40, and each dimension at most 2^32. */
     const char *arg;
-    const char *
-        strides; /* elements, of all dimensions except the last, over arguments: "stride"; null: contiguous */
+    const char *strides; /* elements, of all dimensions except the last, over arguments; null: contiguous */
     /* Elements of the box per dimension, outermost first, 1 to 256, over parameters: "128, 64". A row of the box has a
      * multiple of 16 bytes, and with a swizzle at most swizzle_bytes. */
     const char *box;
@@ -174,24 +172,22 @@ typedef struct kiln_map {
 typedef struct kiln_dense {
     const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
     const char *dims; /* elements per dimension, outermost first, over arguments and parameters: "m, k" */
-    const char *
-        strides; /* the stride argument of each dimension, in order; the last stride, 1, may be omitted; "": no strides */
+    /* The stride argument of each dimension, in order; the last stride, 1, may be omitted; "": no strides. */
+    const char *strides;
     const char *when; /* condition over parameters; null: always */
 } kiln_dense;
 
 /* The value that a call passes for one argument of the family. */
 typedef struct kiln_value {
-    const char *arg; /* null ends the list */
-    const char
-        *value; /* over the call's arguments and integer contract parameters; it must fit the argument */
+    const char *arg;   /* null ends the list */
+    const char *value; /* over the call's arguments and integer contract parameters; must fit the argument */
 } kiln_value;
 
 /* An additional typed function with fewer arguments: NAME_FAMILY_single_head. */
 typedef struct kiln_call {
     const char *name; /* the suffix of the family's name; null ends the list */
     const char *summary;
-    const kiln_arg
-        *args; /* ends with a null name; arguments that the family has too are passed on unchanged */
+    const kiln_arg *args;     /* ends with a null name; the family's arguments are passed on unchanged */
     const kiln_value *values; /* for the family's other arguments; an argument without a value is 0 */
 } kiln_call;
 

@@ -119,8 +119,8 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
  * S64; step is positive; i + step must not wrap. Two instructions test for an empty loop, unless both bounds are
  * immediates. The back edge is a conditional branch. */
 #define PTX_FOR(f, i, from, to, step)                                                                        \
-    for (ptx_block i##_block = ptx_for_begin(f, from, to, step, PTX_HERE); i##_block.f;                      \
-         ptx_block_end(&i##_block))                                                                          \
+    for (ptx_block i##_block = PTX_CALL_(f, for_begin, PTX_VAL_(from), PTX_VAL_(to), PTX_VAL_(step));        \
+         i##_block.f; ptx_block_end(&i##_block))                                                             \
         for (ptx_val i = i##_block.value; ptx_for_body(&i##_block, i); i##_block.state = 1)
 /* Runs the block, and repeats it while the predicate of ptx_repeat_if holds; that must be the block's last call. */
 #define PTX_LOOP(f)            PTX_BLOCK_(PTX_NAME_(ptx_loop_), ptx_loop_begin(f, PTX_HERE))
@@ -153,9 +153,9 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_max_to(f, variable, b)    ptx_update_at(f, PTX_OP_MAX, variable, b, PTX_HERE)
 #define ptx_or_to(f, variable, b)     ptx_update_at(f, PTX_OP_OR, variable, b, PTX_HERE)
 #define ptx_xor_to(f, variable, b)    ptx_update_at(f, PTX_OP_XOR, variable, b, PTX_HERE)
-#define ptx_fma_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_FMA, variable, a, b, PTX_HERE)
-#define ptx_mad_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_MAD, variable, a, b, PTX_HERE)
-#define ptx_dp4a_to(f, variable, a, b) ptx_accumulate_at(f, PTX_OP_DP4A_SS, variable, a, b, PTX_HERE)
+#define ptx_fma_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_FMA, variable, PTX_VAL_(a), PTX_VAL_(b))
+#define ptx_mad_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_MAD, variable, PTX_VAL_(a), PTX_VAL_(b))
+#define ptx_dp4a_to(f, variable, a, b) PTX_CALL_(f, accumulate, PTX_OP_DP4A_SS, variable, PTX_VAL_(a), PTX_VAL_(b))
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------- */
 /* Operands have one type, which is the result's too, unless noted. Floats round to nearest even unless the name ends in
@@ -223,9 +223,10 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_shf_l(f, low, high, count) ptx_op3(f, PTX_OP_SHF_L, low, high, count, PTX_HERE) /* high half, count mod 32 */
 #define ptx_shf_r(f, low, high, count) ptx_op3(f, PTX_OP_SHF_R, low, high, count, PTX_HERE) /* low half, count mod 32 */
 #define ptx_bfe(f, a, position, length) ptx_op3(f, PTX_OP_BFE, a, position, length, PTX_HERE) /* sign-extends S types */
-#define ptx_bfi(f, field, base, position, length) ptx_op4(f, PTX_OP_BFI, field, base, position, length, PTX_HERE)
+#define ptx_bfi(f, field, base, position, length) \
+    PTX_CALL_(f, op4, PTX_OP_BFI, PTX_VAL_(field), PTX_VAL_(base), PTX_VAL_(position), PTX_VAL_(length))
 /* Bit (a, b, c) of the table, which is an immediate: the function of 0xF0, 0xCC and 0xAA ("(a & b) | c" is 0xEA). */
-#define ptx_lop3(f, a, b, c, table) ptx_op4(f, PTX_OP_LOP3, a, b, c, ptx_u32(table), PTX_HERE)
+#define ptx_lop3(f, a, b, c, table) PTX_CALL_(f, op4, PTX_OP_LOP3, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), ptx_u32(table))
 /* Four bytes of b:a picked by the nibbles of selector: 0-3 from a, 4-7 from b; bit 3 replicates the byte's sign. */
 #define ptx_prmt(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT, a, b, selector, PTX_HERE)
 #define ptx_prmt_rc8(f, a, b, selector) ptx_op3(f, PTX_OP_PRMT_RC8, a, b, selector, PTX_HERE)   /* byte to all four */
@@ -274,7 +275,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_cvt_rpi(f, to, a)  ptx_cvt_at(f, PTX_OP_CVT_RPI, to, a, PTX_HERE)
 #define ptx_cvt_tf32(f, a)     ptx_cvt_at(f, PTX_OP_CVT_TF32, PTX_B32, a, PTX_HERE) /* F32 to tf32 in B32; sm_80 */
 /* Two F32 to a pair, low half first. F16X2, BF16X2; sm_80. */
-#define ptx_cvt_pair(f, to, low, high) ptx_cvt_pair_at(f, to, low, high, PTX_HERE)
+#define ptx_cvt_pair(f, to, low, high) PTX_CALL_(f, cvt_pair, to, PTX_VAL_(low), PTX_VAL_(high))
 /* Pairs of narrow floats: e4m3 and e5m2 in B16 (sm_89), e2m1 in B8 (sm_100 and up, a and f targets). */
 #define ptx_e4m3x2_from_f32(f, low, high) ptx_op2(f, PTX_OP_CVT_E4M3X2, high, low, PTX_HERE)
 #define ptx_e5m2x2_from_f32(f, low, high) ptx_op2(f, PTX_OP_CVT_E5M2X2, high, low, PTX_HERE)
@@ -287,8 +288,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 
 /* The same bits under another type of the same width; emits nothing. */
 #define ptx_as(f, type, a)     ptx_as_at(f, type, a, PTX_HERE)
-/* Packs count parts (2 or 4), the lowest first, into one value of a type, and unpacks it into parts of a type. One mov.
- * */
+/* Packs count parts (2 or 4), the lowest first, into one value of a type, and unpacks it into parts of a type: one mov. */
 #define ptx_pack(f, type, count, parts) ptx_pack_at(f, type, count, parts, PTX_HERE)
 #define ptx_unpack(f, type, count, parts, a) ptx_unpack_at(f, type, count, parts, a, PTX_HERE)
 
@@ -314,7 +314,7 @@ typedef enum KILN_AS_INT ptx_hint {
 
 /* Advances a pointer by `index` elements: an immediate is folded into the address; a U32 or S32 takes one mad.wide
  * (shared memory: mad), a U64 two instructions, one if elements are bytes. */
-#define ptx_at(f, pointer, index)         ptx_at_index(f, pointer, index, PTX_HERE)
+#define ptx_at(f, pointer, index)         PTX_CALL_(f, at, pointer, PTX_VAL_(index))
 /* Advances a pointer by a constant number of elements or bytes, which may be negative; emits nothing. */
 #define ptx_at_const(f, pointer, elements) ptx_at_elements(f, pointer, elements, PTX_HERE)
 #define ptx_at_bytes(f, pointer, bytes)   ptx_at_byte_count(f, pointer, bytes, PTX_HERE)
@@ -331,8 +331,8 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_load_hint(f, pointer, hints)   ptx_load_at(f, PTX_NONE, pointer, hints, PTX_HERE)
 /* Loads an 8 or 16-bit integer into a wider type (U32, S32, U64, S64), extended by the element's sign. */
 #define ptx_load_as(f, type, pointer, hints) ptx_load_at(f, type, pointer, hints, PTX_HERE)
-#define ptx_store(f, pointer, value)       ptx_store_at(f, pointer, value, PTX_PLAIN, PTX_HERE)
-#define ptx_store_hint(f, pointer, value, hints) ptx_store_at(f, pointer, value, hints, PTX_HERE)
+#define ptx_store(f, pointer, value)       PTX_CALL_(f, store, pointer, PTX_VAL_(value), PTX_PLAIN)
+#define ptx_store_hint(f, pointer, value, hints) PTX_CALL_(f, store, pointer, PTX_VAL_(value), hints)
 /* Load or store 2, 4 or 8 neighbouring elements, or 16 of 8 bits, together at most 16 bytes (32 from sm_100, in global
  * memory); the address must be a multiple of their total size. Eight or more elements of 8 or 16 bits are moved as
  * words, which a few instructions unpack or pack. */
@@ -341,7 +341,7 @@ typedef enum KILN_AS_INT ptx_hint {
 
 /* Attaches an L2 cache policy to the pointer, for each load, store and ptx_cp_async through it; emits nothing. sm_80. A
  * policy is a B64 value: it applies to a fraction (0 to 1) of the lines; the others have normal priority. */
-#define ptx_with_policy(f, pointer, policy) ptx_with_policy_at(f, pointer, policy, PTX_HERE)
+#define ptx_with_policy(f, pointer, policy) PTX_CALL_(f, with_policy, pointer, policy)
 #define ptx_policy_evict_first(f, share)     ptx_op1(f, PTX_OP_POLICY_FIRST, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_last(f, share)      ptx_op1(f, PTX_OP_POLICY_LAST, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_normal(f, share)    ptx_op1(f, PTX_OP_POLICY_NORMAL, ptx_f32(share), PTX_HERE)
@@ -386,9 +386,9 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_shfl_down_in(f, a, delta, lanes) ptx_shfl_at(f, PTX_OP_SHFL_DOWN, a, delta, lanes, PTX_HERE)
 /* Also set *in_range to whether the source lane was in range. */
 #define ptx_shfl_up_in_range(f, a, delta, in_range)                                                          \
-    ptx_shfl_pred_at(f, PTX_OP_SHFL_UP_P, a, delta, 32, in_range, PTX_HERE)
+    PTX_CALL_(f, shfl_pred, PTX_OP_SHFL_UP_P, a, PTX_VAL_(delta), 32, in_range)
 #define ptx_shfl_down_in_range(f, a, delta, in_range)                                                        \
-    ptx_shfl_pred_at(f, PTX_OP_SHFL_DOWN_P, a, delta, 32, in_range, PTX_HERE)
+    PTX_CALL_(f, shfl_pred, PTX_OP_SHFL_DOWN_P, a, PTX_VAL_(delta), 32, in_range)
 #define ptx_vote_all(f, p)      ptx_op2(f, PTX_OP_VOTE_ALL, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_vote_any(f, p)      ptx_op2(f, PTX_OP_VOTE_ANY, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 #define ptx_ballot(f, p)        ptx_op2(f, PTX_OP_BALLOT, p, ptx_u32(PTX_ALL_LANES), PTX_HERE)
@@ -420,8 +420,8 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_barrier_divergent_ok(f) ptx_effect0(f, PTX_OP_BARRIER_UNCHECKED, PTX_HERE)
 /* Named barrier `id` (1-15) for part of the thread block: `threads` threads, whole warps; arrive does not wait. The checker
  * reports lanes of a warp that may have diverged; it does not check which warps arrive. */
-#define ptx_barrier_named(f, id, threads)  ptx_effect2(f, PTX_OP_BARRIER_NAMED, id, threads, PTX_HERE)
-#define ptx_barrier_arrive(f, id, threads) ptx_effect2(f, PTX_OP_BARRIER_ARRIVE, id, threads, PTX_HERE)
+#define ptx_barrier_named(f, id, threads)  PTX_CALL_(f, effect2, PTX_OP_BARRIER_NAMED, PTX_VAL_(id), PTX_VAL_(threads))
+#define ptx_barrier_arrive(f, id, threads) PTX_CALL_(f, effect2, PTX_OP_BARRIER_ARRIVE, PTX_VAL_(id), PTX_VAL_(threads))
 /* Declare that a value is the same in all threads of the block, of the warpgroup, or of the warp. Emit nothing; return
  * the value. */
 #define ptx_uniform(f, a)           ptx_uniform_at(f, a, 0, PTX_HERE)

@@ -38,8 +38,8 @@ extern "C" {
 
 /* _load copies `bytes`, a U32, from global to shared memory, and completes them at `barrier`. _store copies from shared to global
  * memory. Both addresses and `bytes` are multiples of 16. */
-#define ptx_bulk_load(f, to, from, bytes, barrier) ptx_bulk_load_at(f, to, from, bytes, barrier, PTX_HERE)
-#define ptx_bulk_store(f, to, from, bytes)         ptx_bulk_store_at(f, to, from, bytes, PTX_HERE)
+#define ptx_bulk_load(f, to, from, bytes, barrier) PTX_CALL_(f, bulk_load, to, from, PTX_VAL_(bytes), barrier)
+#define ptx_bulk_store(f, to, from, bytes)         PTX_CALL_(f, bulk_store, to, from, PTX_VAL_(bytes))
 /* _commit makes a group of this thread's bulk stores since its last group. _wait waits until at most `pending` groups, a C
  * integer, are in flight; _wait_read waits until at most `pending` groups still read shared memory. */
 #define ptx_bulk_commit(f)             ptx_effect0(f, PTX_OP_BULK_COMMIT, PTX_HERE)
@@ -59,9 +59,9 @@ extern "C" {
  * element per dimension, innermost first, U32 or S32. A load reads zeros outside of the tensor, and completes all bytes of
  * the box; a store omits elements outside. */
 #define ptx_tensor_load(f, dimensions, to, map, first, barrier)                                              \
-    ptx_tensor_load_at(f, dimensions, to, map, first, barrier, PTX_HERE)
+    PTX_CALL_(f, tensor_load, dimensions, to, map, first, barrier)
 #define ptx_tensor_store(f, dimensions, map, first, from)                                                    \
-    ptx_tensor_store_at(f, dimensions, map, first, from, PTX_HERE)
+    PTX_CALL_(f, tensor_store, dimensions, map, first, from)
 
 /* ---- registers -------------------------------------------------------------------------------------------------- */
 

@@ -164,49 +164,17 @@ void ptx_side_loop_at(ptx_fn *f, const char *file, int line);
 void ptx_rarely_at(ptx_fn *f, const char *file, int line);
 
 /* For calls with several values: records where the call begins before C evaluates its arguments, so that the checker sees
- * if two arguments emit instructions, whose order C leaves open. */
+ * if two arguments emit instructions, whose order C leaves open. PTX_CALL_ also passes the source location. */
 #define PTX_ORDERED_(f, call) (ptx_call_begins(f), call)
+#define PTX_CALL_(f, call, ...) PTX_ORDERED_(f, ptx_ordered_##call(f, __VA_ARGS__, PTX_HERE))
 void ptx_call_begins(ptx_fn *f);
 
 #define ptx_op2(f, op, a, b, ...) PTX_ORDERED_(f, ptx_ordered_op2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
 #define ptx_op3(f, op, a, b, c, ...) \
     PTX_ORDERED_(f, ptx_ordered_op3(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), __VA_ARGS__))
-#define ptx_op4(f, op, a, b, c, d, ...) \
-    PTX_ORDERED_(f, ptx_ordered_op4(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), PTX_VAL_(d), __VA_ARGS__))
-#define ptx_effect2(f, op, a, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_effect2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
-#define ptx_cvt_pair_at(f, to, low, high, ...) \
-    PTX_ORDERED_(f, ptx_ordered_cvt_pair(f, to, PTX_VAL_(low), PTX_VAL_(high), __VA_ARGS__))
 #define ptx_set_at(f, variable, value, ...) ptx_set_value(f, variable, PTX_VAL_(value), __VA_ARGS__)
 #define ptx_update_at(f, op, variable, b, ...) ptx_update_value(f, op, variable, PTX_VAL_(b), __VA_ARGS__)
-#define ptx_accumulate_at(f, op, variable, a, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_accumulate(f, op, variable, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
-#define ptx_at_index(f, pointer, index, ...) \
-    PTX_ORDERED_(f, ptx_ordered_at(f, pointer, PTX_VAL_(index), __VA_ARGS__))
-#define ptx_store_at(f, pointer, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_store(f, pointer, PTX_VAL_(value), __VA_ARGS__))
-#define ptx_with_policy_at(f, ...)    PTX_ORDERED_(f, ptx_ordered_with_policy(f, __VA_ARGS__))
 #define ptx_shfl_at(f, op, a, lane, ...) PTX_ORDERED_(f, ptx_ordered_shfl(f, op, a, PTX_VAL_(lane), __VA_ARGS__))
-#define ptx_shfl_pred_at(f, op, a, lane, ...) \
-    PTX_ORDERED_(f, ptx_ordered_shfl_pred(f, op, a, PTX_VAL_(lane), __VA_ARGS__))
-#define ptx_cp_async_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_cp_async(f, __VA_ARGS__))
-#define ptx_cp_async_zfill_at(f, ...) PTX_ORDERED_(f, ptx_ordered_cp_async_zfill(f, __VA_ARGS__))
-#define ptx_mbarrier_with_at(f, op, barrier, b, ...) \
-    PTX_ORDERED_(f, ptx_ordered_mbarrier(f, op, barrier, PTX_VAL_(b), __VA_ARGS__))
-#define ptx_atom_at(f, op, pointer, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_atom(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
-#define ptx_atom_cas_at(f, pointer, expected, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_atom_cas(f, pointer, PTX_VAL_(expected), PTX_VAL_(value), __VA_ARGS__))
-#define ptx_red_at(f, op, pointer, value, ...) \
-    PTX_ORDERED_(f, ptx_ordered_red(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
-#define ptx_bulk_load_at(f, to, from, bytes, ...) \
-    PTX_ORDERED_(f, ptx_ordered_bulk_load(f, to, from, PTX_VAL_(bytes), __VA_ARGS__))
-#define ptx_bulk_store_at(f, to, from, bytes, ...) \
-    PTX_ORDERED_(f, ptx_ordered_bulk_store(f, to, from, PTX_VAL_(bytes), __VA_ARGS__))
-#define ptx_tensor_load_at(f, ...)    PTX_ORDERED_(f, ptx_ordered_tensor_load(f, __VA_ARGS__))
-#define ptx_tensor_store_at(f, ...)   PTX_ORDERED_(f, ptx_ordered_tensor_store(f, __VA_ARGS__))
-#define ptx_for_begin(f, from, to, step, ...) \
-    PTX_ORDERED_(f, ptx_ordered_for_begin(f, PTX_VAL_(from), PTX_VAL_(to), PTX_VAL_(step), __VA_ARGS__))
 
 #define PTX_PASTE_(a, b)         a##b
 #define PTX_PASTE_LINE_(a, line) PTX_PASTE_(a, line)
@@ -217,54 +185,25 @@ void ptx_call_begins(ptx_fn *f);
 ptx_val ptx_signed_literal(int64_t value);
 ptx_val ptx_unsigned_literal(uint64_t value);
 ptx_val ptx_real_literal(double value);
-static inline ptx_val ptx_same_value(ptx_val v) { return v; }
 
-/* clang-format on */
 #ifdef __cplusplus
 }
-static inline ptx_val ptx_val_of(ptx_val v)
-{
-    return v;
-}
-static inline ptx_val ptx_val_of(int v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(long v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(long long v)
-{
-    return ptx_signed_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned long v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(unsigned long long v)
-{
-    return ptx_unsigned_literal(v);
-}
-static inline ptx_val ptx_val_of(double v)
-{
-    return ptx_real_literal(v);
-}
+static inline ptx_val ptx_val_of(ptx_val v)            { return v; }
+static inline ptx_val ptx_val_of(int v)                { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(long v)               { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(long long v)          { return ptx_signed_literal(v); }
+static inline ptx_val ptx_val_of(unsigned v)           { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(unsigned long v)      { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(unsigned long long v) { return ptx_unsigned_literal(v); }
+static inline ptx_val ptx_val_of(double v)             { return ptx_real_literal(v); }
 #define PTX_VAL_(x) ptx_val_of(x)
 #else
-#define PTX_VAL_(x)                                                                                          \
-    _Generic((x), ptx_val                                                                                    \
-             : ptx_same_value, float                                                                         \
-             : ptx_real_literal, double                                                                      \
-             : ptx_real_literal, unsigned                                                                    \
-             : ptx_unsigned_literal, unsigned long                                                           \
-             : ptx_unsigned_literal, unsigned long long                                                      \
-             : ptx_unsigned_literal, default                                                                 \
-             : ptx_signed_literal)(x)
+static inline ptx_val ptx_same_value(ptx_val v) { return v; }
+#define PTX_VAL_(x)                                                                                              \
+    _Generic((x), ptx_val: ptx_same_value, float: ptx_real_literal, double: ptx_real_literal,                    \
+             unsigned: ptx_unsigned_literal, unsigned long: ptx_unsigned_literal,                                \
+             unsigned long long: ptx_unsigned_literal, default: ptx_signed_literal)(x)
 #endif
+/* clang-format on */
 
 #endif

@@ -16,10 +16,9 @@ extern "C" {
 /* Copies 4, 8 or 16 bytes from global to shared memory, both aligned to that size. Hints: PTX_CA (or none), or PTX_CG
  * to bypass L1; a prefetch size. _zfill reads only the first from_bytes, a U32, and zero-fills the rest: with 0 nothing
  * is read, and the source may be invalid. */
-#define ptx_cp_async(f, to, from, bytes, hints)                                                              \
-    ptx_cp_async_at(f, to, from, bytes, hints, PTX_HERE)
+#define ptx_cp_async(f, to, from, bytes, hints) PTX_CALL_(f, cp_async, to, from, bytes, hints)
 #define ptx_cp_async_zfill(f, to, from, bytes, from_bytes, hints)                                            \
-    ptx_cp_async_zfill_at(f, to, from, bytes, from_bytes, hints, PTX_HERE)
+    PTX_CALL_(f, cp_async_zfill, to, from, bytes, from_bytes, hints)
 /* _commit makes a group of this thread's copies since the last one; _wait waits until at most `pending` of its groups
  * are in flight; _wait_all waits for all. Then a thread sees its own copies; a barrier must follow before other threads
  * see them. */
@@ -31,54 +30,54 @@ extern "C" {
 
 /* `barrier` points to a U64 or B64 in shared memory. One thread initialises it with the number of arrivals per phase; a
  * ptx_barrier must come before its first use. */
-#define ptx_mbarrier_init(f, barrier, arrivals)  ptx_mbarrier_with_at(f, PTX_OP_MBAR_INIT, barrier, arrivals, PTX_HERE)
+#define ptx_mbarrier_init(f, barrier, arrivals)  PTX_CALL_(f, mbarrier, PTX_OP_MBAR_INIT, barrier, PTX_VAL_(arrivals))
 #define ptx_mbarrier_end(f, barrier)             ptx_mbarrier_at(f, PTX_OP_MBAR_INVAL, barrier, PTX_HERE)
 /* Arrives once, or several times; returns the current phase, a B64. */
 #define ptx_mbarrier_arrive(f, barrier)          ptx_mbarrier_at(f, PTX_OP_MBAR_ARRIVE, barrier, PTX_HERE)
-#define ptx_mbarrier_arrive_count(f, barrier, n) ptx_mbarrier_with_at(f, PTX_OP_MBAR_ARRIVE_COUNT, barrier, n, PTX_HERE)
+#define ptx_mbarrier_arrive_count(f, barrier, n) PTX_CALL_(f, mbarrier, PTX_OP_MBAR_ARRIVE_COUNT, barrier, PTX_VAL_(n))
 /* Arrives once, and adds `n` bytes that the phase waits for; sm_90. */
-#define ptx_mbarrier_arrive_bytes(f, barrier, n) ptx_mbarrier_with_at(f, PTX_OP_MBAR_ARRIVE_BYTES, barrier, n, PTX_HERE)
+#define ptx_mbarrier_arrive_bytes(f, barrier, n) PTX_CALL_(f, mbarrier, PTX_OP_MBAR_ARRIVE_BYTES, barrier, PTX_VAL_(n))
 /* Arrives when this thread's earlier copies have completed; _noinc: init has already counted the arrival. */
 #define ptx_cp_async_arrive(f, barrier)          ptx_mbarrier_at(f, PTX_OP_CP_ARRIVE, barrier, PTX_HERE)
 #define ptx_cp_async_arrive_noinc(f, barrier)    ptx_mbarrier_at(f, PTX_OP_CP_ARRIVE_NOINC, barrier, PTX_HERE)
 /* Return whether the phase has completed. test and try take the phase that arrive returned; _parity takes the low bit of
  * the phase's number, a U32. try may suspend the thread; sm_90. */
-#define ptx_mbarrier_test(f, barrier, phase)     ptx_mbarrier_with_at(f, PTX_OP_MBAR_TEST, barrier, phase, PTX_HERE)
-#define ptx_mbarrier_test_parity(f, barrier, bit) ptx_mbarrier_with_at(f, PTX_OP_MBAR_TEST_PARITY, barrier, bit, PTX_HERE)
-#define ptx_mbarrier_try(f, barrier, phase)      ptx_mbarrier_with_at(f, PTX_OP_MBAR_TRY, barrier, phase, PTX_HERE)
-#define ptx_mbarrier_try_parity(f, barrier, bit) ptx_mbarrier_with_at(f, PTX_OP_MBAR_TRY_PARITY, barrier, bit, PTX_HERE)
+#define ptx_mbarrier_test(f, barrier, phase)     PTX_CALL_(f, mbarrier, PTX_OP_MBAR_TEST, barrier, PTX_VAL_(phase))
+#define ptx_mbarrier_test_parity(f, barrier, bit) PTX_CALL_(f, mbarrier, PTX_OP_MBAR_TEST_PARITY, barrier, PTX_VAL_(bit))
+#define ptx_mbarrier_try(f, barrier, phase)      PTX_CALL_(f, mbarrier, PTX_OP_MBAR_TRY, barrier, PTX_VAL_(phase))
+#define ptx_mbarrier_try_parity(f, barrier, bit) PTX_CALL_(f, mbarrier, PTX_OP_MBAR_TRY_PARITY, barrier, PTX_VAL_(bit))
 
 /* ---- atomics ---------------------------------------------------------------------------------------------------- */
 
 /* Atomically sets memory = op(memory, value), in global or shared memory; returns the old value. The pointer's element
  * gives the type. order: PTX_PLAIN, which is PTX_RELAXED | PTX_GPU, or one order and one scope; see ptx_hint. Threads
  * arrive in any order: float sums differ from run to run. */
-#define ptx_atom_add(f, pointer, value, order)  ptx_atom_at(f, PTX_OP_ATOM_ADD, pointer, value, order, PTX_HERE)
+#define ptx_atom_add(f, pointer, value, order)  PTX_CALL_(f, atom, PTX_OP_ATOM_ADD, pointer, PTX_VAL_(value), order)
         /* U32, S32, U64, S64, F32, F64, F16, F16X2; BF16, BF16X2 from sm_90 */
-#define ptx_atom_min(f, pointer, value, order)  ptx_atom_at(f, PTX_OP_ATOM_MIN, pointer, value, order, PTX_HERE)
-#define ptx_atom_max(f, pointer, value, order)  ptx_atom_at(f, PTX_OP_ATOM_MAX, pointer, value, order, PTX_HERE)
+#define ptx_atom_min(f, pointer, value, order)  PTX_CALL_(f, atom, PTX_OP_ATOM_MIN, pointer, PTX_VAL_(value), order)
+#define ptx_atom_max(f, pointer, value, order)  PTX_CALL_(f, atom, PTX_OP_ATOM_MAX, pointer, PTX_VAL_(value), order)
         /* U32, S32, U64, S64 */
-#define ptx_atom_and(f, pointer, value, order)  ptx_atom_at(f, PTX_OP_ATOM_AND, pointer, value, order, PTX_HERE)
-#define ptx_atom_or(f, pointer, value, order)   ptx_atom_at(f, PTX_OP_ATOM_OR, pointer, value, order, PTX_HERE)
-#define ptx_atom_xor(f, pointer, value, order)  ptx_atom_at(f, PTX_OP_ATOM_XOR, pointer, value, order, PTX_HERE)
+#define ptx_atom_and(f, pointer, value, order)  PTX_CALL_(f, atom, PTX_OP_ATOM_AND, pointer, PTX_VAL_(value), order)
+#define ptx_atom_or(f, pointer, value, order)   PTX_CALL_(f, atom, PTX_OP_ATOM_OR, pointer, PTX_VAL_(value), order)
+#define ptx_atom_xor(f, pointer, value, order)  PTX_CALL_(f, atom, PTX_OP_ATOM_XOR, pointer, PTX_VAL_(value), order)
         /* 32 and 64-bit integers and bits */
-#define ptx_atom_exch(f, pointer, value, order) ptx_atom_at(f, PTX_OP_ATOM_EXCH, pointer, value, order, PTX_HERE)
+#define ptx_atom_exch(f, pointer, value, order) PTX_CALL_(f, atom, PTX_OP_ATOM_EXCH, pointer, PTX_VAL_(value), order)
         /* any type of 32 or 64 bits */
-#define ptx_atom_inc(f, pointer, last, order)   ptx_atom_at(f, PTX_OP_ATOM_INC, pointer, last, order, PTX_HERE)
-#define ptx_atom_dec(f, pointer, last, order)   ptx_atom_at(f, PTX_OP_ATOM_DEC, pointer, last, order, PTX_HERE)
+#define ptx_atom_inc(f, pointer, last, order)   PTX_CALL_(f, atom, PTX_OP_ATOM_INC, pointer, PTX_VAL_(last), order)
+#define ptx_atom_dec(f, pointer, last, order)   PTX_CALL_(f, atom, PTX_OP_ATOM_DEC, pointer, PTX_VAL_(last), order)
         /* U32; wraps around in 0 ... last, up or down */
 /* Writes `value` if memory equals `expected` bitwise; any type of 16, 32 or 64 bits. */
 #define ptx_atom_cas(f, pointer, expected, value, order)                                                     \
-    ptx_atom_cas_at(f, pointer, expected, value, order, PTX_HERE)
+    PTX_CALL_(f, atom_cas, pointer, PTX_VAL_(expected), PTX_VAL_(value), order)
 /* Same without a result; order: relaxed or release. */
-#define ptx_red_add(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_ADD, pointer, value, order, PTX_HERE)
-#define ptx_red_min(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_MIN, pointer, value, order, PTX_HERE)
-#define ptx_red_max(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_MAX, pointer, value, order, PTX_HERE)
-#define ptx_red_and(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_AND, pointer, value, order, PTX_HERE)
-#define ptx_red_or(f, pointer, value, order)    ptx_red_at(f, PTX_OP_RED_OR, pointer, value, order, PTX_HERE)
-#define ptx_red_xor(f, pointer, value, order)   ptx_red_at(f, PTX_OP_RED_XOR, pointer, value, order, PTX_HERE)
-#define ptx_red_inc(f, pointer, last, order)    ptx_red_at(f, PTX_OP_RED_INC, pointer, last, order, PTX_HERE)
-#define ptx_red_dec(f, pointer, last, order)    ptx_red_at(f, PTX_OP_RED_DEC, pointer, last, order, PTX_HERE)
+#define ptx_red_add(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_ADD, pointer, PTX_VAL_(value), order)
+#define ptx_red_min(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_MIN, pointer, PTX_VAL_(value), order)
+#define ptx_red_max(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_MAX, pointer, PTX_VAL_(value), order)
+#define ptx_red_and(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_AND, pointer, PTX_VAL_(value), order)
+#define ptx_red_or(f, pointer, value, order)    PTX_CALL_(f, red, PTX_OP_RED_OR, pointer, PTX_VAL_(value), order)
+#define ptx_red_xor(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_XOR, pointer, PTX_VAL_(value), order)
+#define ptx_red_inc(f, pointer, last, order)    PTX_CALL_(f, red, PTX_OP_RED_INC, pointer, PTX_VAL_(last), order)
+#define ptx_red_dec(f, pointer, last, order)    PTX_CALL_(f, red, PTX_OP_RED_DEC, pointer, PTX_VAL_(last), order)
 
 /* ---- fences and waiting ----------------------------------------------------------------------------------------- */
 

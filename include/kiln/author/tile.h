@@ -87,31 +87,30 @@ tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, u
 /* Returns the bytes of shared memory for `rows` rows of one matrix, for a family's `shape`. Rounds rows up to the thread
  * block's copy size, so call it for each matrix, and add. `threads` is 0 if a producer warp copies. 0 if tile_pipeline_open would
  * reject the numbers. */
-uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows);
 uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t packed, uint32_t threads,
                                     uint32_t rows);
+static inline uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows)
+{
+    return tile_pipeline_packed_bytes(stages, depth, 0, threads, rows);
+}
 
 /* Adds `rows` rows of a matrix, at most 1024, from `first` on, before the start. Out-of-bounds rows and columns are
  * zeros. Returns the slot. */
-#define tile_pipeline_add(p, of, first, rows) tile_pipeline_add_at(p, of, first, rows, PTX_HERE)
-uint32_t tile_pipeline_add_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
-                              const char *file, int line);
+#define tile_pipeline_add(p, of, first, rows) tile_pipeline_add_packed(p, of, first, rows, 0)
 
 /* The same for a matrix of U8 elements, each with `packed` neighbours along k: 2 for codes of 4 bits. Its columns and stride
  * are in bytes, multiples of 16; depth / packed must be a multiple of 16. tile_words reads the slot. */
 #define tile_pipeline_add_packed(p, of, first, rows, packed)                                                 \
-    tile_pipeline_add_packed_at(p, of, first, rows, packed, PTX_HERE)
-uint32_t tile_pipeline_add_packed_at(tile_pipeline *p, const tile_matrix *of, ptx_val first, uint32_t rows,
-                                     uint32_t packed, const char *file, int line);
+    tile_pipeline_add_map(p, ptx_bits(PTX_NONE, 0), of, first, rows, packed)
 
 /* The same, but a producer warp copies the matrix from its tensor map. A box is `rows` rows, at most 256, by a stage's
  * elements of a row; its swizzle is the bytes of such a row. `packed` is 0 for elements of the pipeline's type. With a zeroed
  * map all threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS
  * more threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
 #define tile_pipeline_add_map(p, map, of, first, rows, packed)                                               \
-    tile_pipeline_add_map_at(p, map, of, first, rows, packed, PTX_HERE)
-uint32_t tile_pipeline_add_map_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
-                                  uint32_t rows, uint32_t packed, const char *file, int line);
+    tile_pipeline_add_at(p, map, of, first, rows, packed, PTX_HERE)
+uint32_t tile_pipeline_add_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
+                              uint32_t rows, uint32_t packed, const char *file, int line);
 
 /* Starts the copies of all stages except one; call it once. Contains a barrier of the thread block if there is a producer. */
 #define tile_pipeline_start(p) tile_pipeline_start_at(p, PTX_HERE)
@@ -138,27 +137,29 @@ void tile_consumers_end(tile_block *block);
 #define tile_pipeline_next(p) tile_pipeline_next_at(p, PTX_HERE)
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line);
 
-/* Waits for copies in flight, at a barrier: call it after the loop, before the thread block reuses the shared memory.
- * */
+/* Waits for copies in flight, at a barrier: call it after the loop, before the shared memory is reused. */
 void tile_pipeline_end(tile_pipeline *p);
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
+
+typedef enum KILN_AS_INT tile_view { TILE_ROWS, TILE_COLUMNS, TILE_WORDS } tile_view;
 
 /* A warp's view of a slot. */
 typedef struct tile_operand {
     ptx_fn *f;
     ptx_type type;
-    bool is_rows;
-    uint32_t rows, steps, byte;  /* rows of the slot, steps of a stage; the slot's offset in a stage */
-    ptx_val at[TILE_MOST_STEPS]; /* this lane's 16 bytes of each step, in the first stage */
+    tile_view view;
+    uint32_t rows, byte;         /* of the slot; its offset in a stage */
+    uint32_t steps, step_units;  /* of a stage; 16 bytes each, of a step */
+    ptx_val at[TILE_MOST_UNITS]; /* this lane's 16 bytes of each step, in the first stage */
     const tile_pipeline *pipeline;
 } tile_operand;
 
 /* An operand: the rows of the product, 16 for each row tile of the sums, or its columns, 8 for each column tile. `first` is
  * the warp's first row in the slot, a multiple of 8. */
-#define tile_rows(p, slot, first)    tile_operand_at(p, slot, first, true, PTX_HERE)
-#define tile_columns(p, slot, first) tile_operand_at(p, slot, first, false, PTX_HERE)
-tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, bool is_rows,
+#define tile_rows(p, slot, first)    tile_operand_at(p, slot, first, TILE_ROWS, PTX_HERE)
+#define tile_columns(p, slot, first) tile_operand_at(p, slot, first, TILE_COLUMNS, PTX_HERE)
+tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, tile_view view,
                              const char *file, int line);
 
 enum { TILE_MOST_SUMS = 128 };
@@ -192,8 +193,7 @@ typedef enum KILN_AS_INT tile_atom {
 typedef struct tile_product {
     ptx_fn *f;
     tile_atom atom;
-    ptx_type type;
-    uint32_t columns, steps;
+    uint32_t columns;
     ptx_val descriptor; /* TILE_WGMMA: of the first stage, U64 */
     tile_operand b;     /* TILE_MMA */
     const tile_pipeline *pipeline;
@@ -231,15 +231,8 @@ void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
  * same. */
-typedef struct tile_words {
-    ptx_fn *f;
-    uint32_t units, byte, lower; /* bytes of the slot in a stage, and from row g to row g + 8 */
-    ptx_val at[TILE_MOST_UNITS]; /* row g in the first stage */
-    const tile_pipeline *pipeline;
-} tile_words;
-#define tile_words_open(p, slot, first) tile_words_open_at(p, slot, first, PTX_HERE)
-tile_words tile_words_open_at(const tile_pipeline *p, uint32_t slot, ptx_val first, const char *file,
-                              int line);
+typedef tile_operand tile_words;
+#define tile_words_open(p, slot, first) tile_operand_at(p, slot, first, TILE_WORDS, PTX_HERE)
 
 /* Loads the current stage's words of row g, then those of row g + 8, U32: depth / packed / 4 of each. */
 void tile_words_load(const tile_words *words, ptx_val out[]);
@@ -247,21 +240,18 @@ void tile_words_load(const tile_words *words, ptx_val out[]);
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the F32 to store for a sum at a row and column of y, for example with a bias or a gate. Emitted within
- * PTX_WHEN, only for elements in bounds: it must not contain blocks or shuffles. */
+ * PTX_WHEN, only for elements in bounds: it must not contain blocks or shuffles. Null: the sum. */
 typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column);
 
 /* Stores the sums from `row` and `column` on, rounded to y's type, F16 or BF16; elements out of bounds are omitted.
- * `column`, y's columns and its stride must be multiples of four, and y's rows aligned to 8 bytes. `map` may be null.
- * */
-#define tile_store(sums, y, row, column, map, of) tile_store_at(sums, y, row, column, map, of, PTX_HERE)
-void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column, tile_map *map,
-                   const void *of, const char *file, int line);
-
+ * `column`, y's columns and its stride must be multiples of four, and y's rows aligned to 8 bytes. */
+#define tile_store(sums, y, row, column, map, of)                                                            \
+    tile_store_at(sums, y, row, column, map, of, false, PTX_HERE)
 /* Stores the transposed sums: their columns are y's rows from `row` on, and their rows y's columns from `column` on. */
 #define tile_store_transposed(sums, y, row, column, map, of)                                                 \
-    tile_store_transposed_at(sums, y, row, column, map, of, PTX_HERE)
-void tile_store_transposed_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column,
-                              tile_map *map, const void *of, const char *file, int line);
+    tile_store_at(sums, y, row, column, map, of, true, PTX_HERE)
+void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column, tile_map *map,
+                   const void *of, bool is_transposed, const char *file, int line);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-#include "attention.h"
+/* Scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, with or without a causal mask. */
+#include "families.h"
 
 #include "attention_inputs.h"
 #include "attention_reference.h"

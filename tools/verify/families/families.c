@@ -3,34 +3,10 @@
 
 #include <string.h>
 
-#include "attention.h"
-#include "four_bit.h"
-#include "fp4_gemm.h"
-#include "fp4_quantize.h"
-#include "gguf_dequantize.h"
 #include "inputs.h"
-#include "linear.h"
-#include "nf4_gemm.h"
-#include "nf4_gemm_transposed.h"
-#include "nvfp4_gemv.h"
-#include "q4k.h"
-#include "q8_quantize.h"
-#include "rmsnorm_q4k.h"
-#include "rope.h"
 
-static const family_row *const rows[] = {
-    &int4_scale_row,      &int4_pack_row,
-    &int4_quantize_row,   &int4_unpack_row,
-    &nf4_scale_row,       &nf4_pack_row,
-    &nf4_quantize_row,    &nf4_unpack_row,
-    &nf4_gemm_row,        &nf4_gemm_transposed_row,
-    &gguf_dequantize_row, &gguf_rows_row,
-    &q4k_dequantize_row,  &rmsnorm_q4k_gemv_row,
-    &linear_row,          &nvfp4_gemv_row,
-    &fp4_gemm_row,        &fp4_quantize_row,
-    &q8_quantize_row,     &rope_row,
-    &attention_row,
-};
+#define ROW_ADDRESS(name) &name##_row,
+static const family_row *const rows[] = {VERIFY_FAMILIES(ROW_ADDRESS)};
 
 /* The linker's start and end of the section filled by KILN_REFERENCE; null if it is empty. */
 extern const family_row *const __start_kiln_references[] __attribute__((weak));

@@ -10,9 +10,6 @@
 
 #include "families.h"
 
-extern const family_row int4_scale_row, int4_pack_row, int4_quantize_row, int4_unpack_row, nf4_scale_row,
-    nf4_pack_row, nf4_quantize_row, nf4_unpack_row;
-
 typedef struct four_bit_format {
     double range;         /* a group's range, divided by its scale */
     bool has_zero;        /* the range is largest - smallest; otherwise the largest magnitude */

@@ -1,5 +1,5 @@
-/* The reference of fp4_gemm, and the bound on its error: with r the exact product, S the sum of |x * w|, u half an ulp of y's type
- * and L = 5/4 k, 9 more if k is split,
+/* y[m,n] = x[m,k] * W[n,k]^T, W in NVFP4 or MXFP4, x in 16 bits, NVFP4 or MXFP8: the reference, and the bound on its error. With r
+ * the exact product, S the sum of |x * w|, u half an ulp of y's type and L = 5/4 k, 9 more if k is split, it is
  *
  *     u |y| + y's smallest number + (L + 8) 2^-24 S          random data: sqrt(L)
  *     block_scaled: + 2^-16 times the sum over each 64 of k of their largest product, where a code of 0.5 counts as 1 and a scale
@@ -13,7 +13,7 @@
  *     with alpha: r and S times it, and + 2^-24 |r|
  *
  * Operands are exact, except for MX formats decoded to f16, which are rounded as the contract says. */
-#include "fp4_gemm.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

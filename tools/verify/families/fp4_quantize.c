@@ -1,6 +1,6 @@
-/* The reference of fp4_quantize: every result is exact, bit for bit. Rounds by searching all codes for the
- * nearest; operations on f32 are the host's. */
-#include "fp4_quantize.h"
+/* Codes with a scale for each block along k, in NVFP4, MXFP4 or MXFP8: the reference of fp4_quantize. Every result is
+ * exact, bit for bit. Rounds by searching all codes for the nearest; operations on f32 are the host's. */
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

@@ -5,8 +5,6 @@
 #include "families.h"
 #include "gguf_blocks.h"
 
-extern const family_row gguf_dequantize_row, gguf_rows_row;
-
 /* Expects the elements of `packed`, which holds whole blocks, in `out`. */
 void gguf_expect(const gguf_format *f, problem *p);
 

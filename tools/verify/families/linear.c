@@ -1,5 +1,5 @@
 /* The float64 reference of linear, and the bound on its error. */
-#include "linear.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

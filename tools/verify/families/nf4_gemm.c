@@ -1,4 +1,4 @@
-/* NF4 matrix product: reference, bound, inputs and sizes.
+/* NF4 matrix product, C[m,n] = A[m,k] * B[k,n]: reference, bound, inputs and sizes.
  *
  * Let r be the exact sum of a*s*t (s the block's scale, t the table's entry), S the sum of |a*s*t|, u_T half an ulp of
  * C's type, d_T half of its smallest number, and L the longest chain of additions of a product. For all finite inputs
@@ -20,7 +20,7 @@
  * f32. Random data must meet the bound with sqrt(L). With 16-bit C, all elements together, from 64 on, must meet
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
  */
-#include "nf4_gemm.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

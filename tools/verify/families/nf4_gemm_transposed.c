@@ -23,7 +23,7 @@
  * Random data must meet it with sqrt(L). With 16-bit C, all elements together, from 64 on, must meet
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
  */
-#include "nf4_gemm_transposed.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

@@ -4,8 +4,6 @@
 
 #include "families.h"
 
-extern const family_row nvfp4_gemv_row;
-
 /* Return the value of a code, 0 to 15, and of a scale, 0 to 255 (OCP MX 1.0, e2m1; OCP FP8 1.0, e4m3). */
 double nvfp4_code_value(unsigned code);
 double nvfp4_scale_value(unsigned scale);

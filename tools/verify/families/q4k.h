@@ -14,8 +14,6 @@
 
 enum { Q4K_BLOCK_BYTES = 144, Q4K_BLOCK_ELEMENTS = 256, Q4K_SUB_BLOCKS = 8, Q4K_SUB_ELEMENTS = 32 };
 
-extern const family_row q4k_dequantize_row;
-
 /* The fields of a super-block, unpacked. */
 typedef struct q4k_block {
     uint16_t d, dmin; /* bits of f16 numbers */

@@ -3,7 +3,7 @@
  * Let a be the largest |h| of a block, at least LEAST, and e the norm's error. A scale is within (2^-19 + e) a / 127
  * of a / 127, a code within 1/2 + 2^-10 of h 127 / a. Where h is not finite, or with a norm x, the scale is a NaN,
  * and codes may be any. */
-#include "q8_quantize.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

@@ -1,5 +1,6 @@
-/* The float64 reference of rmsnorm_q4k_gemv, and the bound on its error. */
-#include "rmsnorm_q4k.h"
+/* The float64 reference of rmsnorm_q4k_gemv, y = W * h with W in Q4_K and h = x * rsqrt(mean(x^2) + eps) * gamma or x
+ * itself, and the bound on its error. */
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>

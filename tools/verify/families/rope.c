@@ -9,7 +9,7 @@
  * that e causes in the scale. Elements that are not rotated have e = 0. The bounds also include the smallest numbers
  * of the types.
  */
-#include "rope.h"
+#include "families.h"
 
 #include "../design.h"
 #include <math.h>
