@@ -692,10 +692,10 @@ static const rule rules[] = {
 /* With the check `warpgroup`: wgmma.fence does not order products after writes. */
 static const rule warpgroup_rules[] = {
     {"only wgmma.fence after another warp's write", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE,
-     "with nothing to order the two", 0},
+     "with only wgmma.fence to order the two", 0},
     {"", READY WRITE_B(96) PROXY_FENCE "bar.sync 0;\n" FENCE PRODUCT DONE, NULL, 0},
     {"only wgmma.fence after another lane's write", READY WRITE_A PROXY_FENCE FENCE PRODUCT DONE,
-     "with nothing to order the two", 0},
+     "with only wgmma.fence to order the two", 0},
     {"", READY WRITE_A PROXY_FENCE "bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE, NULL, 0},
 };
 

@@ -24,10 +24,10 @@
    two phases may count as seen with the first, which may miss a race.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory like copies, in the async proxy: as accesses of their warpgroup's clock,
-   pending until a warp has waited for their group. Each warp knows the products that it has waited for. A product is ordered after
-   all that its warpgroup knew when the four warps met at their last wgmma.fence (core/wgmma.h). Two simplifications may miss a
-   race: if two products in flight read the same bytes, the first wait counts for both; and any proxy fence of the writer's or the
-   product's warp after the write counts.
+   pending until a warp has waited for their group. Each warp knows the products that it has waited for. Unless `warpgroup`
+   is on, a product is ordered after all that its warpgroup knew when the four warps met at their last wgmma.fence (core/wgmma.h).
+   Two simplifications may miss a race: if two products in flight read the same bytes, the first wait counts for both; and any
+   proxy fence of the writer's or the product's warp after the write counts.
 
    Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) also access memory in the async proxy, and are pending like the others. A load that
    lands becomes an access of its mbarrier's clock, which the end of the phase passes on; this orders nothing else that the
@@ -641,7 +641,7 @@ static void warpgroup_met(emu_warp *first)
 {
     const emu_launch *l = first->block->launch;
     emu_race *r = first->block->race;
-    if (!l->program->plans->has_products || l->parts_warpgroups)
+    if (!l->program->plans->has_products)
         return;
     for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
         raise_known(&first[n], met_of(r, first->id), r->time);
@@ -880,6 +880,18 @@ static const char *name_of(const emu_instruction *i)
                                            : "copy";
 }
 
+/* True if the access is a product, and its warpgroup knew this time of the clock at its last wgmma.fence. */
+static bool knew_at_fence(const race_access *a, unsigned clock, uint32_t time)
+{
+    return a->plan->flow == EMU_FLOW_PRODUCT && met_of(a->warp->block->race, a->warp->id)[clock] >= time;
+}
+
+static bool is_ordered_by_fence(const race_access *a, const race_record *o)
+{
+    const emu_block *b = a->warp->block, *other = o->block == b->index ? b : peer_of(b, o->block);
+    return !o->pending && other && knew_at_fence(a, other->race->own + o->clock, o->time);
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -905,10 +917,11 @@ static void report(race_access *a)
             other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with nothing to order the two%s", verb,
+                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with %s to order the two%s", verb,
                  a->bytes, place,
                  emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
-                 other_verb, line, source, a->is_same ? ", the same value" : "");
+                 other_verb, line, source, is_ordered_by_fence(a, o) ? "only wgmma.fence" : "nothing",
+                 a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
@@ -925,22 +938,11 @@ static void race_with(race_access *a, const race_record *o, bool other_wrote, bo
     a->racing |= 1u << a->lane;
 }
 
-/* True if the access is a product, and its warpgroup knew this time of the clock at its last wgmma.fence. */
-static bool knew_at_fence(const race_access *a, unsigned clock, uint32_t time)
-{
-    return a->plan->flow == EMU_FLOW_PRODUCT && met_of(a->warp->block->race, a->warp->id)[clock] >= time;
-}
-
-static bool is_ordered_by_fence(const race_access *a, const race_record *o)
-{
-    const emu_block *b = a->warp->block, *other = o->block == b->index ? b : peer_of(b, o->block);
-    return !o->pending && other && knew_at_fence(a, other->race->own + o->clock, o->time);
-}
-
 static bool is_race(const race_access *a, const race_record *o)
 {
     return o->time && (o->bytes & a->now.bytes) && !is_ordered(a->warp, o, a->lane) &&
-           !are_strong(a->warp, o, &a->now) && !is_ordered_by_fence(a, o);
+           !are_strong(a->warp, o, &a->now) &&
+           (a->warp->block->launch->parts_warpgroups || !is_ordered_by_fence(a, o));
 }
 
 static void note_readers(uint32_t readers[4], const race_record *now)
