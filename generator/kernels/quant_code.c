@@ -37,38 +37,32 @@ static ptx_val number(const quant *q, double value)
 
 /* ---- numbers of a group ------------------------------------------------------------------------------------------- */
 
-const ptx_op quant_extreme[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
-
 static bool has_zero(const quant *q)
 {
     return q->coder == QUANT_INT4_ASYM;
 }
 
-quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins)
+/* With pairs a NaN wins: a group with one gets a NaN as its scale, and is not plain. */
+ptx_op quant_extreme(const quant *q, uint32_t i)
 {
-    ptx_val extreme = has_zero(q) ? x : ptx_abs(q->f, x);
-    return (quant_extremes){{extreme, extreme}, nan_wins};
+    static const ptx_op ops[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
+    return ops[q->has_pairs && q->makes_codes][i];
 }
 
-void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
+void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x)
 {
     if (!has_zero(q))
         x = ptx_abs(q->f, x);
     for (uint32_t i = 0; i < q->stored; i++)
-        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], e->at[i], x, PTX_HERE);
+        extremes[i] =
+            extremes[i].type == PTX_NONE ? x : ptx_op2(q->f, quant_extreme(q, i), extremes[i], x, PTX_HERE);
 }
 
 /* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. quantisers.product tries
  * all pairs of an element and a scale. */
 static bool is_brief(const quant *q, quant_division how)
 {
-    return how == QUANT_MULTIPLY ||
-           (q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8);
-}
-
-quant_division quant_general_division(const quant *q)
-{
-    return q->coder == QUANT_NF4 && q->makes_scales && q->lane_elements == 8 ? QUANT_MULTIPLY : QUANT_DIVIDE;
+    return q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
 }
 
 static double lift(const quant *q, quant_division how)
@@ -77,20 +71,18 @@ static double lift(const quant *q, quant_division how)
 }
 
 /* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
-quant_numbers quant_numbers_of(quant *q, quant_extremes e)
+quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
 {
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
-    ptx_val spread = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
-    ptx_val range = ptx_op2(f, quant_extreme[e.nan_wins][0], spread, number(q, SMALLEST_RANGE), PTX_HERE);
-    ptx_val scale = range;
+    ptx_val spread = has_zero(q) ? ptx_sub(f, extremes[0], extremes[1]) : extremes[0];
+    g.at[QUANT_RANGE] = ptx_op2(f, quant_extreme(q, 0), spread, number(q, SMALLEST_RANGE), PTX_HERE);
+    g.at[QUANT_SCALE] = g.at[QUANT_RANGE];
     if (coders[q->coder].levels != 1)
-        scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
-    g.at[QUANT_RANGE] = range;
-    g.at[QUANT_SCALE] = scale;
+        g.at[QUANT_SCALE] = ptx_div(f, g.at[QUANT_RANGE], number(q, coders[q->coder].levels));
     if (has_zero(q)) {
-        ptx_val negative = ptx_sub(f, number(q, 0), e.at[1]);
-        g.at[QUANT_ZERO] = ptx_div(f, negative, scale);
+        ptx_val negative = ptx_sub(f, number(q, 0), extremes[1]);
+        g.at[QUANT_ZERO] = ptx_div(f, negative, g.at[QUANT_SCALE]);
     }
     return g;
 }
@@ -247,14 +239,11 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;
     const struct coder *c = &coders[q->coder];
-    bool is_within = how == QUANT_BY_OWN_SCALE     ? q->has_pairs
-                     : how == QUANT_BY_GIVEN_SCALE ? q->coder != QUANT_INT4_ASYM
-                                                   : false;
-    bool is_below_high = how == QUANT_MULTIPLY || (how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM);
-    if (is_within)
+    const bool is_own = how == QUANT_BY_OWN_SCALE, is_asym = has_zero(q);
+    if (is_own ? q->has_pairs : how == QUANT_BY_GIVEN_SCALE && !is_asym)
         return r;
     r = ptx_max(f, r, number(q, c->low + lift(q, how)));
-    return is_below_high ? r : ptx_min(f, r, number(q, c->high));
+    return is_own && !is_asym ? r : ptx_min(f, r, number(q, c->high));
 }
 
 /* The nibble of a lane's word that holds its i-th code. */
