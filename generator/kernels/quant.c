@@ -121,31 +121,24 @@ static void load_tile(quant *q, bool is_packed, quant_elements x)
         quant_widen(q, q->lane_elements, x[step]);
 }
 
-static void store_tile(quant *q, const quant_numbers *numbers, quant_division how, bool is_packed,
-                       quant_elements x)
+static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, quant_elements x)
 {
-    if (q->makes_scales)
-        store_numbers(q, numbers);
-    if (!q->makes_codes)
-        return;
-    const quant_numbers kept = how == QUANT_DIVIDE ? *numbers : quant_invert(q, numbers, how);
-    quant_numbers g = kept;
+    quant_numbers g = *kept;
     ptx_val at = quant_packed_at(q);
     for (uint32_t step = 0; step < q->steps; step++) {
         if (step % q->row_steps == 0)
-            g = row_numbers(q, &kept, step / q->row_steps);
+            g = row_numbers(q, kept, step / q->row_steps);
         if (is_packed)
             quant_widen(q, q->lane_elements, x[step]);
-        ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements, how);
+        ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements);
         quant_store_codes(q, at, step, codes);
     }
 }
 
-/* A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
+/* Makes numbers, codes or both. A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
 static void encode(quant *q, ptx_val is_left)
 {
     ptx_fn *f = q->f;
-    const quant_division how = q->makes_scales ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
     const bool is_packed = !q->is_cut && (q->has_pairs || !q->makes_scales);
     quant_elements x;
     quant_numbers g = {.at = {{0}}};
@@ -154,15 +147,21 @@ static void encode(quant *q, ptx_val is_left)
     load_tile(q, is_packed, x);
     if (q->makes_scales)
         g = numbers_of_tile(q, x);
-    if (q->is_cut || !q->makes_codes) {
-        store_tile(q, &g, QUANT_DIVIDE, is_packed, x);
+    if (!q->is_cut && q->makes_codes) {
+        ptx_val is_plain = quant_is_plain(q, &g);
+        PTX_IF (f, ptx_vote_all(f, is_plain)) {
+            if (q->makes_scales)
+                store_numbers(q, &g);
+            g = quant_invert(q, &g);
+            store_codes(q, &g, is_packed, x);
+            ptx_set(f, is_left, 0);
+        }
         return;
     }
-    ptx_val is_plain = quant_is_plain(q, &g, how);
-    PTX_IF (f, ptx_vote_all(f, is_plain)) {
-        store_tile(q, &g, how, is_packed, x);
-        ptx_set(f, is_left, 0);
-    }
+    if (q->makes_scales)
+        store_numbers(q, &g);
+    if (q->makes_codes)
+        store_codes(q, &g, is_packed, x);
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ typedef struct quant {
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
-    QUANT_INVERSE,     /* 1 / scale, rounded correctly */
+    QUANT_INVERSE,     /* 1 / scale, rounded correctly, in place of the scale: see quant_invert */
     QUANT_MINUS_SCALE, /* computed with the inverse */
     QUANT_RANGE,       /* numerator of the scale, until it is inverted */
     QUANT_NUMBERS
@@ -76,13 +76,6 @@ typedef enum quant_number {
 typedef struct quant_numbers {
     ptx_val at[QUANT_NUMBERS];
 } quant_numbers;
-
-/* How a quotient is computed, and the inputs for which that is valid. */
-typedef enum quant_division {
-    QUANT_DIVIDE,        /* div.rn: any element, any numbers */
-    QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the scale's own group, plain numbers */
-    QUANT_BY_GIVEN_SCALE /* by the inverse; any elements, plain numbers */
-} quant_division;
 
 /* ---- quant_tile.c: types and geometry ----------------------------------------------------------------------------- */
 
@@ -130,17 +123,17 @@ void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x);
 quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2]);
 
 /* Whether codes may be computed with the inverse of these numbers: neither huge nor tiny nor NaNs. */
-ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
-/* Replaces the scale by the numbers for division by its inverse. Needs plain numbers. */
-quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
+ptx_val quant_is_plain(quant *q, const quant_numbers *g);
+/* Replaces the scale, of plain numbers, by those for division by its inverse. If the entry makes scales they serve their own
+ * group's elements only, else any. */
+quant_numbers quant_invert(quant *q, const quant_numbers *g);
 
 /* Sets the tables that the entry needs. */
 void quant_load_tables(quant *q);
 
 /* The codes of a lane's `count` elements in the low 4*count bits of a U32; the bits above are undefined. stride 0: all
- * elements are of one group; 1: each has its own numbers, and div.rn divides. Needs all lanes. */
-ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
-                    quant_division how);
+ * elements are of one group; 1: each has its own numbers. Divides by div.rn unless the numbers are inverted. Needs all lanes. */
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count);
 
 /* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i);

@@ -100,7 +100,7 @@ static void code_steps(quant *tile, const finder *w)
         ptx_val tensor = quant_tile_at(q), packed = quant_packed_at(q);
         if (q->makes_codes) {
             quant_load_elements(q, q->lane_elements, tensor, q->in_bounds[0], x);
-            quant_store_codes(q, packed, 0, quant_codes(q, numbers, 1, x, q->lane_elements, QUANT_DIVIDE));
+            quant_store_codes(q, packed, 0, quant_codes(q, numbers, 1, x, q->lane_elements));
         } else {
             ptx_val codes = quant_load_codes(q, packed, 0);
             for (uint32_t i = 0; i < q->lane_elements; i++)
@@ -380,7 +380,7 @@ static void store_codes(quant *q, const share *s, bool is_kept)
                 g[i].at[n] = ptx_load(f, kept_number(q, s, n, group));
         }
         ptx_val to = ptx_at(f, packed, ptx_shr(f, element[0], 1));
-        ptx_val codes = quant_codes(q, g, 1, x, 2, QUANT_DIVIDE);
+        ptx_val codes = quant_codes(q, g, 1, x, 2);
         PTX_WHEN (f, in_bounds[0]) {
             ptx_store(f, to, codes);
         }

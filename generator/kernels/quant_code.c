@@ -58,18 +58,6 @@ void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x)
             extremes[i].type == PTX_NONE ? x : ptx_op2(q->f, quant_extreme(q, i), extremes[i], x, PTX_HERE);
 }
 
-/* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. quantisers.product tries
- * all pairs of an element and a scale. */
-static bool is_brief(const quant *q, quant_division how)
-{
-    return q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
-}
-
-static double lift(const quant *q, quant_division how)
-{
-    return q->coder == QUANT_INT4_SYM && is_brief(q, how) ? 24 : 0;
-}
-
 /* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
 quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
 {
@@ -87,20 +75,32 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
     return g;
 }
 
+/* Whether a quotient by an inverse takes one operation: NF4's is the product with it, symmetric codes' is lifted.
+ * quantisers.product tries all pairs of an element and a scale. */
+static bool is_brief(const quant *q)
+{
+    return !has_zero(q) && q->makes_scales && q->lane_elements == 8;
+}
+
+static double lift(const quant *q)
+{
+    return q->coder == QUANT_INT4_SYM && is_brief(q) ? 24 : 0;
+}
+
 /* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits that matter. A NaN scale is outside
  * all of them. */
-ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
+ptx_val quant_is_plain(quant *q, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
-    bool is_f64 = q->wide == PTX_F64;
+    const bool is_f64 = q->wide == PTX_F64;
     ptx_val is_plain = ptx_le(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p1000 : 0x1p120));
-    if (how == QUANT_BY_GIVEN_SCALE) {
+    if (!q->makes_scales) {
         ptx_val is_large = ptx_ge(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p-800 : 0x1p-60));
         is_plain = ptx_and(f, is_plain, is_large);
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        const bool is_clamped = how == QUANT_BY_GIVEN_SCALE || !q->has_pairs;
+        const bool is_clamped = !q->makes_scales || !q->has_pairs;
         ptx_val is_bounded = ptx_le(f, distance, number(q, is_clamped ? 0x1p60 : 0x1p18));
         is_plain = ptx_and(f, is_plain, is_bounded);
     }
@@ -124,18 +124,23 @@ static ptx_val moved_inverse(quant *q, ptx_val range, ptx_val inverse, ptx_val m
     return ptx_fma(q->f, by, inverse, inverse);
 }
 
-quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
+quant_numbers quant_invert(quant *q, const quant_numbers *g)
 {
     quant_numbers made = {.at = {[QUANT_ZERO] = g->at[QUANT_ZERO]}};
     ptx_val inverse = ptx_rcp(q->f, g->at[QUANT_SCALE]), minus_scale = {0};
-    if (!is_brief(q, how) || lift(q, how) != 0)
+    if (!is_brief(q) || lift(q) != 0)
         minus_scale = ptx_neg(q->f, g->at[QUANT_SCALE]);
-    if (lift(q, how) != 0)
+    if (lift(q) != 0)
         inverse = moved_inverse(q, g->at[QUANT_RANGE], inverse, minus_scale);
     made.at[QUANT_INVERSE] = inverse;
-    if (!is_brief(q, how))
+    if (!is_brief(q))
         made.at[QUANT_MINUS_SCALE] = minus_scale;
     return made;
+}
+
+static bool is_inverted(const quant_numbers *g)
+{
+    return g->at[QUANT_INVERSE].type != PTX_NONE;
 }
 
 /* ---- nf4's thresholds --------------------------------------------------------------------------------------------- */
@@ -217,33 +222,32 @@ static limits element_limits(quant *q, const quant_numbers *g)
 }
 
 /* Includes the lift. */
-static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x, quant_division how)
+static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x)
 {
     ptx_fn *f = q->f;
-    if (how == QUANT_DIVIDE)
+    if (!is_inverted(g))
         return ptx_div(f, x, g->at[QUANT_SCALE]);
-    if (how == QUANT_BY_GIVEN_SCALE) {
+    if (!q->makes_scales) {
         x = ptx_max(f, x, l->low);
         x = ptx_min(f, x, l->high);
     }
-    if (lift(q, how) != 0)
-        return ptx_fma(f, x, g->at[QUANT_INVERSE], number(q, lift(q, how)));
-    if (is_brief(q, how))
+    if (lift(q) != 0)
+        return ptx_fma(f, x, g->at[QUANT_INVERSE], number(q, lift(q)));
+    if (is_brief(q))
         return ptx_mul(f, x, g->at[QUANT_INVERSE]);
     return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
 /* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by its own scale,
  * and zeros are so small that their rounding changes no code. */
-static ptx_val clamp(quant *q, ptx_val r, quant_division how)
+static ptx_val clamp(quant *q, bool is_divided, double lift_of_r, ptx_val r)
 {
     ptx_fn *f = q->f;
     const struct coder *c = &coders[q->coder];
-    const bool is_own = how == QUANT_BY_OWN_SCALE, is_asym = has_zero(q);
-    if (is_own ? q->has_pairs : how == QUANT_BY_GIVEN_SCALE && !is_asym)
+    if (!is_divided && (q->makes_scales ? q->has_pairs : !has_zero(q)))
         return r;
-    r = ptx_max(f, r, number(q, c->low + lift(q, how)));
-    return is_own && !is_asym ? r : ptx_min(f, r, number(q, c->high));
+    r = ptx_max(f, r, number(q, c->low + lift_of_r));
+    return is_divided || has_zero(q) ? ptx_min(f, r, number(q, c->high)) : r;
 }
 
 /* The nibble of a lane's word that holds its i-th code. */
@@ -277,12 +281,12 @@ static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uin
     }
 }
 
-ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
-                    quant_division how)
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count)
 {
     ptx_fn *f = q->f;
+    const double lifted = is_inverted(g) ? lift(q) : 0;
     limits l = {0};
-    if (how == QUANT_BY_GIVEN_SCALE)
+    if (is_inverted(g) && !q->makes_scales)
         l = element_limits(q, g);
     /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they are above those. */
     uint32_t excess = 0;
@@ -292,11 +296,11 @@ ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx
     for (uint32_t nibble = 0; nibble < count; nibble++) {
         uint32_t i = nibble_of(q, nibble); /* its own inverse */
         const quant_numbers *of_x = &g[i * stride];
-        ptx_val r = quotient(q, of_x, &l, x[i], how);
+        ptx_val r = quotient(q, of_x, &l, x[i]);
         if (has_zero(q))
             r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
-        r = clamp(q, r, how);
-        add_code(q, r, lift(q, how), nibble, excess, &word);
+        r = clamp(q, !is_inverted(g), lifted, r);
+        add_code(q, r, lifted, nibble, excess, &word);
     }
     return word;
 }
