@@ -56,31 +56,6 @@ typedef struct gemv {
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
-/* Stores the two vectors that multiply a block: bytes and their negatives, or pairs. */
-static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val value[2][4];
-    for (uint32_t w = 0; w < 2; w++) {
-        if (g->of.is_hardware) {
-            nvfp4_halves(f, word[w], value[w]);
-            continue;
-        }
-        nvfp4_bytes bytes = nvfp4_split(f, word[w]), opposite = bytes;
-        for (uint32_t half = 0; half < 2; half++) {
-            opposite.positive[half] = bytes.negative[half];
-            opposite.negative[half] = bytes.positive[half];
-            value[0][2 * w + half] = nvfp4_signed(f, &bytes, half);
-            value[1][2 * w + half] = nvfp4_signed(f, &opposite, half);
-        }
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        for (uint32_t j = 0; j < 4; j++)
-            value[i][j] = ptx_as(f, PTX_U32, value[i][j]);
-        ptx_store_vec(f, 4, ptx_at_bytes(f, at, PLANE_BYTES * i), value[i], PTX_PLAIN);
-    }
-}
-
 /* Decodes the chunks from `first` on, one per thread. */
 static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
 {
@@ -99,7 +74,8 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_val at = ptx_mad(f, in_half, 16, half_at);
         ptx_val to = shared_at(f, PTX_U32, at, ZERO_BYTES);
         for (uint32_t block = 0; block < 2; block++)
-            store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
+            nvfp4_store_block(&g->of, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block), PLANE_BYTES,
+                              true);
         ptx_val scales_at = ptx_mad(f, in_half, 4, half_at);
         ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT), nvfp4_vector_scales(f, raw));
     }
@@ -139,14 +115,6 @@ static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4]
                 sums[j] = next[j];
         }
     }
-}
-
-/* The products of the scales of a row and b in a step, of two blocks: F16X2. */
-static ptx_val multiply_scales(gemv *g, uint32_t row, uint32_t s, ptx_val of_b)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val raw = ptx_shr(f, g->p[row].scales[s], g->half_shift);
-    return nvfp4_multiply_scales(&g->of, row, raw, of_b);
 }
 
 /* Adds the block sums of a row, times their scales. */
@@ -312,7 +280,8 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
         for (uint32_t s = 0; s < STEPS; s++) {
             ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
             for (uint32_t r = 0; r < 2 * g->tiles; r++)
-                scales[s][r] = multiply_scales(g, r, s, of_b);
+                scales[s][r] =
+                    nvfp4_multiply_scales(&g->of, r, ptx_shr(f, g->p[r].scales[s], g->half_shift), of_b);
         }
         ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_pass);
         PTX_WHEN (f, has_next) {
