@@ -155,11 +155,16 @@ uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
     return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
-void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass)
 {
     ptx_val of_rows = ptx_shr(g->f, g->warp, lanes_log2(g->k_warps));
+    return ptx_mad(g->f, of_rows, g->rows, first_of_pass);
+}
+
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+{
     g->first_of_pass = first;
-    g->first_of_warp = ptx_mad(g->f, of_rows, g->rows, first);
+    g->first_of_warp = nvfp4_first_of_warp(g, first);
 }
 
 void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch)
@@ -179,12 +184,12 @@ void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch)
     g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), scales);
 }
 
-ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val first_of_warp, ptx_val length)
 {
     ptx_fn *f = g->f;
-    ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
+    ptx_val has_rows = ptx_lt(f, first_of_warp, g->end);
     if (g->is_tiled) { /* the warp's first place has its first row */
-        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
+        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, first_of_warp), g->m);
         has_rows = ptx_and(f, has_rows, in_matrix);
     }
     return ptx_select(f, has_rows, length, 0);

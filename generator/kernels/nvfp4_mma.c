@@ -196,8 +196,8 @@ static uint32_t scales_apart(const gemv *g)
     return SUPER_SCALES * (g->of.is_tiled ? SCALE_TILE_ROWS : 1);
 }
 
-/* Sets the addresses to this warp's first super-step of a pass. */
-static void find_rows(gemv *g, const nvfp4_rows *pass)
+/* Sets the addresses to this warp's first super-step of the pass with these rows. */
+static void find_rows(gemv *g, ptx_val first_of_warp)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->at.t, 1);
@@ -207,10 +207,10 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
     ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
     ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
     ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
-    ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
+    ptx_val row = ptx_add(f, first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
-        nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, row_after(g, r)), &codes, &scales);
+        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, row_after(g, r)), &codes, &scales);
         ptx_set(f, g->of.a_at[r], ptx_add(f, codes, code_offset));
         ptx_set(f, g->of.sfa_at[r], ptx_add(f, scales, scale_offset));
     }
@@ -229,10 +229,9 @@ static void begin_batch(gemv *g)
                 g->p[r].word[s][i] = ptx_var(f, ptx_u32(0));
         }
     }
-    nvfp4_rows first = g->of;
-    nvfp4_start_pass(&first, g->of.first);
-    find_rows(g, &first);
-    ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&first, g->supers));
+    ptx_val first = nvfp4_first_of_warp(&g->of, g->of.first);
+    find_rows(g, first);
+    ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&g->of, first, g->supers));
     PTX_IF (f, has_any) {
         load_scales(g);
         for (uint32_t s = 0; s < STEPS; s++)
@@ -243,7 +242,7 @@ static void begin_batch(gemv *g)
 /* ---- main loop ---------------------------------------------------------------------------------------------------- */
 
 /* Advances to this warp's next super-step, after the last to its first of the next pass. Returns whether there is one. */
-static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pass)
+static ptx_val step_addresses(gemv *g, ptx_val super, ptx_val next_first)
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
@@ -255,14 +254,14 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
     ptx_val goes_on = ptx_and(f, is_last, g->has_more);
     PTX_IF (f, goes_on) {
         ptx_rarely(f);
-        find_rows(g, next_pass);
+        find_rows(g, next_first);
     }
     ptx_val in_row = ptx_lt(f, next, g->supers);
     return ptx_or(f, in_row, g->has_more);
 }
 
 /* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
-static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_rows *next_pass)
+static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, ptx_val next_first)
 {
     ptx_fn *f = g->of.f;
     ptx_val zero[4];
@@ -283,7 +282,7 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
                 scales[s][r] =
                     nvfp4_multiply_scales(&g->of, r, ptx_shr(f, g->p[r].scales[s], g->half_shift), of_b);
         }
-        ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_pass);
+        ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_first);
         PTX_WHEN (f, has_next) {
             load_scales(g);
         }
@@ -316,9 +315,9 @@ static void multiply_rows(gemv *g)
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
-    nvfp4_rows next_pass = g->of;
-    nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of)));
-    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), 0);
+    ptx_val next_pass = ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of));
+    ptx_val next_first = nvfp4_first_of_warp(&g->of, next_pass);
+    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&g->of, next_first, ptx_u32(1)), 0);
     PTX_FOR (f, first, 0, g->of.k, NVFP4_DEPTH) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, NVFP4_DEPTH);
@@ -330,7 +329,7 @@ static void multiply_rows(gemv *g)
         }
         ptx_val first_super = ptx_shr(f, first, 9);
         ptx_val supers = ptx_shr(f, codes, 9);
-        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers), &next_pass);
+        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, g->of.first_of_warp, supers), next_first);
     }
     end_rows(g);
 }

@@ -244,7 +244,7 @@ static void multiply_rows(gemv *g)
             decode_vector(g, first_group, steps);
             wait_for_warps(g);
         }
-        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
+        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, g->of.first_of_warp, steps));
     }
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->of.sum[r] = nvfp4_finish(&g->of, r);

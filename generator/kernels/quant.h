@@ -23,12 +23,6 @@ enum {
 
 typedef enum quant_coder { QUANT_INT4_SYM, QUANT_INT4_ASYM, QUANT_NF4 } quant_coder;
 
-/* A coder's tables in the lanes' registers; poison if unused. */
-typedef struct quant_tables {
-    ptx_val threshold, base; /* nf4's bucket of this lane */
-    ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
-} quant_tables;
-
 /* A variant during emission. */
 typedef struct quant {
     ptx_fn *f;
@@ -52,7 +46,10 @@ typedef struct quant {
     ptx_val number[2]; /* pointers to these */
     nf4_nested nested; /* replaces the scale's if is_nested */
     bool is_nested;
-    quant_tables tables; /* after quant_load_tables */
+
+    /* The coder's tables in the lanes' registers, after quant_load_tables; poison if unused. */
+    ptx_val threshold, base; /* nf4's bucket of this lane */
+    ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
 
     /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */

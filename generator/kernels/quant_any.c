@@ -21,7 +21,7 @@ enum {
     UNROLL = 4,
     SECTOR_ELEMENTS = 32, /* of one byte: that many of any type fill whole sectors */
     BLOCK_TEAM = 512,     /* groups of this size and more get the whole thread block */
-    LARGE_GROUP = 2048    /* a group of this size or more ends at most once in a tile */
+    MOST_SIZE = 4096 /* a longer group ends at most once in a tile, and its first elements do not matter */
 };
 
 /* The argument, or n when that is less: U64. */
@@ -40,7 +40,7 @@ typedef struct finder {
     quant_numbers kept;
 } finder;
 
-/* In a tile only the end of a large group matters. So a large group counts as one of 4096 elements that ends there. */
+/* A group longer than MOST_SIZE counts as its last elements: a tile before them does not reach its end. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
@@ -49,15 +49,10 @@ static finder find_groups(quant *q)
     w.first_group = ptx_div(f, q->first, size);
     ptx_val start = ptx_mul(f, w.first_group, size);
     ptx_val position = ptx_sub(f, q->first, start);
-    ptx_val left = ptx_sub(f, size, position);
-    ptx_val left_short = ptx_cvt(f, PTX_U32, ptx_min(f, left, 2 * LARGE_GROUP));
-    ptx_val position_before_end = ptx_sub(f, 2 * LARGE_GROUP, left_short);
-    ptx_val is_small = ptx_lt(f, size, LARGE_GROUP);
-    ptx_val position_short = ptx_cvt(f, PTX_U32, position);
-    w.position = ptx_select(f, is_small, position_short, position_before_end);
-    ptx_val size_short = ptx_cvt(f, PTX_U32, size);
-    ptx_val size_taken = ptx_select(f, is_small, size_short, 2 * LARGE_GROUP);
-    w.inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, size_taken));
+    ptx_val taken = ptx_min(f, size, MOST_SIZE);
+    ptx_val skipped = ptx_min(f, position, ptx_sub(f, size, taken));
+    w.position = ptx_cvt(f, PTX_U32, ptx_sub(f, position, skipped));
+    w.inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, taken)));
     return w;
 }
 

@@ -173,8 +173,8 @@ static void load_thresholds(quant *q)
     ptx_val base_table = ptx_global_table(f, PTX_U32, 32, bases);
     ptx_val threshold_address = ptx_at(f, threshold_table, q->lane);
     ptx_val base_address = ptx_at(f, base_table, q->lane);
-    q->tables.threshold = ptx_load_hint(f, threshold_address, PTX_NC);
-    q->tables.base = ptx_load_hint(f, base_address, PTX_NC);
+    q->threshold = ptx_load_hint(f, threshold_address, PTX_NC);
+    q->base = ptx_load_hint(f, base_address, PTX_NC);
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -272,8 +272,8 @@ static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uin
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle takes its low five bits */
-    ptx_val threshold = ptx_shfl_idx(f, q->tables.threshold, bucket);
-    ptx_val base = ptx_shfl_idx(f, q->tables.base, bucket);
+    ptx_val threshold = ptx_shfl_idx(f, q->threshold, bucket);
+    ptx_val base = ptx_shfl_idx(f, q->base, bucket);
     *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, weight, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
@@ -328,7 +328,7 @@ ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i)
     ptx_fn *f = q->f;
     uint32_t nibble = nibble_of(q, i);
     ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, 4 * nibble);
-    ptx_val value = ptx_shfl_idx(f, q->tables.value, code);
+    ptx_val value = ptx_shfl_idx(f, q->value, code);
     if (q->wide == PTX_F64)
         value = ptx_cvt(f, PTX_F64, value);
     if (has_zero(q))
@@ -341,5 +341,5 @@ void quant_load_tables(quant *q)
     if (q->makes_codes && q->coder == QUANT_NF4)
         load_thresholds(q);
     if (!q->makes_codes && !q->makes_scales)
-        q->tables.value = load_values(q);
+        q->value = load_values(q);
 }
