@@ -48,10 +48,9 @@ typedef struct gemv {
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
-    ptx_val supers;   /* of a row */
-    ptx_val has_more; /* whether the warp has rows in the pass after this one */
-    piece p
-        [NVFP4_MOST_ROWS]; /* the current piece; of.a_at and of.sfa_at are variables: the loads that follow */
+    ptx_val supers;           /* of a row */
+    ptx_val has_more;         /* whether the warp has rows in the pass after this one */
+    piece p[NVFP4_MOST_ROWS]; /* the current one; of.a_at and of.sfa_at are variables: the next loads */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */

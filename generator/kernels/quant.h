@@ -56,8 +56,7 @@ typedef struct quant {
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
-    bool
-        is_cut; /* elements may be out of bounds: in_bounds tells this lane's of each step, else it is poison */
+    bool is_cut;        /* this lane may lack elements: in_bounds tells which it has, else poison */
     ptx_val in_bounds[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 } quant;
 

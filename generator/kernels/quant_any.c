@@ -142,8 +142,7 @@ typedef struct share {
     ptx_val lanes_log, lanes;   /* of a team, U32 */
     ptx_val parts_log;          /* of its warps */
     ptx_val kept;               /* shared memory: the elements, unless groups are large */
-    ptx_val numbers
-        [2]; /* shared memory: a group's extremes, one per warp; then its scale and zero in the first place */
+    ptx_val numbers[2]; /* shared memory: a place per warp and group for extremes, then for scale and zero */
 } share;
 
 static share find_share(quant *q)
