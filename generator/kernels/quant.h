@@ -113,7 +113,7 @@ quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const p
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
 /* The operation that combines extremes of a group. There is one extreme per number that the group stores: the absmax, or the
- * maximum and minimum. They are of elements, or of pairs of them. */
+ * maximum and minimum. They are poison until an element, or a pair, is added. */
 ptx_op quant_extreme(const quant *q, uint32_t i);
 void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x);
 quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2]);
