@@ -75,9 +75,10 @@ void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, u
 /* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
 
 /* Two scales, from the low bytes of a U32, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8; for each NaN
- * `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on it is not set. */
+ * `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on it is poison. */
 static ptx_val widen_scales(ptx_fn *f, ptx_val raw, ptx_val *marks)
 {
+    *marks = (ptx_val){0};
     if (ptx_has_sm(f, 89))
         return ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, ptx_cvt(f, PTX_U16, raw)));
     ptx_val magnitudes, pair = codes_small_e4m3(f, PTX_F16, raw, CODES_FIRST_TWO, &magnitudes);
