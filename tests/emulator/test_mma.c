@@ -478,6 +478,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_refusals),
     };
-    return argc == 2 && strcmp(argv[1], "forms") == 0 ? cmocka_run_group_tests(forms, begin_devices, end_context)
-                                                      : cmocka_run_group_tests(products, begin_devices, end_context);
+    return argc == 2 && strcmp(argv[1], "forms") == 0
+               ? cmocka_run_group_tests(forms, begin_devices, end_context)
+               : cmocka_run_group_tests(products, begin_devices, end_context);
 }

@@ -734,6 +734,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest own[] = {cmocka_unit_test(test_ptxas)};
     setenv("KILN_EMU_CHECK", "all,same", 1);
-    return argc == 2 && strcmp(argv[1], "ptxas") == 0 ? cmocka_run_group_tests(own, begin_context, end_context)
-                                                      : cmocka_run_group_tests(tests, begin_context, end_context);
+    return argc == 2 && strcmp(argv[1], "ptxas") == 0
+               ? cmocka_run_group_tests(own, begin_context, end_context)
+               : cmocka_run_group_tests(tests, begin_context, end_context);
 }
