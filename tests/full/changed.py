@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies the variants of the bundles below that verified.txt lacks: those whose PTX or reference changed since they were verified.
+"""Verifies variants of the bundles below that verified.txt lacks: those whose PTX or reference changed since they were verified.
 
 The record verified.txt has a row for each verified variant: its key, and a hash of its images' PTX and of kiln-verify's reference
 files for its family. A row means that the variant was right under all checks on each target with an image of its own.
@@ -115,7 +115,7 @@ def build_programs(build, rows, wanted):
         items.append(f"  - {{{', '.join(['family: ' + family_of(variant), *(p.replace('=', ': ') for p in params)])}}}\n")
     targets = re.search("^targets: .*$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[0]
     (build / "tests/full/changed.yaml").write_text(f"bundle: changed\n{targets}\nkernels:\n{''.join(items)}", encoding="utf-8")
-    done = subprocess.run(["cmake", "--build", build, "--target", "changed_programs"], check=False, capture_output=True, text=True)
+    done = subprocess.run(["cmake", "--build", build, "--target", "changed_programs"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stdout + done.stderr)
 
@@ -130,13 +130,15 @@ def processor_seconds():
 def is_right(build, variant, targets):
     """Verifies the variant on its targets; prints the output where it is wrong."""
     wrong, begin = [], processor_seconds()
+    command = [build / "bin/changed_verify", "--driver", build / "lib/emulator/libcuda.so.1", *OPTIONS, "--filter", variant]
     for target in targets:
-        done = subprocess.run([build / "bin/changed_verify", "--driver", build / "lib/emulator/libcuda.so.1", *OPTIONS, "--filter", variant],
-                              env=dict(os.environ, KILN_EMU_DEVICE=target), check=False, capture_output=True, text=True)
+        environment = dict(os.environ, KILN_EMU_DEVICE=target)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             wrong.append(target)
             print(done.stdout + done.stderr)
-    print(f"{processor_seconds() - begin:6.1f} s  {variant}  {'WRONG on' if wrong else 'right on'} {' '.join(wrong or targets)}", flush=True)
+    outcome = f"WRONG on {' '.join(wrong)}" if wrong else f"right on {' '.join(targets)}"
+    print(f"{processor_seconds() - begin:6.1f} s  {variant}  {outcome}", flush=True)
     return not wrong
 
 
@@ -184,10 +186,10 @@ def more(build, seconds, *families):
 
 
 def record_all(build, seconds):
-    commit = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    head = ["# Each verified variant's key, and a hash of its PTX and reference (changed.py). On every target with an image of its own it",
-            f"# was right under all checks with at least the cases of kiln-verify {' '.join(OPTIONS)}.",
-            f"# last full run: commit {commit or 'unknown'}, passed, {seconds} s"]
+    told = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    head = ["# Each verified variant's key, and a hash of its PTX and reference (changed.py). On every target with an image of its own",
+            f"# it was right under all checks with at least the cases of kiln-verify {' '.join(OPTIONS)}.",
+            f"# last full run: commit {told.stdout.strip() or 'unknown'}, passed, {seconds} s"]
     write_record(head, {key: digest for key, _, digest in hashes(build / "bin/kiln").values()})
     return 0
 

@@ -64,7 +64,8 @@ def main():
             outcomes.append((done, wanted, words.format(**names)))
         # with --changed only a variant with other images than those of its row
         environment.update(STORED="0", LOADED="0", STATUS="0")
-        for verb, option, change, words in (("rebase", "--filter=type=f32", "", "1 assemblies: 0 failed"), ("check", "--changed", "", "0 assemblies"),
+        for verb, option, change, words in (("rebase", "--filter=type=f32", "", "1 assemblies: 0 failed"),
+                                            ("check", "--changed", "", "0 assemblies"),
                                             ("check", "--changed", "0", "1 assemblies: 0 failed")):
             rows.write_text(rows.read_text(encoding="utf-8").replace("\t640\t", "\t640\t" + change), encoding="utf-8")
             command[3], command[8:] = verb, ["--filter", "type=f32", option]

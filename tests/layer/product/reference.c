@@ -25,8 +25,7 @@ static const double levels[16] = {
 
 enum { GROUP = 64, EDGES = 5 };
 
-/* One size at a time at an edge of a tile, and beside it. The edges of m have two tiles of columns; those of n and k have few rows, and
- * two tiles of columns too for k. */
+/* One size at a time at an edge of a tile, and beside it. The others are beyond an edge, except for m: blocks do not share rows. */
 static void plan(kiln_size_plan *sizes)
 {
     static const struct {
