@@ -9,7 +9,7 @@ repeated on an emulated device of the target; its results there are expected of 
 - with the thread blocks in reverse: bytes that differ depend on their order, and are undefined unless there are atomics
 - with the check for uninitialised values, where registers and local memory begin as NaNs: bytes that differ are undefined
 
-A text for a newer target, or for a family of targets, becomes one for this target. A launch is left out, and listed with the
+A text for a newer target, or for the features of another one (sm_120a), becomes one for this target. A launch is left out, and listed with the
 reason, if the target lacks its instructions, if only a check makes it fail, if its results are undefined, or if it repeats
 another launch. A large launch is cut to its first thread blocks and their share of the inputs.
 """
@@ -74,11 +74,12 @@ def cut(launch):
 
 
 def retargeted(text, target):
-    """The text with this target, unless it is for an older one."""
+    """The text with this target, unless it is for an older one, or for this one's own features (sm_90a)."""
     number = int(target.removeprefix("sm_"))
 
     def choose(match):
-        return match[0] if int(match[2]) <= number and not match[3] else match[1] + target.encode()
+        of_text = int(match[2])
+        return match[0] if of_text == number or (of_text < number and not match[3]) else match[1] + target.encode()
     return re.sub(rb"(\.target\s+)sm_(\d+)([a-z]?)\b", choose, text, count=1)
 
 
