@@ -39,11 +39,22 @@ static ptx_val row_of(linear_simt *g, ptx_val group, uint32_t r)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Finds this lane's first piece of each row, and its numbers in each array. */
-static void find_next_rows(linear_simt *g)
+/* Finds this lane's numbers of a row in each array. */
+static void find_next_numbers(linear_simt *g, linear_next *next, const linear_row *row)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    for (uint32_t i = 0; i < format_arrays(format); i++) {
+        ptx_val of_lane = ptx_mad(f, g->l->lane, format_group_elements(format), g->chunk_first);
+        ptx_val number = ptx_div(f, of_lane, format->scale_elements);
+        ptx_set(f, next->numbers[i], linear_numbers_at(g->l, row, i, number));
+    }
+}
+
+/* Finds this lane's first piece of each row, and its numbers. */
+static void find_next_rows(linear_simt *g)
+{
+    ptx_fn *f = g->f;
     ptx_val lane_byte = ptx_mul(f, g->l->lane, UNIT_BYTES);
     ptx_val chunk_byte = ptx_cvt(f, PTX_U64, g->chunk_byte), start[LINEAR_MOST_MATRICES];
     for (uint32_t i = 0; i < g->l->matrices; i++)
@@ -59,12 +70,19 @@ static void find_next_rows(linear_simt *g)
         }
         ptx_set(f, g->next[r].from, ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
         ptx_set(f, g->next[r].left, ptx_as(f, PTX_S32, left));
-        for (uint32_t i = 0; i < format_arrays(format); i++) {
-            ptx_val of_lane = ptx_mad(f, g->l->lane, format_group_elements(format), g->chunk_first);
-            ptx_val number = ptx_div(f, of_lane, format->scale_elements);
-            ptx_set(f, g->next[r].numbers[i], linear_numbers_at(g->l, &row, i, number));
-        }
+        find_next_numbers(g, &g->next[r], &row);
     }
+}
+
+/* Whether this lane has a last piece. A tile of rows that are not 16-byte aligned has one piece more. */
+static ptx_val has_last_piece(linear_simt *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
+    ptx_val behind = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
+    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
+    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
+    return ptx_lt(f, g->l->lane, first_without);
 }
 
 /* Copies a piece; of a row's last tile only `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
@@ -184,12 +202,7 @@ void linear_init_stages(linear_simt *g)
         for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
             g->next[r].numbers[i] = ptx_declare(f, PTX_U64);
     }
-    /* A tile of rows that are not 16-byte aligned has one piece more. */
-    const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
-    ptx_val behind = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
-    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
-    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
-    g->has_last = ptx_lt(f, g->l->lane, first_without);
+    g->has_last = has_last_piece(g);
     find_next_rows(g);
     PTX_FOR (f, offset, ptx_u32(0), last, g->of.stage_bytes) {
         fill_stage(g, offset);
