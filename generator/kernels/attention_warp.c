@@ -42,25 +42,36 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Adds a step, or the tail, to the scores of an octet of keys; the first step makes them. */
+/* Makes the scores of an octet of keys from the first step. */
+static void start_octet(warp *m, uint32_t block, uint32_t octet, const ptx_val k[2])
+{
+    ptx_fn *f = m->a->f;
+    const ptx_type type = m->a->type;
+    const ptx_val *q = q_of(m, block, 0), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
+    ptx_val sums[4];
+    ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
+    for (uint32_t i = 0; i < 4; i++)
+        *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
+    if (!ptx_has_sm(f, 80))
+        ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
+}
+
+/* Adds a step, or the tail, to the scores of an octet of keys. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
     ptx_fn *f = m->a->f;
     const ptx_type type = m->a->type;
-    const ptx_val *q = q_of(m, block, step), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
+    if (step == 0) {
+        start_octet(m, block, octet, k);
+        return;
+    }
+    const ptx_val *q = q_of(m, block, step);
     ptx_val sums[4];
     attention_product(&m->scores, block, octet, sums);
-    if (step == m->k.steps) {
-        ptx_mma_to(f, tensor_shape(type, false), sums, q, k);
-    } else if (step > 0) {
+    if (step < m->k.steps)
         tensor_multiply(f, type, sums, q, k, sums);
-    } else {
-        ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
-        for (uint32_t i = 0; i < 4; i++)
-            *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
-        if (!ptx_has_sm(f, 80))
-            ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
-    }
+    else
+        ptx_mma_to(f, tensor_shape(type, false), sums, q, k);
 }
 
 /* Adds a step, two steps of codes, or the tail to all scores. ldmatrix loads four registers: an octet of keys takes two for a
@@ -89,22 +100,31 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
+/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
+static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
+{
+    ptx_fn *f = m->a->f;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
+    for (uint32_t half = 0; half < 2; half++) {
+        ptx_val pairs[2];
+        codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[half]), true, pairs);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            operands[odd][half] = pairs[odd];
+    }
+}
+
 /* Adds weights times V. A step is two octets of columns by 16 keys, a tail one octet by 32 keys. v keeps the codes of two
- * steps, which are loaded together; one operand has the even columns of a unit of them, the other the odd ones. */
+ * steps, which are loaded together. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
     ptx_fn *f = m->a->f;
     attention_slice *o = &m->rows.o;
-    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
     const bool is_tail = step == m->v.steps;
-    ptx_val decoded[2][2], pairs[2], sums[4];
+    ptx_val decoded[2][2], sums[4];
     if (!m->has_codes || step % 2 == 0)
         ptx_ldmatrix_trans(f, 4, v, matrices_at(m, &m->v, octet, step));
-    for (uint32_t half = 0; half < 2 && m->has_codes; half++) {
-        codes_pairs(f, &codes, ptx_as(f, PTX_U32, v[step % 2 * 2 + half]), true, pairs);
-        for (uint32_t odd = 0; odd < 2; odd++)
-            decoded[odd][half] = pairs[odd];
-    }
+    if (m->has_codes)
+        decode_columns(m, &v[step % 2 * 2], decoded);
     for (uint32_t i = 0; i < 2 * attention_blocks(o); i++) {
         const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
         attention_product(o, b, 2 * step + (is_tail ? 0 : odd), sums);
@@ -182,37 +202,51 @@ static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales
     ptx_load_vec(m->a->f, 2, scales, shared_at(m->a->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
 }
 
-void attention_make_scores(warp *m, ptx_val key)
+static void scale_scores(warp *m)
 {
-    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        multiply_step(m, step);
-    for (uint32_t o = 0; o < m->scores.count && m->a->kv == ATTENTION_INT8_TOKEN; o++) {
+    for (uint32_t o = 0; o < m->scores.count; o++) {
         ptx_val scales[2];
         load_scales(m, false, o, scales);
         for (uint32_t i = 0; i < 2 * m->scores.rows; i++)
             ptx_mul_to(m->a->f, m->scores.x[i / 2][2 * o + i % 2], scales[i % 2]);
     }
+}
+
+void attention_make_scores(warp *m, ptx_val key)
+{
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        multiply_step(m, step);
+    if (m->a->kv == ATTENTION_INT8_TOKEN)
+        scale_scores(m);
     attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
+}
+
+/* Multiplies the weights of an octet's pair of keys by V's scales. */
+static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
+{
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
+    ptx_val scales[2];
+    load_scales(m, true, octet, scales);
+    for (uint32_t n = 0; n < 2; n++) {
+        if (a->type == PTX_F16)
+            scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
+        weights[n] = ptx_mul(f, weights[n], scales[n]);
+    }
 }
 
 ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
 {
     const attention *a = m->a;
     ptx_fn *f = a->f;
-    ptx_val weights[2], scales[2];
+    ptx_val weights[2];
     for (uint32_t n = 0; n < 2; n++) {
         ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], a->factor, minus);
         weights[n] = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
-    if (a->kv == ATTENTION_INT8_TOKEN) {
-        load_scales(m, true, octet, scales);
-        for (uint32_t n = 0; n < 2; n++) {
-            if (a->type == PTX_F16)
-                scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
-            weights[n] = ptx_mul(f, weights[n], scales[n]);
-        }
-    }
+    if (a->kv == ATTENTION_INT8_TOKEN)
+        scale_pair(m, octet, weights);
     return narrow_pair(f, a->type, weights[0], weights[1]);
 }
 
@@ -393,35 +427,39 @@ static void store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
     }
 }
 
-/* Stages O over Q. A warp with all columns of its rows then stores these, otherwise the thread block stores all rows. */
-void attention_store_results(void *of, ptx_val first)
+/* Finds where the lane stages its pairs in the first even and odd unit of its first row; with codes at[0]: its first four
+ * columns. */
+static void find_staged(const warp *m, ptx_val at[2])
 {
-    warp *m = of;
-    const attention *a = m->a;
-    const attention_slice *o = &m->rows.o;
     const layout *lines = &m->out_lines;
     const bool has_all_columns = m->groups == 1;
-    const uint32_t warp_rows = m->scores.rows * OCTET;
-    ptx_fn *f = a->f;
-    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
-    attention_number_rows(a, o, first, numbers);
-    attention_find_shares(a, numbers, m->rows.row, shares, o->rows);
-    ptx_val row = attention_lane_g(m), t = attention_lane_t(m);
+    ptx_fn *f = m->a->f;
+    ptx_val row = attention_lane_g(m), t = attention_lane_t(m), unit = {0};
     if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, warp_rows, row);
+        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
     else
-        unit = ptx_mul(f, m->warp, attention_octets(o));
-    /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
-    ptx_val at[2], pair = ptx_mad(f, t, 4, m->shared);
+        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
+    ptx_val pair = ptx_mad(f, t, 4, m->shared);
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
         ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
         at[odd] = ptx_add(f, layout_at(f, lines, row, mine), pair);
     }
     if (m->has_codes)
         at[0] = ptx_add(f, fours_at(m, lines, row, t), m->shared);
-    if (has_all_columns && a->head_dim_v == a->head_dim)
+}
+
+/* Stages the lane's part of O over Q. */
+static void stage_rows(const warp *m, const ptx_val shares[])
+{
+    const attention *a = m->a;
+    const attention_slice *o = &m->rows.o;
+    const layout *lines = &m->out_lines;
+    ptx_fn *f = a->f;
+    ptx_val at[2], words[2];
+    find_staged(m, at);
+    if (m->groups == 1 && a->head_dim_v == a->head_dim)
         ptx_warp_barrier(f);
-    else if (has_all_columns)
+    else if (m->groups == 1)
         ptx_barrier(f); /* O replaces other warps' rows of Q */
     for (uint32_t i = 0; i < o->rows; i++) {
         for (uint32_t n = 0; n < attention_octets(o); n++) {
@@ -435,7 +473,21 @@ void attention_store_results(void *of, ptx_val first)
                 ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
         }
     }
-    if (has_all_columns) {
+}
+
+/* A warp with all columns of its rows stores these, otherwise the thread block stores all rows. */
+void attention_store_results(void *of, ptx_val first)
+{
+    warp *m = of;
+    const attention *a = m->a;
+    const layout *lines = &m->out_lines;
+    const uint32_t warp_rows = m->scores.rows * OCTET;
+    ptx_fn *f = a->f;
+    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS];
+    attention_number_rows(a, &m->rows.o, first, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
+    stage_rows(m, shares);
+    if (m->groups == 1) {
         ptx_warp_barrier(f);
         ptx_val of_warp = ptx_mul(f, m->row_warp, warp_rows);
         attention_store_rows(a, *lines, m->shared, of_warp, warp_rows, m->lane, WARP_LANES);
@@ -496,15 +548,12 @@ void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
     m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many thread blocks as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
- * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
- * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
-void attention_warp_shape(kiln_shape *s, const warp *m)
+/* As many thread blocks per multiprocessor as leave enough registers per thread. ptxas counts warps by fours; without a limit, it
+ * fits more and spills. A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail;
+ * below sm_80 also the copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
+static uint32_t blocks_per_multiprocessor(const warp *m)
 {
     const attention *a = m->a;
-    s->block[0] = m->threads;
-    s->shared_bytes = m->shared_bytes;
-    s->trip = m->keys;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
                       (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
@@ -513,5 +562,13 @@ void attention_warp_shape(kiln_shape *s, const warp *m)
                        (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    s->blocks_per_multiprocessor = lanes_blocks(m->threads, warps * WARP_LANES);
+    return lanes_blocks(m->threads, warps * WARP_LANES);
+}
+
+void attention_warp_shape(kiln_shape *s, const warp *m)
+{
+    s->block[0] = m->threads;
+    s->shared_bytes = m->shared_bytes;
+    s->trip = m->keys;
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(m);
 }
