@@ -215,7 +215,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
 /* Adds the products of a tile to the sums; `share` is this lane's first share. */
 static void multiply_tile(linear_simt *g, ptx_val share)
 {
-    group_weights w[LINEAR_MOST_ROWS];
+    group_weights w[LINEAR_MOST_ROWS] = {{.word = {{0}}}};
     for (uint32_t r = 0; r < g->of.rows; r++)
         load_group(g, r, &w[r]);
     for (uint32_t b = 0; b < g->of.vectors && g->of.is_q8; b++)
