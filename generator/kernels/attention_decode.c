@@ -74,73 +74,30 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     copy_commit(f);
 }
 
-/* Waits for the next stage, and refills the previous one, which all lanes have read. */
-static void next_stage(decode *d, ptx_val counted, bool is_v)
-{
-    ptx_fn *f = d->m.a->f;
-    copy_wait(f, d->stages - 2);
-    ptx_warp_barrier(f);
-    copy_stage(d, counted, d->stages - 1 + is_v, d->free_stage);
-}
-
-static void leave_stage(decode *d)
-{
-    ptx_fn *f = d->m.a->f;
-    ptx_set(f, d->free_stage, d->stage);
-    shared_next(f, d->stage, d->m.shared_bytes, d->stages);
-}
-
+/* K makes weights, then V adds values. Each waits for the next stage, and refills the previous one, which all lanes have read. */
 static void add_tile(attention_warp *m, ptx_val counted)
 {
     decode *d = (decode *)m;
     ptx_fn *f = m->a->f;
-    next_stage(d, counted, false);
-    m->k.at = ptx_add(f, d->k_at, d->stage);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        m->scales_at = ptx_add(f, d->scales_at, d->stage);
-    m->weigh(m, attention_key(m->a, counted));
-    leave_stage(d);
-    next_stage(d, counted, true);
-    m->v.at = ptx_add(f, d->v_at, d->stage);
-    m->add_values(m);
-    leave_stage(d);
+    for (uint32_t is_v = 0; is_v < 2; is_v++) {
+        copy_wait(f, d->stages - 2);
+        ptx_warp_barrier(f);
+        copy_stage(d, counted, d->stages - 1 + is_v, d->free_stage);
+        if (is_v) {
+            m->v.at = ptx_add(f, d->v_at, d->stage);
+            m->add_values(m);
+        } else {
+            m->k.at = ptx_add(f, d->k_at, d->stage);
+            if (m->a->kv == ATTENTION_INT8_TOKEN)
+                m->scales_at = ptx_add(f, d->scales_at, d->stage);
+            m->weigh(m, attention_key(m->a, counted));
+        }
+        ptx_set(f, d->free_stage, d->stage);
+        shared_next(f, d->stage, m->shared_bytes, d->stages);
+    }
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------------ */
-
-/* Starts to copy all stages but one, and waits for Q. */
-static void init_copies(decode *d)
-{
-    attention_warp *m = &d->m;
-    attention *a = m->a;
-    ptx_fn *f = a->f;
-    const attention_copier by_all = m->copier;
-    m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
-    m->row_warp = ptx_u32(0); /* all warps have all rows */
-    d->ahead = ptx_mul(f, m->warp, WARP_KEYS);
-    ptx_val rings = ptx_add(f, m->shared, d->q_bytes);
-    ptx_val ring = ptx_mad(f, m->warp, d->stages * m->shared_bytes, rings);
-    attention_init_panels(m, &by_all, ring);
-    attention_init_operands(m, ring);
-    d->k_at = m->k.at;
-    d->v_at = m->v.at;
-    d->scales_at = m->scales_at;
-    if (a->kv == ATTENTION_INT8_TOKEN)
-        d->scales = ptx_add(f, ring, m->scales_start);
-    attention_init_pages(a, WARP_KEYS / OCTET);
-    attention_copy_rows(&m->q.panel, a->first);
-    copy_commit(f);
-    ptx_val first = ptx_add(f, a->first_key, d->ahead);
-    for (uint32_t i = 0; i < d->stages - 1; i++) {
-        if (a->layout == ATTENTION_PAGED && i > 0)
-            ptx_warp_barrier(f);
-        copy_stage(d, first, i, ptx_u32(i * m->shared_bytes));
-    }
-    d->stage = ptx_var(f, ptx_u32(0));
-    d->free_stage = ptx_var(f, ptx_u32((d->stages - 1) * m->shared_bytes));
-    copy_wait(f, d->stages - 1);
-    ptx_barrier(f);
-}
 
 static void shape(kiln_shape *s, attention *a)
 {
@@ -156,8 +113,32 @@ static void emit(attention *a)
     decode d = geometry(a);
     attention_warp *m = &d.m;
     attention_warp_init(m);
-    ptx_val tid = m->copier.tid;
-    init_copies(&d);
+    const attention_copier by_all = m->copier;
+    m->copier = (attention_copier){a, WARP_LANES, false, m->lane};
+    m->row_warp = ptx_u32(0); /* all warps have all rows */
+    d.ahead = ptx_mul(f, m->warp, WARP_KEYS);
+    ptx_val rings = ptx_add(f, m->shared, d.q_bytes);
+    ptx_val ring = ptx_mad(f, m->warp, d.stages * m->shared_bytes, rings);
+    attention_init_panels(m, &by_all, ring);
+    attention_init_operands(m, ring);
+    d.k_at = m->k.at;
+    d.v_at = m->v.at;
+    d.scales_at = m->scales_at;
+    if (a->kv == ATTENTION_INT8_TOKEN)
+        d.scales = ptx_add(f, ring, m->scales_start);
+    attention_init_pages(a, WARP_KEYS / OCTET);
+    attention_copy_rows(&m->q.panel, a->first);
+    copy_commit(f);
+    ptx_val first = ptx_add(f, a->first_key, d.ahead);
+    for (uint32_t i = 0; i < d.stages - 1; i++) {
+        if (a->layout == ATTENTION_PAGED && i > 0)
+            ptx_warp_barrier(f);
+        copy_stage(&d, first, i, ptx_u32(i * m->shared_bytes));
+    }
+    d.stage = ptx_var(f, ptx_u32(0));
+    d.free_stage = ptx_var(f, ptx_u32((d.stages - 1) * m->shared_bytes));
+    copy_wait(f, d.stages - 1);
+    ptx_barrier(f);
     attention_add_tiles(m, &d.ahead, add_tile);
     ptx_barrier(f);
     /* Each warp stores the sums of its keys over the rings. */
@@ -169,7 +150,7 @@ static void emit(attention *a)
         attention_store_record(a, &m->rows, i, column, ptx_at_const(f, record, OCTET * i * a->shared_record));
     ptx_barrier(f);
     attention_find_before(a);
-    attention_leave_warps(a, records, WARPS, tid);
+    attention_leave_warps(a, records, WARPS, by_all.tid);
 }
 
 const attention_strategy attention_strategy_decode = {shape, emit};

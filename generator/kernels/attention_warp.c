@@ -42,36 +42,25 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Makes the scores of an octet of keys from the first step. */
-static void start_octet(warp *m, uint32_t block, uint32_t octet, const ptx_val k[2])
-{
-    ptx_fn *f = m->a->f;
-    const ptx_type type = m->a->type;
-    const ptx_val *q = q_of(m, block, 0), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
-    ptx_val sums[4];
-    ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
-    for (uint32_t i = 0; i < 4; i++)
-        *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
-    if (!ptx_has_sm(f, 80))
-        ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
-}
-
-/* Adds a step, or the tail, to the scores of an octet of keys. */
+/* Adds a step, or the tail, to the scores of an octet of keys; the first step makes them. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
     ptx_fn *f = m->a->f;
     const ptx_type type = m->a->type;
-    if (step == 0) {
-        start_octet(m, block, octet, k);
-        return;
-    }
-    const ptx_val *q = q_of(m, block, step);
+    const ptx_val *q = q_of(m, block, step), zeros[4] = {m->zero, m->zero, m->zero, m->zero};
     ptx_val sums[4];
     attention_product(&m->scores, block, octet, sums);
-    if (step < m->k.steps)
-        tensor_multiply(f, type, sums, q, k, sums);
-    else
+    if (step == m->k.steps) {
         ptx_mma_to(f, tensor_shape(type, false), sums, q, k);
+    } else if (step > 0) {
+        tensor_multiply(f, type, sums, q, k, sums);
+    } else {
+        ptx_mma(f, tensor_shape(type, ptx_has_sm(f, 80)), sums, q, k, zeros);
+        for (uint32_t i = 0; i < 4; i++)
+            *attention_sum(&m->scores, 2 * block + i / 2, 2 * octet + i % 2) = sums[i] = ptx_var(f, sums[i]);
+        if (!ptx_has_sm(f, 80))
+            ptx_mma_to(f, tensor_shape(type, false), sums, q + 2, k + 1);
+    }
 }
 
 /* Adds a step, two steps of codes, or the tail to all scores. ldmatrix loads four registers: an octet of keys takes two for a
@@ -202,51 +191,37 @@ static void load_scales(const warp *m, bool is_v, uint32_t octet, ptx_val scales
     ptx_load_vec(m->a->f, 2, scales, shared_at(m->a->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
 }
 
-static void scale_scores(warp *m)
+void attention_make_scores(warp *m, ptx_val key)
 {
-    for (uint32_t o = 0; o < m->scores.count; o++) {
+    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
+        multiply_step(m, step);
+    for (uint32_t o = 0; o < m->scores.count && m->a->kv == ATTENTION_INT8_TOKEN; o++) {
         ptx_val scales[2];
         load_scales(m, false, o, scales);
         for (uint32_t i = 0; i < 2 * m->scores.rows; i++)
             ptx_mul_to(m->a->f, m->scores.x[i / 2][2 * o + i % 2], scales[i % 2]);
     }
-}
-
-void attention_make_scores(warp *m, ptx_val key)
-{
-    for (uint32_t step = 0; step < m->k.steps + m->k.has_tail; step += m->has_codes ? 2 : 1)
-        multiply_step(m, step);
-    if (m->a->kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
     attention_shape_and_mask(m->a, key, m->groups > 1, &m->scores, find_origin, m);
-}
-
-/* Multiplies the weights of an octet's pair of keys by V's scales. */
-static void scale_pair(const warp *m, uint32_t octet, ptx_val weights[2])
-{
-    const attention *a = m->a;
-    ptx_fn *f = a->f;
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t n = 0; n < 2; n++) {
-        if (a->type == PTX_F16)
-            scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
-        weights[n] = ptx_mul(f, weights[n], scales[n]);
-    }
 }
 
 ptx_val attention_weigh_pair(const warp *m, const softmax_row *row, ptx_val minus, uint32_t i, uint32_t octet)
 {
     const attention *a = m->a;
     ptx_fn *f = a->f;
-    ptx_val weights[2];
+    ptx_val weights[2], scales[2];
     for (uint32_t n = 0; n < 2; n++) {
         ptx_val x = ptx_fma(f, m->scores.x[i][2 * octet + n], a->factor, minus);
         weights[n] = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, row->sum, weights[n]);
     }
-    if (a->kv == ATTENTION_INT8_TOKEN)
-        scale_pair(m, octet, weights);
+    if (a->kv == ATTENTION_INT8_TOKEN) {
+        load_scales(m, true, octet, scales);
+        for (uint32_t n = 0; n < 2; n++) {
+            if (a->type == PTX_F16)
+                scales[n] = ptx_mul(f, scales[n], 1 << attention_codes_of(a, a->type, true).down);
+            weights[n] = ptx_mul(f, weights[n], scales[n]);
+        }
+    }
     return narrow_pair(f, a->type, weights[0], weights[1]);
 }
 
@@ -427,39 +402,30 @@ static void store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
     }
 }
 
-/* Finds where the lane stages its pairs in the first even and odd unit of its first row; with codes at[0]: its first four
- * columns. */
-static void find_staged(const warp *m, ptx_val at[2])
-{
-    const layout *lines = &m->out_lines;
-    const bool has_all_columns = m->groups == 1;
-    ptx_fn *f = m->a->f;
-    ptx_val row = attention_lane_g(m), t = attention_lane_t(m), unit = {0};
-    if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
-    else
-        unit = ptx_mul(f, m->warp, attention_octets(&m->rows.o));
-    ptx_val pair = ptx_mad(f, t, 4, m->shared);
-    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
-        at[odd] = ptx_add(f, layout_at(f, lines, row, mine), pair);
-    }
-    if (m->has_codes)
-        at[0] = ptx_add(f, fours_at(m, lines, row, t), m->shared);
-}
-
 /* Stages the lane's part of O over Q. */
 static void stage_rows(const warp *m, const ptx_val shares[])
 {
     const attention *a = m->a;
     const attention_slice *o = &m->rows.o;
     const layout *lines = &m->out_lines;
+    const bool has_all_columns = m->groups == 1;
     ptx_fn *f = a->f;
-    ptx_val at[2], words[2];
-    find_staged(m, at);
-    if (m->groups == 1 && a->head_dim_v == a->head_dim)
+    ptx_val words[2], row = attention_lane_g(m), t = attention_lane_t(m), unit = {0};
+    if (has_all_columns)
+        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
+    else
+        unit = ptx_mul(f, m->warp, attention_octets(o));
+    /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
+    ptx_val at[2], pair = ptx_mad(f, t, 4, m->shared);
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
+        ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
+        at[odd] = ptx_add(f, layout_at(f, lines, row, mine), pair);
+    }
+    if (m->has_codes)
+        at[0] = ptx_add(f, fours_at(m, lines, row, t), m->shared);
+    if (has_all_columns && a->head_dim_v == a->head_dim)
         ptx_warp_barrier(f);
-    else if (m->groups == 1)
+    else if (has_all_columns)
         ptx_barrier(f); /* O replaces other warps' rows of Q */
     for (uint32_t i = 0; i < o->rows; i++) {
         for (uint32_t n = 0; n < attention_octets(o); n++) {

@@ -84,36 +84,30 @@ static void raise_own(attention_warp *m)
     }
 }
 
-/* Stores the weights of the warp's scores, for all warps. */
-static void weigh_rows(wide *w)
-{
-    const attention_warp *m = &w->m;
-    ptx_fn *f = m->a->f;
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
-        ptx_val minus = softmax_minus(f, m->a->wide, &w->own.row[i]);
-        for (uint32_t o = 0; o < m->scores.count; o++) {
-            ptx_val word = attention_weigh_pair(m, &w->own.row[i], minus, i, o);
-            ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
-        }
-    }
-}
-
 /* ---- tiles --------------------------------------------------------------------------------------------------------- */
 
 static void weigh(attention_warp *m, ptx_val key)
 {
     wide *w = (wide *)m;
+    const attention *a = m->a;
+    ptx_fn *f = a->f;
     attention_make_scores(m, key);
     ptx_val shift[2], joined[2 * MOST_BLOCKS]; /* for this warp's keys, and for all */
     for (uint32_t i = 0; i < 2; i++)
-        shift[i] = attention_find_shift(m->a, &m->scores, i, FRAGMENT_LANES);
+        shift[i] = attention_find_shift(a, &m->scores, i, FRAGMENT_LANES);
     share_numbers(w, shift);
     if (m->v_in_k)
         attention_copy_rows(&m->v.panel, key);
     join_numbers(w, PTX_OP_MAX, joined);
     attention_raise_rows(m, joined, raise_own);
-    weigh_rows(w);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t byte = w->weight_lines.start + layout_rows(&w->weight_lines, OCTET * i);
+        ptx_val minus = softmax_minus(f, a->wide, &w->own.row[i]);
+        for (uint32_t o = 0; o < m->scores.count; o++) {
+            ptx_val word = attention_weigh_pair(m, &w->own.row[i], minus, i, o);
+            ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], byte), word);
+        }
+    }
 }
 
 static void add_values(attention_warp *m)
@@ -184,26 +178,6 @@ static void shape(kiln_shape *s, attention *a)
     s->blocks_per_multiprocessor = 1;
 }
 
-/* Finds this lane's addresses of matrices, weights and numbers. */
-static void init_lane(wide *w)
-{
-    attention_warp *m = &w->m;
-    ptx_fn *f = m->a->f;
-    ptx_val g = attention_lane_g(m);
-    attention_init_operands(m, m->shared);
-    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, m->in_16, m->upper), m->shared);
-    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
-    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
-    for (uint32_t o = 0; o < m->scores.count; o++) {
-        ptx_val octet = ptx_add(f, m->first_octet, o);
-        w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
-    }
-    ptx_val numbers = ptx_add(f, m->shared, w->numbers_start);
-    w->numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
-    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(w, 2, 0), w->numbers_at);
-    w->number_to = ptx_mad(f, m->group, NUMBER_BYTES, of_block);
-}
-
 static void emit(attention *a)
 {
     ptx_fn *f = a->f;
@@ -215,7 +189,19 @@ static void emit(attention *a)
     m->row_warp = ptx_rem(f, m->warp, attention_blocks(&rows->o));
     m->group = ptx_div(f, m->warp, attention_blocks(&rows->o));
     attention_init_panels(m, &m->copier, m->shared);
-    init_lane(&w);
+    ptx_val g = attention_lane_g(m);
+    attention_init_operands(m, m->shared);
+    w.weight_at = ptx_add(f, layout_at(f, &w.weight_lines, m->in_16, m->upper), m->shared);
+    ptx_val own_row = ptx_mad(f, m->row_warp, BLOCK_ROWS, g);
+    ptx_val pair = ptx_mad(f, attention_lane_t(m), 4, m->shared);
+    for (uint32_t o = 0; o < m->scores.count; o++) {
+        ptx_val octet = ptx_add(f, m->first_octet, o);
+        w.weight_to[o] = ptx_add(f, layout_at(f, &w.weight_lines, own_row, octet), pair);
+    }
+    ptx_val numbers = ptx_add(f, m->shared, w.numbers_start);
+    w.numbers_at = ptx_mad(f, g, ROW_STRIDE * NUMBER_BYTES, numbers);
+    ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(&w, 2, 0), w.numbers_at);
+    w.number_to = ptx_mad(f, m->group, NUMBER_BYTES, of_block);
     attention_start_copies(m);
     add_tiles(&w);
     attention_find_before(a);

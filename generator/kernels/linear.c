@@ -168,17 +168,17 @@ static void add_word(linear_simt *g, ptx_val dot[], ptx_val codes[][WORD_CODES],
     }
 }
 
-/* The sums of the products of a part's words, for each vector and row. */
-static void dot_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p,
-                      ptx_val dot[][LINEAR_MOST_ROWS])
+static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p)
 {
     ptx_fn *f = g->f;
-    const uint32_t words = part_words(g);
+    const weight_format *format = g->of.format;
+    const uint32_t words = part_words(g), byte = 4 * format_group_elements(format) + 8 * p;
+    ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS] = {{{0}}};
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
         for (uint32_t r = 0; r < g->of.rows; r++) {
             ptx_val word = w[r].word[p * words + i];
-            if (g->of.format->has_minimum)
+            if (format->has_minimum)
                 format_denormals(f, word, codes[r]);
             else
                 format_floats(f, &g->w_lane, word, codes[r]);
@@ -189,15 +189,6 @@ static void dot_exact(linear_simt *g, const group_weights w[], ptx_val share, ui
             add_word(g, dot[b], codes, h, i == 0);
         }
     }
-}
-
-static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    const uint32_t byte = 4 * format_group_elements(format) + 8 * p;
-    ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS] = {{{0}}};
-    dot_exact(g, w, share, p, dot);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
         ptx_val numbers[2] = {{0}};
         if (format->has_minimum)
@@ -383,19 +374,6 @@ static void overlap_launches(linear_simt *g, ptx_val first, ptx_val end)
     ptx_grid_wait(g->f);
 }
 
-/* Makes a pass over k for up to 256 rows, and stores their sums. */
-static void make_pass(linear_simt *g, ptx_val is_first_pass)
-{
-    ptx_fn *f = g->f;
-    PTX_FOR (f, chunk_first, 0, g->l->k, g->of.chunk) {
-        g->chunk_first = chunk_first;
-        make_chunk(g, is_first_pass);
-    }
-    ptx_barrier(f);
-    store_rows(g);
-    ptx_barrier(f);
-}
-
 /* This thread block's stretch of rows, 256 at a time. It splits no pair, and except at the last row no group of a warp. */
 static void make_rows(linear_simt *g)
 {
@@ -415,7 +393,14 @@ static void make_rows(linear_simt *g)
         g->rows_here = ptx_min(f, left, LINEAR_PASS_ROWS);
         ptx_val whole = ptx_add(f, g->rows_here, g->of.rows - 1);
         g->groups_of_rows = ptx_div(f, whole, g->of.rows);
-        make_pass(g, ptx_eq(f, row, first));
+        ptx_val is_first_pass = ptx_eq(f, row, first);
+        PTX_FOR (f, chunk_first, 0, g->l->k, g->of.chunk) {
+            g->chunk_first = chunk_first;
+            make_chunk(g, is_first_pass);
+        }
+        ptx_barrier(f);
+        store_rows(g);
+        ptx_barrier(f);
     }
 }
 
@@ -437,15 +422,6 @@ static void find_vectors(linear_simt *g)
     }
 }
 
-/* 1 until x's squares leave the range of f32 (linear_x.c). */
-static void init_scales(linear_simt *g)
-{
-    ptx_fn *f = g->f;
-    PTX_WHEN (f, ptx_lt(f, g->l->tid, g->of.vectors)) {
-        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->l->tid, 4, g->scales), 0), 1);
-    }
-}
-
 void linear_emit_simt(linear *l)
 {
     ptx_fn *f = l->f;
@@ -458,8 +434,11 @@ void linear_emit_simt(linear *l)
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
-    if (g->may_scale)
-        init_scales(g);
+    if (g->may_scale) { /* by 1 until x's squares leave the range of f32 */
+        PTX_WHEN (f, ptx_lt(f, g->l->tid, g->of.vectors)) {
+            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->l->tid, 4, g->scales), 0), 1);
+        }
+    }
     make_rows(g);
 }
 

@@ -367,20 +367,15 @@ static void init_reads(mma *g)
     g->x_at = ptx_mad(f, element, 2, x_at);
 }
 
-/* Waits for the next stage, and refills the previous one. */
-static void next_stage(mma *g)
-{
-    ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f);
-    fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-}
-
+/* Waits for the next stage, refills the previous one, and multiplies. */
 static void make_trip(void *strategy)
 {
-    next_stage(strategy);
-    multiply_stage(strategy);
+    mma *g = strategy;
+    copy_wait(g->f, g->of.stages - 2);
+    ptx_barrier(g->f);
+    fill_stage(g, g->stage, g->of.stages - 1);
+    shared_next(g->f, g->stage, g->of.stage_bytes, g->of.stages);
+    multiply_stage(g);
 }
 
 static void make_tile(void *strategy)

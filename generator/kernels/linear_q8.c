@@ -414,28 +414,22 @@ typedef struct x_block {
     ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
 } x_block;
 
-static void load_codes(q8_product *g, const sub_block *s, uint32_t tile, ptx_val codes[2])
-{
-    ptx_fn *f = g->f;
-    const uint32_t row = layout_rows(&g->of.codes, tile * ROWS);
-    const bool is_pair = g->of.products == 2 && s->x[1].byte == s->x[0].byte + 4;
-    if (is_pair)
-        ptx_load_vec(f, 2, codes, shared_at(f, PTX_U32, s->x[0].at, row + s->x[0].byte), PTX_PLAIN);
-    for (uint32_t i = 0; i < g->of.products; i++) {
-        if (!is_pair)
-            codes[i] = ptx_load(f, shared_at(f, PTX_U32, s->x[i].at, row + s->x[i].byte));
-        codes[i] = ptx_as(f, PTX_B32, codes[i]);
-    }
-}
-
 /* `scale_at` is in the current stage. */
 static x_block load_x(q8_product *g, const sub_block *s, ptx_val scale_at, uint32_t tile)
 {
     ptx_fn *f = g->f;
-    const uint32_t count = g->of.scale_bytes / 4, block = s->element / (g->of.step / g->of.scales);
+    const uint32_t row = layout_rows(&g->of.codes, tile * ROWS), count = g->of.scale_bytes / 4,
+                   block = s->element / (g->of.step / g->of.scales);
+    const bool is_pair = g->of.products == 2 && s->x[1].byte == s->x[0].byte + 4;
     x_block x;
     ptx_val numbers[4];
-    load_codes(g, s, tile, x.codes);
+    if (is_pair)
+        ptx_load_vec(f, 2, x.codes, shared_at(f, PTX_U32, s->x[0].at, row + s->x[0].byte), PTX_PLAIN);
+    for (uint32_t i = 0; i < g->of.products; i++) {
+        if (!is_pair)
+            x.codes[i] = ptx_load(f, shared_at(f, PTX_U32, s->x[i].at, row + s->x[i].byte));
+        x.codes[i] = ptx_as(f, PTX_B32, x.codes[i]);
+    }
     ptx_load_vec(f, (int)(2 * count), numbers,
                  shared_at(f, PTX_F32, scale_at, layout_byte(&g->of.blocks, block, tile)), PTX_PLAIN);
     for (uint32_t e = 0; e < 2; e++) {

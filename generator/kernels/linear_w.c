@@ -39,22 +39,11 @@ static ptx_val row_of(linear_simt *g, ptx_val group, uint32_t r)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Finds this lane's numbers of a row in each array. */
-static void find_next_numbers(linear_simt *g, linear_next *next, const linear_row *row)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    for (uint32_t i = 0; i < format_arrays(format); i++) {
-        ptx_val of_lane = ptx_mad(f, g->l->lane, format_group_elements(format), g->chunk_first);
-        ptx_val number = ptx_div(f, of_lane, format->scale_elements);
-        ptx_set(f, next->numbers[i], linear_numbers_at(g->l, row, i, number));
-    }
-}
-
-/* Finds this lane's first piece of each row, and its numbers. */
+/* Finds this lane's first piece of each row, and its numbers in each array. */
 static void find_next_rows(linear_simt *g)
 {
     ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
     ptx_val lane_byte = ptx_mul(f, g->l->lane, UNIT_BYTES);
     ptx_val chunk_byte = ptx_cvt(f, PTX_U64, g->chunk_byte), start[LINEAR_MOST_MATRICES];
     for (uint32_t i = 0; i < g->l->matrices; i++)
@@ -70,7 +59,11 @@ static void find_next_rows(linear_simt *g)
         }
         ptx_set(f, g->next[r].from, ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
         ptx_set(f, g->next[r].left, ptx_as(f, PTX_S32, left));
-        find_next_numbers(g, &g->next[r], &row);
+        for (uint32_t i = 0; i < format_arrays(format); i++) {
+            ptx_val of_lane = ptx_mad(f, g->l->lane, format_group_elements(format), g->chunk_first);
+            ptx_val number = ptx_div(f, of_lane, format->scale_elements);
+            ptx_set(f, g->next[r].numbers[i], linear_numbers_at(g->l, &row, i, number));
+        }
     }
 }
 

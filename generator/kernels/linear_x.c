@@ -306,19 +306,13 @@ static void make_trip(linear_simt *g, pass *p, ptx_val first, uint32_t steps)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], gamma[s]);
 }
 
-/* Steps whose loads are issued together: at most a chunk's. */
-static uint32_t trip_steps(const linear_simt *g)
-{
-    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
-                   of_chunk = g->of.chunk / LINEAR_TRIP;
-    return most < of_chunk ? most : of_chunk;
-}
-
 /* Ends with a barrier. */
 static void make_pass(linear_simt *g, ptx_val is_start)
 {
     ptx_fn *f = g->f;
-    const uint32_t steps = trip_steps(g);
+    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
+                   of_chunk = g->of.chunk / LINEAR_TRIP,
+                   steps = most < of_chunk ? most : of_chunk; /* whose loads are issued together */
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
     if (g->of.has_norm)
         p->end = ptx_select(f, is_start, g->l->k, g->chunk_count);

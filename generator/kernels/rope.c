@@ -104,31 +104,23 @@ static ptx_val choose(rope *r, const ptx_val of[MATRICES])
     return ptx_select(r->f, r->is_query, of[0], others);
 }
 
-/* Heads of a warp, and the warps of `heads` heads. */
-static uint32_t warp_heads(const rope *r)
-{
-    return (uint32_t)WARP_LANES / r->lanes;
-}
-
-static ptx_val warps_of(rope *r, ptx_val heads)
-{
-    ptx_val up = ptx_add(r->f, heads, warp_heads(r) - 1);
-    return ptx_shr(r->f, up, lanes_log2(warp_heads(r)));
-}
-
 /* The first warps of a token have heads of Q, the next ones those of K, then of V. */
 static void find_head(rope *r)
 {
     ptx_fn *f = r->f;
+    const uint32_t warp_heads = (uint32_t)WARP_LANES / r->lanes;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, WARPS, ptx_warpid_x(f));
     ptx_val first[MATRICES] = {ptx_u32(0)}; /* warps of each */
-    first[1] = warps_of(r, r->heads[0]);
-    first[2] = ptx_add(f, first[1], warps_of(r, r->heads[1]));
+    for (uint32_t i = 1; i < MATRICES; i++) {
+        ptx_val up = ptx_add(f, r->heads[i - 1], warp_heads - 1);
+        ptx_val warps = ptx_shr(f, up, lanes_log2(warp_heads));
+        first[i] = i == 1 ? warps : ptx_add(f, first[i - 1], warps);
+    }
     r->is_query = ptx_lt(f, warp, first[1]);
     r->is_value = ptx_ge(f, warp, first[2]);
     ptx_val before = choose(r, first);
-    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2(warp_heads(r)));
+    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2(warp_heads));
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, lanes_log2(r->lanes)));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, r->lanes - 1);
@@ -331,18 +323,6 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
     }
 }
 
-/* Stores the scale of a token's head, and returns the factor for its elements. */
-static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
-{
-    ptx_fn *f = r->f;
-    ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
-    ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);
-    PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {
-        ptx_store(f, at, scale);
-    }
-    return ptx_mul(f, ptx_rcp_approx(f, most), 127);
-}
-
 /* Appends nothing if the slot is negative or past the cache. */
 static void append(rope *r)
 {
@@ -358,8 +338,14 @@ static void append(rope *r)
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN) {
-        factor = make_scale(r, find_slot(r, slot, SCALES), has_slot);
+    if (r->cache == INT8_TOKEN) { /* by the head's scale for this token, which is stored */
+        ptx_val at = find_slot(r, slot, SCALES);
+        ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
+        ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);
+        PTX_WHEN (f, ptx_and(f, is_first, has_slot)) {
+            ptx_store(f, at, scale);
+        }
+        factor = ptx_mul(f, ptx_rcp_approx(f, most), 127);
     } else { /* by the head's scale for all tokens */
         ptx_val all = choose_array(r, SCALES), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
