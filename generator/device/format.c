@@ -164,7 +164,7 @@ static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, p
     return ptx_prmt(f, low, high, between);
 }
 
-/* Sorts the values of a word's nibbles, of which even ones are of the first quad, into quads; four[0] has nibbles 0 to 3. */
+/* Sorts values of a word's nibbles into two quads: the even ones, and the odd ones. four[0] has nibbles 0 to 3, four[1] 4 to 7. */
 static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
 {
     quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);

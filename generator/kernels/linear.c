@@ -329,7 +329,7 @@ static void make_chunk(linear_simt *g, ptx_val is_first_pass)
     }
 }
 
-/* The row of one matrix that is `row` among those of all matrices; clamped to its first row and its end. */
+/* Returns a row of all matrices as a row of one of them, clamped to that matrix. */
 static ptx_val row_in_matrix(linear *l, uint32_t matrix, ptx_val row)
 {
     ptx_fn *f = l->f;

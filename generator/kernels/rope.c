@@ -210,8 +210,8 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Finds cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
-static void find_turn(ptx_fn *f, ptx_val turn, ptx_val *cosine, ptx_val *sine)
+/* Computes cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
+static void evaluate_turn(ptx_fn *f, ptx_val turn, ptx_val *cosine, ptx_val *sine)
 {
     ptx_val parts[2];
     ptx_unpack(f, PTX_U32, 2, parts, turn);
@@ -236,9 +236,10 @@ static void make_table(rope *r)
     r->sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
     ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
     PTX_IF (f, ptx_lt(f, pair, pairs)) {
-        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC), cosine, sine;
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
         ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
-        find_turn(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)), &cosine, &sine);
+        ptx_val cosine, sine;
+        evaluate_turn(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)), &cosine, &sine);
         ptx_val cosine_at = ptx_at(f, r->cosines, pair), sine_at = ptx_at(f, r->sines, pair);
         ptx_store(f, cosine_at, ptx_mul(f, cosine, r->magnitude));
         ptx_store(f, sine_at, ptx_mul(f, sine, r->magnitude));
