@@ -104,6 +104,17 @@ static bool are_dependent(const image *images, size_t count)
     return newer > 0 && dependent == newer;
 }
 
+/* Whether a member of kiln_time is 0 for the variant in every call. */
+static bool is_always_zero(const variant *v, const char *source)
+{
+    arena *scratch = arena_new();
+    uint64_t value;
+    const bool is_zero =
+        !source || (expression_is_constant(bind_text(scratch, v->family, source, v), &value) && value == 0);
+    arena_free(scratch);
+    return is_zero;
+}
+
 /* Checks that the family's kiln_time fits the loops that its kernel marks. */
 static void check_time(const variant *v, const ptx_costs *costs)
 {
@@ -115,6 +126,8 @@ static void check_time(const variant *v, const ptx_costs *costs)
                                   : "the kernel has a ptx_main_loop, but time has no length");
     if (!time->side_trips && costs->side.issues)
         family_error("%s: the kernel has a ptx_side_loop, but time has no side_trips", v->id);
+    if (!costs->side.issues && !is_always_zero(v, time->side_trips))
+        family_error("%s: time has side_trips, but the kernel has no ptx_side_loop", v->id);
     if (time->length && v->shape.trip == 0)
         family_error("%s: time has a length, but the shape has no trip", v->id);
     if (code.warps % code.loop_warps != 0)

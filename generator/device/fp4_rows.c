@@ -195,7 +195,13 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
     ptx_fn *f = r->f;
     copy_where(r, r->has_codes, offset, copy_codes);
-    copy_where(r, r->has_scales, offset, copy_scales);
+    if (r->is_branchless && r->has_scales.type != PTX_NONE) {
+        PTX_WHEN (f, r->has_scales) {
+            copy_scales(r, offset);
+        }
+    } else {
+        copy_where(r, r->has_scales, offset, copy_scales);
+    }
     for (uint32_t i = 0; i < addresses_of(r); i++)
         ptx_add_to(f, r->from[i], r->codes.row_bytes);
     ptx_sub_to(f, r->left, FP4_STAGE);

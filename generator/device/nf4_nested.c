@@ -38,58 +38,30 @@ static ptx_val look_up(const nf4_nested *s, ptx_val index)
     return ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, index, 4, s->table), 0));
 }
 
-typedef struct parts {
-    ptx_val index, absmax;
-} parts;
-
-static parts load_parts(const nf4_nested *s, ptx_val number, const ptx_val *in_bounds)
-{
-    ptx_fn *f = s->f;
-    ptx_val index_at = ptx_at(f, s->index, number);
-    ptx_val absmax_at = ptx_at(f, s->absmax, ptx_shr(f, number, SHARE_LOG2));
-    parts p;
-    if (!in_bounds) {
-        p.index = ptx_load_as(f, PTX_U32, index_at, PTX_NC);
-        p.absmax = ptx_load_hint(f, absmax_at, PTX_NC);
-        return p;
-    }
-    p.index = ptx_var(f, ptx_u32(0));
-    p.absmax = ptx_var(f, ptx_f32(0));
-    PTX_WHEN (f, *in_bounds) {
-        ptx_set(f, p.index, ptx_load_as(f, PTX_U32, index_at, PTX_NC));
-        ptx_set(f, p.absmax, ptx_load_hint(f, absmax_at, PTX_NC));
-    }
-    return p;
-}
-
 void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[], const ptx_val in_bounds[],
                      ptx_val out[])
 {
     ptx_fn *f = s->f;
-    parts p[NF4_NESTED_AT_ONCE];
-    for (uint32_t i = 0; i < count; i++)
-        p[i] = load_parts(s, number[i], in_bounds ? &in_bounds[i] : NULL);
+    ptx_val index[NF4_NESTED_AT_ONCE], absmax[NF4_NESTED_AT_ONCE];
     for (uint32_t i = 0; i < count; i++) {
-        ptx_val scaled = ptx_mul(f, look_up(s, p[i].index), p[i].absmax);
+        ptx_val index_at = ptx_at(f, s->index, number[i]);
+        ptx_val absmax_at = ptx_at(f, s->absmax, ptx_shr(f, number[i], SHARE_LOG2));
+        if (!in_bounds) {
+            index[i] = ptx_load_as(f, PTX_U32, index_at, PTX_NC);
+            absmax[i] = ptx_load_hint(f, absmax_at, PTX_NC);
+            continue;
+        }
+        index[i] = ptx_var(f, ptx_u32(0));
+        absmax[i] = ptx_var(f, ptx_f32(0));
+        PTX_WHEN (f, in_bounds[i]) {
+            ptx_set(f, index[i], ptx_load_as(f, PTX_U32, index_at, PTX_NC));
+            ptx_set(f, absmax[i], ptx_load_hint(f, absmax_at, PTX_NC));
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_val scaled = ptx_mul(f, look_up(s, index[i]), absmax[i]);
         out[i] = ptx_add(f, scaled, s->offset);
         if (in_bounds)
             out[i] = ptx_select(f, in_bounds[i], out[i], 0);
     }
-}
-
-void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val count, uint32_t lanes,
-                     ptx_val lane, ptx_val to)
-{
-    ptx_fn *f = s->f;
-    const uint32_t loads = most / lanes;
-    ptx_val number[NF4_NESTED_AT_ONCE] = {{0}}, in_bounds[NF4_NESTED_AT_ONCE] = {{0}},
-            scale[NF4_NESTED_AT_ONCE];
-    for (uint32_t i = 0; i < loads; i++) {
-        ptx_val mine = i == 0 ? lane : ptx_add(f, lane, i * lanes);
-        number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
-        in_bounds[i] = ptx_lt(f, mine, count);
-    }
-    nf4_nested_load(s, loads, number, in_bounds, scale);
-    for (uint32_t i = 0; i < loads; i++)
-        ptx_store(f, ptx_at_const(f, ptx_at(f, to, lane), i * lanes), scale[i]);
 }

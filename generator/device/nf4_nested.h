@@ -34,9 +34,4 @@ void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid);
 void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[], const ptx_val in_bounds[],
                      ptx_val out[]);
 
-/* Copies scales into shared memory at `to`, F32, by `lanes` lanes, of which this is `lane`: `most` from the quantised block
- * `first` on, of which `count` are in bounds. */
-void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val count, uint32_t lanes,
-                     ptx_val lane, ptx_val to);
-
 #endif

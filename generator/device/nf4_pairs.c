@@ -83,30 +83,25 @@ static ptx_val constants(const nf4_pairs *p)
     return ptx_global_table(p->f, word_type(p), BYTES * words, bits);
 }
 
-/* Writes sixteen bytes of copies of the entry at `from`. */
-static void copy_entry(const nf4_pairs *p, ptx_val from, ptx_val to)
-{
-    const uint32_t words = words_of(p), count = UNIT_BYTES / word_bytes(p);
-    ptx_val word[4];
-    ptx_load_vec(p->f, (int)words, word, from, PTX_NC);
-    for (uint32_t i = words; i < count; i++)
-        word[i] = word[i - words];
-    ptx_store_vec(p->f, (int)count, to, word, PTX_PLAIN);
-}
-
-/* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight. */
+/* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight, of copies. */
 static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;
-    const uint32_t entries_apart = threads / 8, words = words_of(p);
+    const uint32_t entries_apart = threads / 8, words = words_of(p), in_unit = UNIT_BYTES / word_bytes(p);
     ptx_val entry = ptx_shr(f, number, 3);
     ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, 1));
     ptx_val to = ptx_mad(f, number, UNIT_BYTES, p->start);
     if (p->is_aligned)
         to = ptx_mad(f, entry, ALIGNED_STRIDE - COPIES_BYTES, to);
-    for (uint32_t i = 0; i < count; i++)
-        copy_entry(p, ptx_at_const(f, from, i * entries_apart * words),
-                   at(p, to, i * entries_apart * entry_stride(p)));
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t distance = i * entries_apart;
+        ptx_val source = ptx_at_const(f, from, distance * words), word[4];
+        ptx_val unit = at(p, to, distance * entry_stride(p));
+        ptx_load_vec(f, (int)words, word, source, PTX_NC);
+        for (uint32_t w = words; w < in_unit; w++)
+            word[w] = word[w - words];
+        ptx_store_vec(f, (int)in_unit, unit, word, PTX_PLAIN);
+    }
 }
 
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane)
@@ -148,15 +143,6 @@ static uint32_t selector_step(const nf4_pairs *p)
     return p->is_aligned ? 16 : 1;
 }
 
-static ptx_val entry_of(const nf4_pairs *p, ptx_val word, ptx_val selector)
-{
-    ptx_fn *f = p->f;
-    if (p->is_aligned)
-        return ptx_prmt(f, word, p->mine, selector);
-    ptx_val code = ptx_prmt(f, word, 0, selector);
-    return ptx_mad(f, code, COPIES_BYTES, p->mine);
-}
-
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
     nf4_pairs_decode_selected(p, word, ptx_u32(first_selector(p) + selector_step(p) * byte), out);
@@ -169,6 +155,9 @@ ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte)
 
 void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2])
 {
-    ptx_val entry = at(p, entry_of(p, word, selector), 0);
-    ptx_load_vec(p->f, (int)words_of(p), out, entry, PTX_PLAIN);
+    ptx_fn *f = p->f;
+    ptx_val entry = ptx_prmt(f, word, p->is_aligned ? p->mine : ptx_u32(0), selector);
+    if (!p->is_aligned)
+        entry = ptx_mad(f, entry, COPIES_BYTES, p->mine);
+    ptx_load_vec(f, (int)words_of(p), out, at(p, entry, 0), PTX_PLAIN);
 }

@@ -71,8 +71,6 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "strategy block_scaled needs x nvfp4 or mxfp8");
     kiln_require(s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
                  "tile_m is at least an eighth of tile_n, and with x nvfp4 or mxfp8 at most tile_n");
-    kiln_require(s, split_k == 1 || g.tile_m <= 64, "tile_m split_k",
-                 "k is split with tile_m up to 64: registers");
     kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
                               g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
                               "x strategy tile_m tile_n stages", "tile_m, tile_n and stages");
@@ -83,7 +81,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                 : g.type == PTX_BF16 || shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80
                                                                                             : 75;
     s->trip = FP4_STAGE;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m <= 32 ? 512 : g.tile_m == 64 ? 384 : 256);
+    /* Lanes whose registers the sums leave: 512 with tile_m up to 32, then 384 and 256. A join needs more registers. */
+    const bool has_join = split_k != 1;
+    const uint32_t lanes = g.tile_m <= 32 && !has_join ? 512 : g.tile_m <= (has_join ? 32 : 64) ? 384 : 256;
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, lanes);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
@@ -105,9 +106,17 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define ROW_TILES       "ceil_div(m, tile_m)"
 #define COLUMN_TILES    "ceil_div(" W_ROWS ", tile_n)"
 #define TILE_COUNT      COLUMN_TILES " * " ROW_TILES
-#define GUESSED_SHARERS "640"
+#define GUESSED_SHARERS "select(tile_m == 128, 384, 640)" /* 384: two on each multiprocessor */
 #define STAGES          "ceil_div(k, 128)"
 #define PART_K          "select(split_k == 1, k, 128 * " PART_STAGES ")"
+
+/* Cycles that parts of k add, counted: in a replay of sm_120's machine code a tile's start and store take about 1000 cycles and
+ * half a cycle per element, and another half if its parts are joined, as those of a stretch's first and last tile are. With
+ * split_k 2 and 4 the last of them reads all parts: 4 bytes of an element, on a multiprocessor with two thread blocks. */
+#define TILE_CYCLES "(1000 + tile_m * tile_n / 2)"
+#define JOIN                                                                                                 \
+    "select(split_k == 0, (1 + ceil_div(" TILE_COUNT ", max(1, " SHARING "))) * " TILE_CYCLES                \
+    " + tile_m * tile_n, select(split_k == 1, 0, 3000 + (split_k + 1) * tile_m * tile_n * 2 / 7))"
 
 /* clang-format off */
 static const kiln_param params[] = {
@@ -220,7 +229,7 @@ const kiln_family fp4_gemm_family = {
              .repeats = "1",
              .side_trips = "min(m, tile_m)",
              .wait = "1600 / stages",
-             .extra = GUESSED_JOIN,
+             .extra = JOIN,
              .block_bytes = "(tile_n * " W_BYTES " + tile_m * " X_BYTES ") * " PART_K " / max(1, k)"},
     .cost = {.bytes_read =
                  W_ROWS " * " W_BYTES " + m * " X_BYTES " + select(y == f32, 4, 2) * (select(" HAS_BIAS

@@ -48,6 +48,7 @@ typedef struct fp4_gemm {
     x_ring x;
     ptx_val next_step; /* a variable: of x, the next to copy */
     ptx_val stage;     /* a variable: the offset of the current stage */
+    ptx_val filled;    /* block-scaled: the offset of the stage that a trip fills */
     ptx_val left;      /* a variable: stages from this one on */
     /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
     ptx_val w_at[STEPS], x_at[MX_BLOCKS], w_scales, x_scales;
@@ -57,13 +58,12 @@ typedef struct fp4_gemm {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* At the end the sums overlay the stages, as many rows at a time as fit there; all rows if k is split (tile_m up to 64). */
-static uint32_t rows_at_once(const fp4_gemm_geometry *g, bool is_split)
+/* At the end the sums overlay the stages, as many rows at a time as fit there. */
+static uint32_t rows_at_once(const fp4_gemm_geometry *g)
 {
     enum { MOST_ROWS = 64 };
     uint32_t rows = g->tile_m < MOST_ROWS ? g->tile_m : MOST_ROWS;
-    while (!is_split && rows > SUMS_ROWS &&
-           linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
+    while (rows > SUMS_ROWS && linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
         rows /= 2;
     return rows;
 }
@@ -86,7 +86,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
-    g.rows_at_once = rows_at_once(&g, kiln_int(v, "split_k") != 1);
+    g.rows_at_once = rows_at_once(&g);
     return g;
 }
 
@@ -108,6 +108,7 @@ static void init_w_copies(fp4_gemm *g)
                       .threads = g->of.threads,
                       .is_mx = g->of.is_mx,
                       .is_tiled = g->of.is_tiled,
+                      .is_branchless = g->of.is_block_scaled,
                       .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
@@ -138,6 +139,7 @@ static void init_x_codes(fp4_gemm *g)
                    .threads = g->of.threads,
                    .is_mx = g->of.is_mx,
                    .is_tiled = g->of.is_tiled,
+                   .is_branchless = g->of.is_block_scaled,
                    .codes = g->of.is_e4m3 ? layout_of_codes() : fp4_rows_layout(g->of.is_block_scaled),
                    .code_byte = g->of.x_byte,
                    .scale_byte = g->of.x_scale_byte,
@@ -195,7 +197,7 @@ static void copy_stage(fp4_gemm *g, ptx_val offset)
 }
 
 /* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
- * zeros instead of branching, so that ptxas interleaves copies with products. */
+ * zeros past the last one. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -207,6 +209,18 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
         }
     }
     copy_commit(f);
+}
+
+/* Block-scaled products fill a stage in two parts, without branches, each after the loads of a tile of x: ptxas does not move
+ * loads from shared memory above copies, and tensor cores would wait. */
+static void fill_between(fp4_gemm *g, uint32_t tile)
+{
+    if (tile == 0)
+        fp4_rows_copy(&g->w, g->filled);
+    if (tile == g->sums.row_tiles / 4) {
+        copy_x(g, g->filled);
+        copy_commit(g->f);
+    }
 }
 
 /* ---- decoded products --------------------------------------------------------------------------------------------- */
@@ -343,6 +357,7 @@ static void multiply_scaled(fp4_gemm *g)
         if (thread == 0)
             load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
         ptx_ldmatrix(f, 2 * STEPS, x[0], shared_at(f, PTX_B32, x_at, SUMS_ROWS * tile * FP4_ROW_BYTES));
+        fill_between(g, tile);
         for (uint32_t step = 0; step < STEPS; step++)
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
@@ -396,6 +411,8 @@ static void multiply_mx(fp4_gemm *g)
             ptx_val x[2];
             ptx_load_vec(f, 2, x, shared_at(f, PTX_U32, x_at[block], SUMS_ROWS * tile * g->of.x_row_bytes),
                          PTX_PLAIN);
+            if (block == 0)
+                fill_between(g, tile);
             for (uint32_t i = 0; i < TILES; i++) {
                 ptx_val *sum = sums_of(&g->sums, tile, i);
                 const ptx_mma_scales a = {of_w, (int)block, (int)i}, b = {of_x, (int)block, thread};
@@ -469,7 +486,10 @@ static void make_trip(void *strategy)
     ptx_fn *f = g->f;
     copy_wait(f, g->of.stages - 2);
     ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
-    fill_stage(g, g->stage, g->of.stages - 1);
+    if (g->of.is_block_scaled)
+        g->filled = ptx_var(f, g->stage);
+    else
+        fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
     if (!g->of.is_block_scaled)
         multiply_decoded(g);
@@ -481,21 +501,35 @@ static void make_trip(void *strategy)
         ptx_sub_to(f, g->left, 1);
 }
 
-static void store_sums(fp4_gemm *g)
+/* Stores sums over all of k, `rows_at_once` rows of the tile at a time. */
+static void store_whole_sums(fp4_gemm *g)
 {
     const uint32_t rows = g->of.rows_at_once;
-    if (rows == g->of.tile_m) {
-        linear_store_sums(g->l, &g->tile, &g->sums);
-        return;
-    }
     for (uint32_t first = 0; first < g->of.tile_m; first += rows) {
         warp_sums some = {.row_tiles = rows / SUMS_ROWS, .column_tiles = g->sums.column_tiles};
         for (uint32_t i = 0; i < sums_count(&some); i++)
             some.of[i] = sums_of(&g->sums, first / SUMS_ROWS, 0)[i];
         linear_tile tile = g->tile;
         tile.rows = rows;
-        tile.first_x = ptx_add(g->f, tile.first_x, first);
-        linear_store_sums(g->l, &tile, &some);
+        if (first > 0)
+            tile.first_x = ptx_add(g->f, tile.first_x, first);
+        linear_store_whole_sums(g->l, &tile, &some);
+    }
+}
+
+/* Thread blocks that share k add their sums before they go to shared memory, since no warps of a thread block share it. */
+static void store_sums(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    if (g->l->split_k == 1) {
+        store_whole_sums(g);
+        return;
+    }
+    ptx_barrier(f);
+    linear_find_tile_again(g->l, &g->tile);
+    ptx_val has_all = linear_add_parts(g->l, &g->tile, g->sums.of, sums_count(&g->sums));
+    PTX_IF (f, has_all) {
+        store_whole_sums(g);
     }
 }
 

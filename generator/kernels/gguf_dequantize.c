@@ -83,8 +83,7 @@ static void store_tile(dequantize *d, ptx_val bytes)
 /* A copy is whole pieces of 16 bytes, from the sector of the first byte on. A piece before the first byte's own is not read,
  * since it may precede the tensor; the last piece is read in part. */
 
-/* Shared memory for a copy of at most this many bytes: whole sectors, since the next warp's copies begin after it.
- * */
+/* Shared memory for a copy of at most this many bytes: whole sectors, since the next warp's copies begin after it. */
 static uint32_t room_of(uint32_t most)
 {
     return (most + SECTOR_BYTES - 1 + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;

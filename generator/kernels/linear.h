@@ -205,8 +205,9 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 void linear_find_tile_again(linear *l, linear_tile *s);
 ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);
 
-/* Stores the tile of y. */
+/* Stores the tile of y. linear_store_whole_sums: the sums are over all of k, even if it is split. */
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums);
+void linear_store_whole_sums(linear *l, const linear_tile *s, warp_sums *sums);
 
 /* Bytes of shared memory for a split, beside the tile's. */
 static inline uint32_t linear_split_bytes(const kiln_variant *v)

@@ -296,14 +296,20 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
     return has_all;
 }
 
+void linear_store_whole_sums(linear *l, const linear_tile *s, warp_sums *sums)
+{
+    gather_sums(l, s, sums);
+    store_sums(l, s, s->k_warps);
+}
+
 void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
-    gather_sums(l, s, sums);
     if (l->split_k == 1) {
-        store_sums(l, s, s->k_warps);
+        linear_store_whole_sums(l, s, sums);
         return;
     }
+    gather_sums(l, s, sums);
     linear_find_tile_again(l, s);
     ptx_val has_all = add_sums(l, s);
     PTX_IF (f, has_all) {

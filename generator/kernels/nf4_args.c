@@ -1,6 +1,10 @@
 /* Products with NF4 weights. */
 #include "nf4_args.h"
 
+#include "device/shared.h"
+
+const kiln_value nf4_example[] = {{"m", "16"}, {"n", "256"}, {"k", "512"}, {.arg = NULL}};
+
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
     nf4_args a = {.type = kiln_type(v, "a"),
@@ -38,49 +42,12 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
                        .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES};
 }
 
-ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args)
-{
-    return ptx_shr(f, args->k, NF4_BLOCK_K_LOG2);
-}
-
-ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
-{
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, 2));
-    return ptx_eq(f, ptx_and(f, odd, 15), 0);
-}
-
-/* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
-
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
 {
     ptx_val loaded[4];
     ptx_load_vec(f, (int)count, loaded, from, hints);
     for (uint32_t i = 0; i < count; i++)
         ptx_set(f, words[i], loaded[i]);
-}
-
-/* ---- thread blocks ------------------------------------------------------------------------------------------------- */
-
-linear nf4_linear(ptx_fn *f, const nf4_args *args)
-{
-    return (linear){.of = {.format = format_nf4(false, NF4_BLOCK_K)},
-                    .f = f,
-                    .x_type = args->type,
-                    .y_type = args->type,
-                    .matrices = 1,
-                    .column_rows = 1,
-                    .keeps_infinity = true,
-                    .in = args->in,
-                    .m = args->m,
-                    .k = args->k,
-                    .w = {args->packed},
-                    .out = {args->out},
-                    .n = {args->n},
-                    .y_stride = args->c_stride,
-                    .split_k = args->split_k,
-                    .workspace = args->workspace,
-                    .tile_counters = args->tile_counters};
 }
 
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],

@@ -5,7 +5,7 @@
 #include "descriptor.h"
 #include "device/nf4_nested.h"
 #include "device/nf4_pairs.h"
-#include "linear.h"
+#include "device/split.h"
 
 enum {
     NF4_BLOCK_K_LOG2 = 6,
@@ -47,24 +47,13 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
     {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}
 /* clang-format on */
 
+extern const kiln_value nf4_example[];
+
 /* The table of a variant's nibbles and `table`, of `type`; up to `reserved` bytes of shared memory may precede it. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 
-/* Quantised blocks of a column, U32. */
-ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args);
-
-/* Whether each column's scales, `blocks` of them, start at a multiple of 16 bytes. */
-ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
-
-/* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
-
 /* Sets `count` variables to words in global memory. */
 void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
-
-/* ---- thread blocks ------------------------------------------------------------------------------------------------- */
-
-/* The arguments of a product as linear's tiles take them. */
-linear nf4_linear(ptx_fn *f, const nf4_args *args);
 
 /* Adds the parts' sums, with split_k above 1. Each of the first `threads` threads passes `count` variables. The predicate that
  * it returns holds in all threads of the tile's last thread block; there the variables become the sums over all parts. All

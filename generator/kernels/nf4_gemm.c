@@ -62,6 +62,8 @@ static const kiln_rule rules[] = {
     NF4_SIZE_RULES,
     {"rows == packed || (a_stride >= k && a_stride % 8 == 0)", "a_stride must be at least k and a multiple of 8"},
     {"rows == packed || c_stride >= n", "c_stride must be at least n"},
+    {"strategy != tiles || (k <= 16777216 && (rows == packed || a_stride <= 16777216))",
+     "with strategy tiles k and a_stride must be at most 2^24"},
     {"split_k != 0 || (k > 0 && " TILE_COUNT " <= 2147483648 / max(1, k / 64))",
      "split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
@@ -145,13 +147,6 @@ static const kiln_dense dense[] = {
     {.args = NULL},
 };
 
-static const kiln_value example[] = {
-    {"m", "16"},
-    {"n", "256"},
-    {"k", "512"},
-    {.arg = NULL},
-};
-
 /* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
@@ -180,7 +175,7 @@ const kiln_family nf4_gemm_family = {
     .workspace = &workspace,
     .rules = rules,
     .dense = dense,
-    .example = example,
+    .example = nf4_example,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},

@@ -1,4 +1,4 @@
-/* The bodies of nf4_gemm, one per strategy. */
+/* The bodies of nf4_gemm, one per strategy, and of nf4_gemm_transposed on tensor cores. */
 #ifndef KERNELS_NF4_GEMM_H
 #define KERNELS_NF4_GEMM_H
 
@@ -13,6 +13,38 @@ static inline nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
+/* simt's scales in shared memory: those of a tile's columns, a chunk of each column at a time. The caller sets the members
+ * down to `from`. */
+typedef struct nf4_scales {
+    ptx_fn *f;
+    nf4_args *args;
+    uint32_t columns, k_warps;
+    uint32_t lanes; /* of a team, which copies a column's, four for each lane: a warp, or half of one */
+    uint32_t step;  /* quantised blocks of a k_warp at once, a power of two; scales past the last one are 0 */
+    ptx_val k_warp; /* this warp's */
+    ptx_val blocks; /* quantised blocks of a column */
+    ptx_val first_column; /* of the tile */
+    ptx_val from;         /* address of this lane's scale in the first step */
+    ptx_val is_aligned; /* each column's scales start at a multiple of 16 bytes; poison if they are nested */
+    ptx_val team, lane; /* this thread's team, and its lane there */
+    ptx_val to;         /* address of the team's first column */
+} nf4_scales;
+
+/* Distance of columns; and the size, with nested scales' table. */
+uint32_t nf4_scales_column_bytes(const nf4_scales *s);
+uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v);
+
+/* Finds whether columns are aligned, once `args` and `blocks` are set. */
+void nf4_scales_align(nf4_scales *s);
+
+/* Sets up the copies to `at`, and fills nested scales' table, once `k_warp` is set. */
+void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
+
+/* The main loop: calls `multiply` for each of this k_warp's steps, with the step's first element along K and the address of
+ * this lane's scale. */
+void nf4_scales_each_step(const nf4_scales *s, void (*multiply)(void *strategy, ptx_val k, ptx_val scales),
+                          void *strategy);
+
 /* mma and tiles. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 
@@ -20,5 +52,10 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v);
 void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v); /* tile_m up to 8 */
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* tile_m from 16 on */
+
+enum { TRANSPOSED_TILE_K = 512 }; /* of nf4_gemm_transposed's C, per thread block */
+
+void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
+void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v);
 
 #endif

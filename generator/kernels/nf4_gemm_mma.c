@@ -1,11 +1,9 @@
 /* NF4 matrix product on tensor cores.
  *
  * The weights are mma's first operand: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8 columns.
- * So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n columns of C;
- * linear's files (linear.h) find the tiles, split K, add the parts and store the sums. In a wide tile (tile_n from 64, or
- * tile_m from 16) each warp has 32 columns, and `k_warps` groups of such warps share K; in a narrow one all warps have the
- * same columns and share K. A quantised block is 64 weights along K with one scale. Each k_warp takes every k_warps-th
- * quantised block, and the sums are added in the order of the warps.
+ * So mma gives C transposed, and 1 to 8 rows of A cost the same. linear's files (linear.h) find the tiles, split K, add the
+ * parts and store the sums. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups
+ * of such warps share K; in a narrow one all warps have the same columns. Each k_warp takes every k_warps-th quantised block.
  *
  * ORDER ALONG K is free as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from 16*t on of
  * columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one register of an
@@ -19,13 +17,14 @@
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
  * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the
- * one `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once, and each warp
- * reads all of it from shared memory, which limits many rows: with 16 or 32 rows and tile_n 128 a warp has 64 columns, and
- * half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns at a time. Two thread
- * blocks of four warps wait less at barriers than one of eight. With 16 warps a thread block has a multiprocessor to itself:
- * as many bytes are in flight as with two of 8 warps, but K need not be split over thread blocks for that, nor A be copied
- * twice. Strategy tiles has up to 128 rows, which leave registers for one quantised block's codes: before the products they
- * are decoded, and then loaded for the next block.
+ * one `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded, and then loaded
+ * for the next block.
+ *
+ * A AND THE SCALES are copied into shared memory. Each warp reads all of A from there, which limits many rows: with 16 or 32
+ * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers,
+ * and decodes 16 columns at a time. Two thread blocks of four warps wait less at barriers than one of eight. With 16 warps a
+ * thread block has a multiprocessor to itself: as many bytes are in flight as with two of 8 warps, but K need not be split
+ * over thread blocks for that, nor A be copied twice.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
  * k_warp, in a narrow one an iteration's. With strategy tiles an iteration's stage has half of `stages` blocks: fewer barriers
@@ -44,6 +43,7 @@
 #include "device/sums.h"
 #include "device/tail.h"
 #include "device/tensor.h"
+#include "linear.h"
 
 enum {
     BLOCK_PRODUCTS = 4,            /* of a quantised block */
@@ -71,8 +71,9 @@ typedef struct buffered {
 
 /* Scales of the tile's columns in shared memory: a ring of two chunks. */
 typedef struct scale_ring {
-    uint32_t chunk;     /* quantised blocks whose scales are copied at once */
-    uint32_t copies;    /* of a thread: columns */
+    uint32_t chunk;  /* quantised blocks whose scales are copied at once */
+    uint32_t copies; /* of a thread: columns, `apart` from each other */
+    uint32_t apart;
     uint32_t row_bytes; /* of a column */
     bool is_iteration;  /* an iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
     ptx_val at;         /* address of the first column */
@@ -88,9 +89,10 @@ typedef struct scale_ring {
 typedef struct row_stages {
     uint32_t stages;
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
-    uint32_t copies; /* of a thread: rows */
-    bool
-        is_iteration; /* an iteration takes a stage, and addresses alternate; else immediates select stages */
+    uint32_t units;  /* of a row in a stage */
+    uint32_t copies; /* of a thread: rows, `apart` from each other */
+    uint32_t apart;
+    bool is_iteration; /* an iteration takes a stage, and `to` and `read` alternate; else immediates select */
     uint32_t row_bytes, stage_bytes;
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */
@@ -134,24 +136,6 @@ typedef struct gemm_mma {
 
 /* ---- the thread block ----------------------------------------------------------------------------------------------- */
 
-/* Units of a row in a stage. */
-static uint32_t row_units(const gemm_mma *g)
-{
-    return g->k_warps * g->rows.blocks * BLOCK_UNITS;
-}
-
-/* Distance of the rows that a thread copies: as many as all threads reach at once. */
-static uint32_t rows_apart(const gemm_mma *g)
-{
-    return g->threads / row_units(g);
-}
-
-/* Distance of the columns whose scales a thread copies. */
-static uint32_t columns_apart(const gemm_mma *g)
-{
-    return g->threads / g->scales.chunk;
-}
-
 static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = {.f = f}, *g = &of;
@@ -180,14 +164,17 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
                : g->has_most_threads                                ? g->iteration_blocks
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
-    s->copies = g->tile_n * s->chunk / g->threads;
+    s->apart = g->threads / s->chunk;
+    s->copies = g->tile_n / s->apart;
     s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
     s->is_iteration = g->iteration_blocks == s->chunk;
     r->is_iteration = g->is_tiles || !g->is_wide;
     r->stages = r->is_iteration ? 2 : kiln_int(v, "stages");
     r->blocks = r->is_iteration ? g->steps : 1;
-    r->copies = g->tile_m * row_units(g) / g->threads;
-    r->row_bytes = row_units(g) * UNIT_BYTES;
+    r->units = g->k_warps * r->blocks * BLOCK_UNITS;
+    r->apart = g->threads / r->units;
+    r->copies = g->tile_m * r->units / g->threads;
+    r->row_bytes = r->units * UNIT_BYTES;
     r->stage_bytes = g->tile_m * r->row_bytes;
     return of;
 }
@@ -284,38 +271,33 @@ static ptx_val scale_number(gemm_mma *g, uint32_t i)
     const scale_ring *s = &g->scales;
     if (i == 0)
         return s->from;
-    ptx_val column = ptx_min(f, s->columns_left, i * columns_apart(g));
+    ptx_val column = ptx_min(f, s->columns_left, i * s->apart);
     return ptx_mad_wide(f, column, s->column_step, s->from);
 }
 
 static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
 {
     const ptx_type type = g->args.is_nested ? PTX_F32 : PTX_U32; /* a copy's words */
-    return shared_at(g->f, type, to, i * columns_apart(g) * g->scales.row_bytes);
+    return shared_at(g->f, type, to, i * g->scales.apart * g->scales.row_bytes);
 }
 
-/* Nested scales go through registers, a few at a time. */
-static void copy_nested(gemm_mma *g, ptx_val to)
-{
-    const uint32_t copies = g->scales.copies, count = copies < SCALES_AT_ONCE ? copies : SCALES_AT_ONCE;
-    for (uint32_t first = 0; first < copies; first += count) {
-        ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
-        for (uint32_t i = 0; i < count; i++)
-            number[i] = scale_number(g, first + i);
-        nf4_nested_load(&g->args.nested, count, number, NULL, scale);
-        for (uint32_t i = 0; i < count; i++)
-            ptx_store(g->f, scale_to_at(g, to, first + i), scale[i]);
-    }
-}
-
-/* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. */
+/* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. Nested ones go through
+ * registers, a few at a time. */
 static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (g->args.is_nested) {
+        const uint32_t count = s->copies < SCALES_AT_ONCE ? s->copies : SCALES_AT_ONCE;
         PTX_IF (f, is_there) {
-            copy_nested(g, to);
+            for (uint32_t first = 0; first < s->copies; first += count) {
+                ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
+                for (uint32_t i = 0; i < count; i++)
+                    number[i] = scale_number(g, first + i);
+                nf4_nested_load(&g->args.nested, count, number, NULL, scale);
+                for (uint32_t i = 0; i < count; i++)
+                    ptx_store(f, scale_to_at(g, to, first + i), scale[i]);
+            }
         }
         PTX_ELSE (f) {
             for (uint32_t i = 0; i < s->copies; i++)
@@ -366,20 +348,19 @@ static void init_row_copies(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     row_stages *r = &g->rows;
-    const uint32_t units = row_units(g);
-    ptx_val unit = ptx_and(f, g->l.tid, units - 1), row = ptx_div(f, g->l.tid, units);
+    ptx_val unit = ptx_and(f, g->l.tid, r->units - 1), row = ptx_div(f, g->l.tid, r->units);
     ptx_val start = ptx_mul(f, g->first_block, NF4_BLOCK_K);
     ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_x);
     if (g->is_tiles)
         first = tail_clamp(f, first, g->args.m);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * rows_apart(g))
-                          : ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
+    r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * r->apart) /* below 2^32 by nf4_gemm's rule */
+                          : ptx_mul_wide(f, g->args.a_stride, 2 * r->apart);
     ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);
-    r->rows_left = ptx_div(f, behind, rows_apart(g));
+    r->rows_left = ptx_div(f, behind, r->apart);
     for (uint32_t i = 0; i < r->copies && !g->is_tiles; i++) {
-        ptx_val mine = ptx_add(f, first, i * rows_apart(g));
+        ptx_val mine = ptx_add(f, first, i * r->apart);
         r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
     }
     ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = ptx_xor(f, unit, ptx_and(f, row, 1));
@@ -390,32 +371,27 @@ static void init_row_copies(gemm_mma *g)
     find_ends(g, block, r->ends);
 }
 
-/* Copies A's elements for block `ahead` of each k_warp. If a thread's rows are an odd number apart, every other one has its
- * halves swapped. */
-static void copy_rows(gemm_mma *g, uint32_t ahead)
+/* Copies A's elements for block `ahead` of each k_warp, if it is in bounds. If a thread's rows are an odd number apart, every
+ * other one has its halves swapped. */
+static void copy_a(gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
     const uint32_t stage = r->is_iteration ? 0 : ahead % r->stages * r->stage_bytes;
-    const bool alternates = rows_apart(g) % 2 && r->copies > 1;
-    ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
-    ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
-    for (uint32_t i = 0; i < r->copies; i++) {
-        ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
-        if (i > 0)
-            from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
-                               : ptx_at(f, from, r->step);
-        if (g->is_tiles)
-            copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
-        else
-            copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
-    }
-}
-
-static void copy_a(gemm_mma *g, uint32_t ahead)
-{
-    PTX_IF (g->f, in_bounds(g, g->rows.ends, ahead)) {
-        copy_rows(g, ahead);
+    const bool alternates = r->apart % 2 && r->copies > 1;
+    PTX_IF (f, in_bounds(g, r->ends, ahead)) {
+        ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
+        ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
+        for (uint32_t i = 0; i < r->copies; i++) {
+            ptx_val to = shared_at(f, PTX_U32, rows[i % 2], stage + i * r->apart * r->row_bytes);
+            if (i > 0)
+                from = g->is_tiles ? ptx_at(f, first, ptx_mul_wide(f, ptx_min(f, r->rows_left, i), r->step))
+                                   : ptx_at(f, from, r->step);
+            if (g->is_tiles)
+                copy_unit(f, to, ptx_cast_ptr(f, from, PTX_U32), NULL, PTX_NC);
+            else
+                copy_unit_or_zeros(f, to, ptx_cast_ptr(f, from, PTX_U32), r->bytes[i], PTX_NC);
+        }
     }
 }
 
@@ -575,66 +551,51 @@ static void add_block_to_rows(gemm_mma *g, uint32_t block)
     }
 }
 
-/* Splits a scale into two numbers of A's type, each broadcast to both halves. */
-static void split_scale(gemm_mma *g, ptx_val scale, ptx_val parts[2])
-{
-    ptx_fn *f = g->f;
-    ptx_val wide[2];
-    parts[0] = ptx_cvt_pair(f, PTX_BF16X2, scale, scale);
-    widen_pair(f, PTX_BF16, ptx_as(f, PTX_U32, parts[0]), wide);
-    ptx_val rest = ptx_sub(f, scale, wide[0]);
-    parts[1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
-}
-
-/* Decodes the first operands of half of the block's products. */
-static void decode_scaled(gemm_mma *g, ptx_val codes[][NF4_LANE_WORDS], uint32_t half, ptx_val scale[][2],
-                          ptx_val out[][BLOCK_PRODUCTS / 2][4])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        for (uint32_t byte = 0; byte < BLOCK_PRODUCTS; byte++) {
-            ptx_val pair[2];
-            nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
-            ptx_val values = ptx_as(f, PTX_BF16X2, pair[0]);
-            ptx_val low = ptx_fma(f, values, scale[i][1], ptx_number(PTX_BF16X2, -0.0));
-            ptx_val weights = ptx_fma(f, values, scale[i][0], low);
-            out[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, weights);
-        }
-    }
-}
-
 /* Registers hold half of the block's weights, scaled: their products are added to the sums directly. */
 static void add_scaled_block(gemm_mma *g, uint32_t block)
 {
+    ptx_fn *f = g->f;
     ptx_val codes[MOST_LANE_COLUMNS][NF4_LANE_WORDS] = {{{0}}}, scale[MOST_LANE_COLUMNS][2] = {{{0}}};
     ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS / 2][4], a[BLOCK_PRODUCTS];
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        split_scale(g, g->scale[i][block], scale[i]);
+        /* A scale's high and low part, each broadcast to both halves. */
+        ptx_val wide[2], whole = g->scale[i][block];
+        scale[i][0] = ptx_cvt_pair(f, PTX_BF16X2, whole, whole);
+        widen_pair(f, PTX_BF16, ptx_as(f, PTX_U32, scale[i][0]), wide);
+        ptx_val rest = ptx_sub(f, whole, wide[0]);
+        scale[i][1] = ptx_cvt_pair(f, PTX_BF16X2, rest, rest);
         for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
-            codes[i][word] = ptx_var(g->f, g->codes[block % g->depth][i][word]);
+            codes[i][word] = ptx_var(f, g->codes[block % g->depth][i][word]);
     }
     load_ahead(g, block + g->depth);
     for (uint32_t half = 0; half < 2; half++) {
-        decode_scaled(g, codes, half, scale, weights);
+        for (uint32_t i = 0; i < 2 * g->groups; i++) {
+            for (uint32_t byte = 0; byte < BLOCK_PRODUCTS; byte++) {
+                ptx_val pair[2];
+                nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
+                ptx_val values = ptx_as(f, PTX_BF16X2, pair[0]);
+                ptx_val low = ptx_fma(f, values, scale[i][1], ptx_number(PTX_BF16X2, -0.0));
+                ptx_val scaled = ptx_fma(f, values, scale[i][0], low);
+                weights[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, scaled);
+            }
+        }
         for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
             read_half(g, block, row_tile, half, a);
             for (uint32_t p = 0; p < BLOCK_PRODUCTS / 2; p++)
                 for (uint32_t group = 0; group < g->groups; group++) {
                     ptx_val *sums = sums_of(&g->sums, row_tile, group);
-                    tensor_multiply(g->f, g->args.type, sums, weights[group][p], &a[2 * p], sums);
+                    tensor_multiply(f, g->args.type, sums, weights[group][p], &a[2 * p], sums);
                 }
         }
     }
 }
 
-static void multiply_block(gemm_mma *g, uint32_t block)
-{
-    (g->scales_weights ? add_scaled_block : g->holds_rows ? add_block_to_rows : add_block)(g, block);
-}
-
 static void multiply_blocks(gemm_mma *g)
 {
     ptx_fn *f = g->f;
+    void (*multiply)(gemm_mma * g, uint32_t block) = g->scales_weights ? add_scaled_block
+                                                     : g->holds_rows   ? add_block_to_rows
+                                                                       : add_block;
     ptx_val end = ptx_as(f, PTX_S32, g->part_blocks);
     PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
@@ -644,10 +605,10 @@ static void multiply_blocks(gemm_mma *g)
                 next_stage(g, block);
             read_scales(g, block);
             if (block == 0 && g->k_warps == 1) { /* the loop has tested it */
-                multiply_block(g, block);
+                multiply(g, block);
             } else {
                 PTX_IF (f, in_bounds(g, g->ends, block)) {
-                    multiply_block(g, block);
+                    multiply(g, block);
                 }
             }
             if (!g->is_tiles)
@@ -659,27 +620,6 @@ static void multiply_blocks(gemm_mma *g)
 }
 
 /* ---- the launch's shape -------------------------------------------------------------------------------------- */
-
-/* The table, scales and stages of A, and tables for nested scales; at the end the sums of the warps. */
-static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
-{
-    const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
-    const uint32_t copies = table + g->tile_n * g->scales.row_bytes + g->rows.stages * g->rows.stage_bytes +
-                            nested,
-                   sums = (g->split_k == 0 ? table : 0) + linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
-    return copies > sums ? copies : sums;
-}
-
-/* As many as leave enough registers for a thread's sums. */
-static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
-{
-    const uint32_t resident = g->tile_m >= 64 || g->holds_rows    ? 256
-                              : g->has_most_threads               ? 512
-                              : g->is_wide                        ? 320
-                              : g->groups == 1 && g->split_k == 1 ? 768
-                                                                  : 512;
-    return lanes_blocks(g->threads, resident);
-}
 
 /* Registers per thread that ptxas 13.0 uses on sm_90, rounded up as far as the same number of thread blocks fit. */
 static uint32_t registers_of_wide(const gemm_mma *g, uint32_t stages, bool is_compact)
@@ -701,10 +641,20 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                is_compact = kiln_is(v, "table", "compact");
     const uint32_t stages = kiln_int(v, "stages");
     const ptx_type type = kiln_type(v, "a");
+    const uint32_t table = nf4_pairs_bytes(&g.pairs),
+                   copies = table + g.tile_n * g.scales.row_bytes + g.rows.stages * g.rows.stage_bytes +
+                            (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0),
+                   sums = (g.split_k == 0 ? table : 0) + linear_sums_bytes(g.tile_m, g.tile_n, g.k_warps);
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
+    s->shared_bytes = copies > sums ? copies : sums;
     s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows || is_tiles ? 80 : 75;
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    /* As many as leave enough registers for a thread's sums. */
+    const uint32_t resident = g.tile_m >= 64 || g.holds_rows    ? 256
+                              : g.has_most_threads              ? 512
+                              : g.is_wide                       ? 320
+                              : g.groups == 1 && g.split_k == 1 ? 768
+                                                                : 512;
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, resident);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
         s->registers = registers_of_wide(&g, stages, is_compact);
     s->trip = g.steps * NF4_BLOCK_K;
@@ -754,44 +704,14 @@ static linear_tile find_tile(gemm_mma *g)
     return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
 }
 
-/* Recomputes the lane's place after the loop, which leaves no registers to keep it. */
-static void find_lanes_again(gemm_mma *g)
+static void make_tile(void *strategy)
 {
-    linear_tile again = find_tile(g);
-    g->tile.lane = again.lane;
-    g->tile.k_warp = again.k_warp;
-    g->tile.column_warp = again.column_warp;
-}
-
-/* This thread block's part of the quantised blocks. */
-static void find_part(gemm_mma *g)
-{
+    gemm_mma *g = strategy;
     ptx_fn *f = g->f;
     const bool has_all = g->split_k == 1;
     g->k_warp = g->k_warps == 1 ? ptx_u32(0) : g->tile.k_warp;
     g->first_block = has_all ? ptx_u32(0) : ptx_div(f, g->l.part_element, NF4_BLOCK_K);
     g->part_blocks = has_all ? g->l.row_numbers : g->l.part_stages;
-}
-
-/* Fills the table, in the only tile or in the first tile of a stretch; a barrier must follow. */
-static void fill_table(gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    if (g->split_k != 0) {
-        nf4_pairs_fill(&g->pairs, g->l.tid);
-        return;
-    }
-    ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
-    PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
-        nf4_pairs_fill(&g->pairs, g->l.tid);
-    }
-}
-
-static void make_tile(void *strategy)
-{
-    gemm_mma *g = strategy;
-    ptx_fn *f = g->f;
-    find_part(g);
     find_ends(g, g->k_warp, g->ends);
     g->done = ptx_s32(0);
     init_reads(g);
@@ -805,16 +725,49 @@ static void make_tile(void *strategy)
                         g->l.tid);
     copy_first(g);
     nf4_pairs_find(&g->pairs, g->l.lane);
-    fill_table(g);
+    if (g->split_k != 0) {
+        nf4_pairs_fill(&g->pairs, g->l.tid);
+    } else { /* in the first tile of a stretch */
+        ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
+        PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
+            nf4_pairs_fill(&g->pairs, g->l.tid);
+        }
+    }
     g->zero = ptx_var(f, ptx_f32(0));
     g->scales.offset = ptx_var(f, ptx_u32(0));
     g->sums =
         (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
     sums_clear(f, &g->sums);
     multiply_blocks(g);
-    if (g->scales_weights || !ptx_has_sm(f, 80))
-        find_lanes_again(g);
+    if (g->scales_weights || !ptx_has_sm(f, 80)) { /* the loop leaves no registers to keep the lane's place */
+        linear_tile again = find_tile(g);
+        g->tile.lane = again.lane;
+        g->tile.k_warp = again.k_warp;
+        g->tile.column_warp = again.column_warp;
+    }
     linear_store_sums(&g->l, &g->tile, &g->sums);
+}
+
+/* The arguments as linear's tiles take them. */
+static linear arguments_of(ptx_fn *f, const nf4_args *args)
+{
+    return (linear){.of = {.format = format_nf4(false, NF4_BLOCK_K)},
+                    .f = f,
+                    .x_type = args->type,
+                    .y_type = args->type,
+                    .matrices = 1,
+                    .column_rows = 1,
+                    .keeps_infinity = true,
+                    .in = args->in,
+                    .m = args->m,
+                    .k = args->k,
+                    .w = {args->packed},
+                    .out = {args->out},
+                    .n = {args->n},
+                    .y_stride = args->c_stride,
+                    .split_k = args->split_k,
+                    .workspace = args->workspace,
+                    .tile_counters = args->tile_counters};
 }
 
 /* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
@@ -823,7 +776,7 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = geometry(f, v), *g = &of;
     g->args = nf4_gemm_declare_args(f, v);
-    g->l = nf4_linear(f, &g->args);
+    g->l = arguments_of(f, &g->args);
     g->tile = find_tile(g);
     g->scales.at = ptx_add(f, g->tile.shared, nf4_pairs_layout(&g->pairs, g->tile.shared));
     if (g->split_k == 0)

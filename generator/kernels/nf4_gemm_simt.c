@@ -9,9 +9,7 @@
  * DECODING. A table in shared memory holds the two values of each byte; see nf4_pairs.h. `table` selects it: compact takes 32
  * KB and two instructions per address; aligned takes 65 KB and one.
  *
- * SCALES of 8192 along K are copied to shared memory at once: a piece of a column may start in the middle of a sector, and
- * in a smaller piece the partial sectors at its ends would count for more. A lane reads the scale of its quantised block of
- * 64 there.
+ * SCALES of 8192 along K are copied to shared memory at once. A lane reads the scale of its quantised block of 64 there.
  *
  * ROWS OF A. A warp widens its elements of A into its own part of shared memory, `depth` of each lane's 32 at a time. Lane j
  * finds its share in units (row, i, j) of 16 bytes: eight lanes read 128 consecutive bytes, the same ones in all four groups.
@@ -32,8 +30,6 @@ enum {
     GROUPS = WARP_LANES / COLUMN_LANES,
     LANE_K = 32,                     /* codes that a lane takes with one load */
     STRETCH = COLUMN_LANES * LANE_K, /* along K, for a warp */
-    SCALES = 128,                    /* of a column, in shared memory at once */
-    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in different banks */
     MOST_COLUMNS = 8,
     MOST_SUMS = 32,
     MOST_LOADS = 4 /* of A, per lane and stage */
@@ -50,15 +46,12 @@ typedef struct gemm {
 
     nf4_pairs pairs;
     nf4_args args;
-    ptx_val tid, lane, group, member,
-        k_warp;                     /* lane of the warp; group of 4; lane of the group's 8; the warp */
-    ptx_val blocks;                 /* quantised blocks of a column */
-    ptx_val last_share, full_until; /* k of the last 32 in bounds; of the ragged stretch */
-    ptx_val has_aligned_scales;     /* each column's start at a multiple of 16 bytes */
-    ptx_val first_row, tile;        /* the tile's first row, and first column */
+    nf4_scales scales;
+    ptx_val tid, lane, group, member;            /* lane of the warp; group of 4; lane of the group's 8 */
+    ptx_val last_share, full_until;              /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val first_row, tile;                     /* the tile's first row, and first column */
     ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
-    ptx_val scales_to, scales_from;
-    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, and their k */
+    ptx_val a_at[MOST_LOADS], a_k;               /* where this lane's loads of A start, and their k */
     ptx_val codes_at[MOST_COLUMNS];
     ptx_val sum[MOST_SUMS];
 } gemm;
@@ -98,12 +91,9 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
 {
     ptx_fn *f = g->f;
     ptx_val x[8];
-    for (uint32_t e = 0; e < 4; e++) {
-        if (g->vector == 8)
-            widen_pair(f, g->type, raw[e], &x[2 * e]);
-        else
-            x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
-    }
+    widen_words(f, g->type, 4, raw, x);
+    for (uint32_t e = 0; g->wide == PTX_F64 && e < 4; e++)
+        x[e] = ptx_cvt(f, PTX_F64, x[e]);
     uint32_t unit_elements = UNIT_BYTES / g->wide_bytes;
     uint32_t start =
         i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
@@ -142,66 +132,6 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     }
 }
 
-/* ---- scales ---------------------------------------------------------------------------------------------------- */
-
-/* Copies `count` scales of a column from `at` on; the lanes start at a sector. The rest of the stretch is 0. */
-static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
-{
-    ptx_fn *f = g->f;
-    const uint32_t of_stretch = STRETCH / NF4_BLOCK_K;
-    ptx_val end = ptx_and(f, ptx_add(f, count, of_stretch - 1), -of_stretch);
-    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), 2);
-    ptx_val early = ptx_and(f, word, 7);
-    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, g->lane, early));
-    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), WARP_LANES) {
-        PTX_IF (f, ptx_ge(f, i, 0)) {
-            ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
-            ptx_val in_bounds = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
-            PTX_WHEN (f, in_bounds) {
-                ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
-            }
-            ptx_store(f, ptx_at(f, to, i), x);
-        }
-    }
-}
-
-/* Copies the scales of quantised block `first` of each column, and of the 127 after it. A warp takes every k_warps-th column. */
-static void stage_scales(gemm *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    const uint32_t columns = g->tile_n / g->k_warps;
-    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS], count = ptx_sub(f, g->blocks, first);
-    if (!g->args.is_nested)
-        count = ptx_min(f, count, SCALES);
-    ptx_val mine = ptx_add(f, g->tile, g->k_warp);
-    for (uint32_t i = 0; i < columns; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, i * g->k_warps), g->args.n);
-        ptx_val line = ptx_mul_wide(f, column, g->blocks);
-        to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
-        if (g->args.is_nested)
-            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                            WARP_LANES, g->lane, to[i]);
-        else
-            at[i] = ptx_at(f, ptx_at(f, g->args.scale, line), first);
-    }
-    if (g->args.is_nested)
-        return;
-    PTX_IF (f, g->has_aligned_scales) { /* a lane takes four scales */
-        ptx_val own = ptx_shl(f, g->lane, 2);
-        PTX_IF (f, ptx_lt(f, own, count)) {
-            ptx_val x[MOST_COLUMNS][4];
-            for (uint32_t i = 0; i < columns; i++)
-                ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], own), PTX_NC);
-            for (uint32_t i = 0; i < columns; i++)
-                ptx_store_vec(f, 4, ptx_at(f, to[i], own), x[i], PTX_PLAIN);
-        }
-    }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i < columns; i++)
-            copy_scales(g, at[i], to[i], count);
-    }
-}
-
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
 /* partial += four elements of each row times four weights of each column; the first four of a half set it. */
@@ -236,9 +166,11 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     }
 }
 
-/* Multiplies 256 along K of the warp's columns, from k on. `scales` is the address of the lane's first scale. */
-static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
+/* Multiplies 256 along K of the warp's columns, from k on. `scales` is the address of the lane's first scale. Past the end of
+ * K, A and the scales are 0. */
+static void multiply_stretch(void *strategy, ptx_val k, ptx_val scales)
 {
+    gemm *g = strategy;
     ptx_fn *f = g->f;
     ptx_val words[MOST_COLUMNS][4], partial[MOST_SUMS];
     ptx_val mine = ptx_mad(f, g->member, LANE_K, k);
@@ -254,33 +186,12 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
         ptx_warp_barrier(f);
     }
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, 4 * c * GROUPS * SCALES_STRIDE));
+        ptx_val scale =
+            ptx_load(f, shared_at(f, PTX_F32, scales, c * GROUPS * nf4_scales_column_bytes(&g->scales)));
         if (g->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
         for (uint32_t i = c; i < g->sums; i += g->columns)
             ptx_fma_to(f, g->sum[i], partial[i], scale);
-    }
-}
-
-/* Past the end of K, A and the scales are 0. */
-static void multiply(gemm *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < g->sums; i++)
-        g->sum[i] = ptx_var(f, ptx_number(g->wide, 0));
-    PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        stage_scales(g, first);
-        ptx_barrier(f);
-        ptx_val from = ptx_shl(f, first, 6);
-        ptx_val until = ptx_min(f, ptx_add(f, from, SCALES * NF4_BLOCK_K), g->args.k);
-        ptx_val start = ptx_mad(f, g->k_warp, STRETCH, from);
-        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, 2));
-        PTX_FOR (f, k, start, until, g->k_warps * STRETCH) {
-            ptx_main_loop(f);
-            ptx_val at = ptx_shr(f, k, 4);
-            multiply_stretch(g, k, ptx_add(f, scales, at));
-        }
-        ptx_barrier(f);
     }
 }
 
@@ -346,22 +257,12 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
     g.stage_row_bytes = g.wide_bytes * (COLUMN_LANES * g.depth + 32);
     g.stage_bytes = g.rows * g.stage_row_bytes;
+    g.scales = (nf4_scales){.f = f,
+                            .columns = g.tile_n,
+                            .k_warps = g.k_warps,
+                            .lanes = WARP_LANES,
+                            .step = STRETCH / NF4_BLOCK_K};
     return g;
-}
-
-/* The table, then a stage for each warp, then scales, then tables for nested ones. */
-static void layout_shared(gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
-    g->stages = ptx_add(f, start, nf4_pairs_layout(&g->pairs, start));
-    g->stage = ptx_mad(f, g->k_warp, g->stage_bytes, g->stages);
-    ptx_val scales = ptx_add(f, g->stages, g->k_warps * g->stage_bytes);
-    g->scales_to = ptx_mad(f, g->k_warp, 4 * SCALES_STRIDE, scales);
-    ptx_val mine = ptx_mad(f, g->group, 4 * SCALES_STRIDE, scales);
-    g->scales_from = ptx_mad(f, ptx_shr(f, g->member, 1), 4, mine);
-    if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, g->tile_n * 4 * SCALES_STRIDE), g->tid);
 }
 
 /* As many as leave enough registers for a thread's sums. Without a limit, ptxas hoists loads of the table until no register
@@ -384,13 +285,13 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const gemm g = geometry(NULL, v);
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.stage_bytes + g.tile_n * 4 * SCALES_STRIDE +
-                      (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.stage_bytes + nf4_scales_bytes(&g.scales, v);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g, v);
     s->trip = STRETCH;
     s->loop_warps = g.k_warps;
 }
 
+/* In shared memory: the table, then a stage for each warp, then scales, then tables for nested ones. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
@@ -400,27 +301,35 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.lane = ptx_laneid(f);
     g.member = ptx_and(f, g.lane, COLUMN_LANES - 1);
     g.group = ptx_shr(f, g.lane, 3);
-    g.k_warp = ptx_warpid_x(f);
-    g.blocks = nf4_blocks(f, &g.args);
+    g.scales.args = &g.args;
+    g.scales.k_warp = ptx_warpid_x(f);
+    g.scales.blocks = ptx_shr(f, g.args.k, NF4_BLOCK_K_LOG2);
     g.last_share = ptx_sub(f, g.args.k, LANE_K);
     g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
-    if (!g.args.is_nested)
-        g.has_aligned_scales = nf4_has_aligned_scales(f, &g.args, g.blocks);
-    layout_shared(&g);
+    nf4_scales_align(&g.scales);
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g.wide));
+    g.stages = ptx_add(f, start, nf4_pairs_layout(&g.pairs, start));
+    g.stage = ptx_mad(f, g.scales.k_warp, g.stage_bytes, g.stages);
+    ptx_val scales = ptx_add(f, g.stages, g.k_warps * g.stage_bytes);
+    nf4_scales_init(&g.scales, g.tid, g.lane, scales);
+    ptx_val mine = ptx_mad(f, g.group, nf4_scales_column_bytes(&g.scales), scales);
+    g.scales.from = ptx_mad(f, ptx_shr(f, g.member, 1), 4, mine);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
     init_stage(&g);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), g.tile_n);
     PTX_FOR (f, tile, first, g.args.n, step) {
-        g.tile = tile;
+        g.tile = g.scales.first_column = tile;
         ptx_val own = ptx_add(f, g.tile, g.group), words = ptx_shr(f, g.args.k, 3);
         for (uint32_t c = 0; c < g.columns; c++) {
             ptx_val column = tail_clamp(f, ptx_add(f, own, c * GROUPS), g.args.n);
             g.codes_at[c] =
                 ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
         }
-        multiply(&g);
+        for (uint32_t i = 0; i < g.sums; i++)
+            g.sum[i] = ptx_var(f, ptx_number(g.wide, 0));
+        nf4_scales_each_step(&g.scales, multiply_stretch, &g);
         store_tile(&g);
         ptx_barrier(f);
     }

@@ -22,7 +22,7 @@
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
  */
-#include "nf4_gemm_transposed.h"
+#include "nf4_gemm.h"
 
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -48,7 +48,7 @@ typedef struct product {
     uint32_t loads;                 /* of A, of a lane */
     uint32_t unit_elements;         /* of 16 bytes */
     uint32_t partial_bytes;         /* of a row of sums of the lanes of a column */
-    uint32_t unit_stride;           /* in these, of a lane's units: see store_row */
+    uint32_t unit_stride;           /* in these, of a lane's units: see add_all */
     uint32_t lane_k, sum_count;     /* of a lane: its k, and its sums, row by row */
     uint32_t column_lanes, columns; /* lanes per column; columns of a warp at once */
     uint32_t batch;                 /* loads of codes in flight */
@@ -66,10 +66,14 @@ typedef struct product {
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* A lane past the end of K repeats the last one's work. */
-static void init_codes(product *g)
+/* A lane past the end of K repeats the last one's work.
+ *
+ * The first half of a column's lanes load the even rows of A and the others the odd ones, each for the columns that this group
+ * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
+static void init_loads(product *g)
 {
     ptx_fn *f = g->f;
+    const uint32_t rounds = CHUNK / g->columns;
     ptx_val mine = ptx_mad(f, g->member, g->lane_k, g->first_k);
     ptx_val most = ptx_sub(f, g->args.k, g->lane_k);
     ptx_val k = ptx_min(f, mine, most);
@@ -80,14 +84,6 @@ static void init_codes(product *g)
     g->column_bytes = ptx_shr(f, g->args.k, 1);
     g->scale_bytes = ptx_shr(f, g->args.k, 4);
     g->last_column = ptx_sub(f, g->args.n, 1);
-}
-
-/* The first half of a column's lanes load the even rows and the others the odd ones, each for the columns that this group
- * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
-static void init_rows(product *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t rounds = CHUNK / g->columns;
     ptx_val round = ptx_and(f, g->member, rounds - 1);
     g->a_column = ptx_mad(f, round, g->columns, g->group);
     ptx_val odd = ptx_div(f, g->member, rounds);
@@ -102,30 +98,11 @@ static void init_rows(product *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-typedef struct codes {
-    ptx_val words[4], scale;
-} codes;
-
-/* Past the last column, where a is 0, the last one's codes. */
-static codes load_codes(product *g, ptx_val chunk, uint32_t round)
-{
-    ptx_fn *f = g->f;
-    codes c;
-    ptx_val mine = ptx_add(f, chunk, round * g->columns);
-    ptx_val column = ptx_min(f, mine, g->last_column);
-    ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
-    int words = (int)(g->lane_k / 8);
-    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
-    ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
-    c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
-    return c;
-}
-
 static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     const uint32_t rounds = CHUNK / g->columns;
-    ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
+    ptx_val a[MOST_ROWS / 2] = {{0}}, mine = ptx_add(f, chunk, g->group);
     /* This lane's share of 16 columns of A; 0 past the last column. */
     const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
     ptx_val column = ptx_add(f, chunk, g->a_column);
@@ -133,13 +110,20 @@ static void multiply_chunk(product *g, ptx_val chunk)
     for (uint32_t i = 0; i < g->loads; i++)
         a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero, PTX_NC);
     for (uint32_t round = 0; round < rounds; round += g->batch) {
-        codes c[MOST_BATCH];
-        for (uint32_t i = 0; i < g->batch; i++)
-            c[i] = load_codes(g, mine, round + i);
+        ptx_val words[MOST_BATCH][4], scales[MOST_BATCH];
+        for (uint32_t i = 0; i < g->batch; i++) { /* past the last column, where a is 0, the last one's */
+            ptx_val past = ptx_add(f, mine, (round + i) * g->columns);
+            ptx_val at_column = ptx_min(f, past, g->last_column);
+            ptx_val codes = ptx_mad_wide(f, at_column, g->column_bytes, g->codes_at);
+            ptx_load_vec(f, (int)(g->lane_k / 8), words[i], ptx_pointer(f, PTX_GLOBAL, PTX_U32, codes),
+                         NF4_CODE_HINTS);
+            ptx_val scale = ptx_mad_wide(f, at_column, g->scale_bytes, g->scales_at);
+            scales[i] = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale), PTX_NC);
+        }
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
             /* a * s of every row. */
-            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c[i].scale) : c[i].scale;
+            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, scales[i]) : scales[i];
             for (uint32_t row = 0; row < g->rows; row++) {
                 ptx_val from = ptx_u32(round + i + row % 2 * rounds);
                 ptx_val own = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
@@ -149,7 +133,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
             }
             for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
                 ptx_val weights[2];
-                nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
+                nf4_pairs_decode(&g->pairs, words[i][byte / 4], byte % 4, weights);
                 for (uint32_t row = 0; row < g->rows; row++)
                     for (uint32_t e = 0; e < 2; e++)
                         ptx_fma_to(f, g->sum[row * g->lane_k + 2 * byte + e], x[row], weights[e]);
@@ -173,39 +157,6 @@ static void multiply_columns(product *g)
 
 /* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
 
-/* The 16-byte units of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and
- * neither have readers, which take neighbouring elements of one lane, or of two. */
-static void store_row(product *g, uint32_t row)
-{
-    ptx_fn *f = g->f;
-    uint32_t at_once = g->unit_elements;
-    ptx_val partial = ptx_mad(f, g->warp, g->columns, g->group);
-    ptx_val start = ptx_mad(f, partial, g->partial_bytes, g->shared);
-    ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, start);
-    for (uint32_t i = 0; i < g->lane_k; i += at_once)
-        ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
-                      &g->sum[row * g->lane_k + i], PTX_PLAIN);
-}
-
-/* Elements tid, tid + threads, ... of the row. */
-static void add_partials(product *g, ptx_val totals[])
-{
-    ptx_fn *f = g->f;
-    uint32_t partials = g->k_warps * g->columns;
-    ptx_val member = ptx_div(f, g->tid, g->lane_k);
-    ptx_val mine = ptx_and(f, g->tid, g->lane_k - 1);
-    ptx_val unit = ptx_div(f, mine, g->unit_elements);
-    ptx_val position = ptx_mad(f, unit, g->unit_stride, member);
-    ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
-    ptx_val in_unit = ptx_and(f, mine, g->unit_elements - 1);
-    ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
-    for (uint32_t i = 0; i < g->row_elements; i++) {
-        uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
-        ptx_val first = shared_at(f, g->wide, from, offset);
-        totals[i] = ptx_var(f, shared_sum(f, first, partials, g->partial_bytes));
-    }
-}
-
 static void store_tile(product *g)
 {
     ptx_fn *f = g->f;
@@ -226,14 +177,35 @@ static void store_tile(product *g)
     }
 }
 
+/* A row at a time: the lanes store their sums, and each thread adds those of elements tid, tid + threads, ... The 16-byte units
+ * of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and neither have
+ * readers, which take neighbouring elements of one lane, or of two. */
 static void add_all(product *g)
 {
     ptx_fn *f = g->f;
+    const uint32_t at_once = g->unit_elements, lanes_apart = g->threads / g->lane_k;
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_barrier(f);
-        store_row(g, row);
+        ptx_val partial = ptx_mad(f, g->warp, g->columns, g->group);
+        ptx_val lane_start = ptx_mad(f, partial, g->partial_bytes, g->shared);
+        ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, lane_start);
+        for (uint32_t i = 0; i < g->lane_k; i += at_once)
+            ptx_store_vec(f, (int)at_once,
+                          shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
+                          &g->sum[row * g->lane_k + i], PTX_PLAIN);
         ptx_barrier(f);
-        add_partials(g, &g->total[row * g->row_elements]);
+        ptx_val member = ptx_div(f, g->tid, g->lane_k);
+        ptx_val mine = ptx_and(f, g->tid, g->lane_k - 1);
+        ptx_val unit = ptx_div(f, mine, at_once);
+        ptx_val position = ptx_mad(f, unit, g->unit_stride, member);
+        ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
+        ptx_val in_unit = ptx_and(f, mine, at_once - 1);
+        ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
+        for (uint32_t i = 0; i < g->row_elements; i++) {
+            ptx_val first = shared_at(f, g->wide, from, i * lanes_apart * UNIT_BYTES);
+            ptx_val total = shared_sum(f, first, g->k_warps * g->columns, g->partial_bytes);
+            g->total[row * g->row_elements + i] = ptx_var(f, total);
+        }
     }
     if (g->args.split_k == 1) {
         store_tile(g);
@@ -309,8 +281,7 @@ static void emit_simt(ptx_fn *f, const kiln_variant *v)
     nf4_pairs_layout(&g.pairs, g.shared);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_codes(&g);
-    init_rows(&g);
+    init_loads(&g);
     ptx_barrier(f);
     multiply_columns(&g);
     init(&g);
@@ -411,13 +382,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
-static const kiln_value example[] = {
-    {"m", "16"},
-    {"n", "256"},
-    {"k", "512"},
-    {.arg = NULL},
-};
-
 /* Terms beyond `accuracy`, which defines the names. */
 static const kiln_bound bounds[] = {
     {"strategy simt",
@@ -443,7 +407,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
-    .example = example,
+    .example = nf4_example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},

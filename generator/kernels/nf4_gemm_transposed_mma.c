@@ -29,7 +29,7 @@
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
 #include "device/tensor.h"
-#include "nf4_gemm_transposed.h"
+#include "nf4_gemm.h"
 
 enum {
     WARPS = 8,
@@ -95,65 +95,56 @@ static uint32_t stage_bytes(const transposed_mma *g)
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
-/* Codes past the end of K repeat those before it. */
-static void init_codes(transposed_mma *g, ptx_val stage)
+/* Finds where this thread loads and stores, and where this lane reads; the streams' stages begin at `codes`, `scales` and
+ * `rows`. */
+static void init_streams(transposed_mma *g, ptx_val codes, ptx_val scales, ptx_val rows)
 {
     ptx_fn *f = g->f;
+    /* Codes past the end of K repeat those before it. */
     ptx_val unit = ptx_and(f, g->tid, COLUMN_BYTES / 16 - 1);
     ptx_val k = ptx_mad(f, unit, 32, g->first_k);
     ptx_val most = ptx_sub(f, g->args.k, 32);
-    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), 1));
-    g->codes_at = ptx_address(f, codes);
+    ptx_val packed = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), 1));
+    g->codes_at = ptx_address(f, packed);
     g->codes.column = ptx_shr(f, g->tid, 4);
-
     ptx_val swizzle = ptx_and(f, ptx_shr(f, g->codes.column, 2), 3);
     ptx_val group = ptx_xor(f, ptx_shr(f, unit, 1), swizzle);
     ptx_val half = ptx_and(f, unit, 1);
     ptx_val in_column = ptx_mad(f, half, 16, ptx_mul(f, group, 32));
     ptx_val to = ptx_mad(f, g->codes.column, COLUMN_BYTES, in_column);
-    g->codes.to = ptx_add(f, to, stage);
-
+    g->codes.to = ptx_add(f, to, codes);
     ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->lane.t), 32);
-    ptx_val row = ptx_mad(f, g->lane.g, 4, mine);
-    ptx_val from = ptx_mad(f, g->lane.t, 4 * COLUMN_BYTES, row);
-    g->codes.from = ptx_add(f, from, stage);
-}
+    ptx_val from = ptx_mad(f, g->lane.t, 4 * COLUMN_BYTES, ptx_mad(f, g->lane.g, 4, mine));
+    g->codes.from = ptx_add(f, from, codes);
 
-/* Half of the threads load scales: each those of two columns of one quantised block. */
-static void init_scales(transposed_mma *g, ptx_val stage)
-{
-    ptx_fn *f = g->f;
+    /* Half of the threads load scales: each those of two columns of one quantised block. */
     ptx_val block = ptx_and(f, g->tid, WARPS - 1);
-    ptx_val first = ptx_shr(f, g->first_k, NF4_BLOCK_K_LOG2);
-    ptx_val blocks = nf4_blocks(f, &g->args);
-    ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, 1);
-    g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, mine, last)));
+    ptx_val first_block = ptx_shr(f, g->first_k, NF4_BLOCK_K_LOG2);
+    ptx_val blocks = ptx_shr(f, g->args.k, NF4_BLOCK_K_LOG2);
+    ptx_val number = ptx_add(f, first_block, block), last_block = ptx_sub(f, blocks, 1);
+    g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, number, last_block)));
     ptx_val pair = ptx_shr(f, g->tid, 3);
     g->scales.column = ptx_shl(f, pair, 1);
-    ptx_val to = ptx_mad(f, block, SCALES_STRIDE, ptx_mul(f, pair, 8));
-    g->scales.to = ptx_add(f, to, stage);
-    ptx_val from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->lane.t, 16));
-    g->scales.from = ptx_add(f, from, stage);
-}
+    to = ptx_mad(f, block, SCALES_STRIDE, ptx_mul(f, pair, 8));
+    g->scales.to = ptx_add(f, to, scales);
+    from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->lane.t, 16));
+    g->scales.from = ptx_add(f, from, scales);
 
-/* A thread loads an element of each eighth row, or eight elements of one row. Rows past the last repeat it. */
-static void init_rows(transposed_mma *g, ptx_val stage)
-{
-    ptx_fn *f = g->f;
+    /* A thread loads an element of each eighth row, or eight elements of one row. Rows past the last repeat it. */
     const bool is_vector = g->row_words == 4;
     ptx_val row = is_vector ? ptx_shr(f, g->tid, 2) : g->warp;
-    ptx_val unit = ptx_and(f, g->lane_id, CHUNK / (is_vector ? 8 : 1) - 1);
-    g->rows.column = is_vector ? ptx_mul(f, unit, 8) : unit;
+    ptx_val piece = ptx_and(f, g->lane_id, CHUNK / (is_vector ? 8 : 1) - 1);
+    g->rows.column = is_vector ? ptx_mul(f, piece, 8) : piece;
     ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, 1);
     for (uint32_t i = 0; i < g->row_loads; i++) {
-        ptx_val mine = ptx_min(f, ptx_add(f, first, 8 * i), last);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, mine, g->args.n));
+        ptx_val at = ptx_min(f, ptx_add(f, first, 8 * i), last);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
         g->row_at[i] = ptx_at(f, line, g->rows.column);
     }
-    ptx_val to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->rows.column, 2));
-    g->rows.to = ptx_add(f, to, stage);
-    ptx_val from = ptx_mad(f, g->lane.g, ROW_BYTES, ptx_mul(f, g->lane.t, 8));
-    g->rows.from = ptx_add(f, from, stage);
+    to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->rows.column, 2));
+    g->rows.to = ptx_add(f, to, rows);
+    from = ptx_mad(f, g->lane.g, ROW_BYTES, ptx_mul(f, g->lane.t, 8));
+    g->rows.from = ptx_add(f, from, rows);
 }
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
@@ -539,9 +530,7 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     ptx_val scales = ptx_add(f, codes, CODES_BYTES), rows = ptx_add(f, scales, SCALES_BYTES);
     nf4_pairs_find(&g.pairs, g.lane_id);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_codes(&g, codes);
-    init_scales(&g, scales);
-    init_rows(&g, rows);
+    init_streams(&g, codes, scales, rows);
     for (uint32_t i = 0; i < 4 * CODES_LOADS; i++)
         g.loaded_codes[i / 4][i % 4] = ptx_var(f, ptx_u32(0));
     for (uint32_t i = 0; i < 2; i++)

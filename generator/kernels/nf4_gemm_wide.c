@@ -17,6 +17,7 @@
  * products, as in the narrow tiles.
  */
 #include "device/lanes.h"
+#include "device/narrow.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
 #include "device/tail.h"
@@ -28,9 +29,6 @@ enum {
     DEPTH = 16, /* of a stage */
     ROUNDS = NF4_BLOCK_K / DEPTH,
     STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
-    SCALES = 64,                   /* of a column, copied at once */
-    SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in different banks */
-    SCALE_LANES = SCALES / 4,      /* that copy the scales of a column */
     CODE_COLUMNS = WARP_LANES / 2, /* of one load */
     SUMS_PAD = 8,                  /* between rows of sums */
     MOST_ROWS = 8,
@@ -47,12 +45,11 @@ typedef struct wide {
     bool is_high_first;
 
     nf4_args args;
-    ptx_val tid, lane, k_warp, tile, first_row; /* the tile's first column and row */
-    ptx_val blocks;                             /* quantised blocks of a column */
-    ptx_val has_aligned_scales;
+    nf4_scales scales;
+    ptx_val tid, lane, tile, first_row;              /* the tile's first column and row */
     ptx_val value;                                   /* of code lane mod 16 */
-    ptx_val shared, scales, a_to, w_to;              /* U32; where this lane writes */
-    ptx_val a_from, w_from, scales_from;             /* and reads */
+    ptx_val shared, a_to, w_to;                      /* U32; where this lane writes */
+    ptx_val a_from, w_from;                          /* and reads */
     ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads: of a stage, of a quantised block */
     ptx_val partial[MOST_SUMS], sum[MOST_SUMS];
 } wide;
@@ -62,23 +59,50 @@ static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
     return shared_at(g->f, PTX_F32, address, 4 * words);
 }
 
-/* ---- what lies where ------------------------------------------------------------------------------------------- */
+/* A warp's stage: of A, then of weights. */
+static uint32_t stage_bytes(const wide *g)
+{
+    return 4 * STRIDE * (g->tile_m + g->tile_n);
+}
 
-static void init_loads(wide *g)
+/* In shared memory the scales follow the stages of all warps. */
+static void init(wide *g)
 {
     ptx_fn *f = g->f;
-    ptx_val row = ptx_and(f, g->lane, 7), piece = ptx_shr(f, g->lane, 3);
-    ptx_val half = ptx_shr(f, piece, 1), fours = ptx_and(f, piece, 1);
-    ptx_val along = ptx_mad(f, half, NF4_BLOCK_K / 2, ptx_shl(f, fours, 2));
-    ptx_val first = ptx_add(f, g->first_row, row);
+    const uint32_t bytes = 4 * STRIDE;
+    uint64_t bits[WARP_LANES];
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->scales.k_warp = ptx_warpid_x(f);
+    g->tile = g->scales.first_column = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
+    g->scales.blocks = ptx_shr(f, g->args.k, NF4_BLOCK_K_LOG2);
+    g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
+    nf4_scales_align(&g->scales);
+
+    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
+    ptx_val side = ptx_shr(f, g->lane, 4), in_side = ptx_and(f, g->lane, CODE_COLUMNS - 1);
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    ptx_val scales = ptx_add(f, g->shared, g->k_warps * stage_bytes(g));
+    ptx_val a = ptx_mad(f, g->scales.k_warp, stage_bytes(g), g->shared);
+    ptx_val w = ptx_add(f, a, bytes * g->tile_m);
+    g->a_to = ptx_mad(f, lane_column, bytes, ptx_mad(f, lane_row, 16, a));
+    g->a_from = ptx_mad(f, lane_row, bytes, a);
+    g->w_to = ptx_mad(f, in_side, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
+    g->w_from = ptx_mad(f, lane_column, bytes, w);
+    g->scales.from = ptx_mad(f, lane_column, nf4_scales_column_bytes(&g->scales), scales);
+    nf4_scales_init(&g->scales, g->tid, g->lane, scales);
+
+    ptx_val fours = ptx_shl(f, ptx_and(f, lane_row, 1), 2), along = ptx_mad(f, side, NF4_BLOCK_K / 2, fours);
+    ptx_val row = ptx_add(f, g->first_row, lane_column), column = ptx_add(f, g->tile, in_side);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, first, 8 * i), g->args.m);
+        ptx_val at = tail_clamp(f, ptx_add(f, row, 8 * i), g->args.m);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, along);
     }
-    ptx_val mine = ptx_and(f, g->lane, CODE_COLUMNS - 1);
-    ptx_val side = ptx_shr(f, g->lane, 4), words = ptx_shr(f, g->args.k, 3);
-    ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, 2);
+    ptx_val words = ptx_shr(f, g->args.k, 3), start = ptx_shl(f, side, 2);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, column, i * CODE_COLUMNS), g->args.n);
         ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
@@ -86,84 +110,7 @@ static void init_loads(wide *g)
     }
 }
 
-/* A warp's stage: of A, then of weights. */
-static uint32_t stage_bytes(const wide *g)
-{
-    return 4 * STRIDE * (g->tile_m + g->tile_n);
-}
-
-/* The warps' stages; after those of all warps, the scales. */
-static void layout_shared(wide *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t bytes = 4 * STRIDE;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, g->k_warps * stage_bytes(g));
-    ptx_val a = ptx_mad(f, g->k_warp, stage_bytes(g), g->shared);
-    ptx_val w = ptx_add(f, a, bytes * g->tile_m);
-    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
-    g->a_to = ptx_mad(f, lane_column, bytes, ptx_mad(f, lane_row, 16, a));
-    g->a_from = ptx_mad(f, lane_row, bytes, a);
-    g->w_from = ptx_mad(f, lane_column, bytes, w);
-    g->scales_from = ptx_mad(f, lane_column, 4 * SCALES_STRIDE, g->scales);
-    ptx_val side = ptx_shr(f, g->lane, 4), column = ptx_and(f, g->lane, CODE_COLUMNS - 1);
-    g->w_to = ptx_mad(f, column, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
-    if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, g->tile_n * 4 * SCALES_STRIDE), g->tid);
-}
-
 /* ---- into shared memory ----------------------------------------------------------------------------------------- */
-
-/* Copies one column's scales with 16 lanes, from the start of a sector. */
-static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
-{
-    ptx_fn *f = g->f;
-    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
-    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), 2);
-    ptx_val early = ptx_and(f, word, 7);
-    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, lane, early));
-    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, count), SCALE_LANES) {
-        PTX_IF (f, ptx_ge(f, i, 0)) {
-            ptx_val x = ptx_load_hint(f, ptx_at(f, at, i), PTX_NC);
-            ptx_store(f, ptx_at(f, to, i), x);
-        }
-    }
-}
-
-/* Copies the scales of quantised block `first` of each column, and of the 63 after it; half a warp takes a column. */
-static void stage_scales(wide *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), start;
-    if (!g->args.is_nested)
-        count = ptx_min(f, count, SCALES);
-    ptx_val side = ptx_shr(f, g->lane, 4);
-    ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
-    ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
-    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
-    if (!g->args.is_nested)
-        start = ptx_shl(f, lane, 2);
-    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i)), into = word_at(g, to, i * SCALES_STRIDE);
-        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
-        if (g->args.is_nested) {
-            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                            SCALE_LANES, lane, into);
-            continue;
-        }
-        ptx_val at = ptx_at(f, ptx_at(f, g->args.scale, line), first);
-        PTX_IF (f, g->has_aligned_scales) {
-            PTX_IF (f, ptx_lt(f, start, count)) {
-                ptx_val x[4];
-                ptx_load_vec(f, 4, x, ptx_at(f, at, start), PTX_NC);
-                ptx_store_vec(f, 4, ptx_at(f, into, start), x, PTX_PLAIN);
-            }
-        }
-        PTX_ELSE (f) {
-            copy_scales(g, at, into, count);
-        }
-    }
-}
 
 static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMNS][4], uint32_t round)
 {
@@ -203,12 +150,12 @@ static void multiply_round(wide *g)
     }
 }
 
-/* Multiplies quantised block `number`, whose scales are at `scales`. */
-static void multiply_block(wide *g, ptx_val number, ptx_val scales)
+/* Multiplies the quantised block from k on, whose scales are at `scales`. */
+static void multiply_block(void *strategy, ptx_val k, ptx_val scales)
 {
+    wide *g = strategy;
     ptx_fn *f = g->f;
-    ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS];
-    ptx_val k = ptx_shl(f, number, 6), word = ptx_shl(f, number, 3);
+    ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS], word = ptx_shr(f, k, 3);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++)
         ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
@@ -222,30 +169,10 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
         ptx_warp_barrier(f);
     }
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(f, word_at(g, scales, c * LANE_COLUMNS * SCALES_STRIDE));
+        ptx_val scale = ptx_load(
+            f, shared_at(f, PTX_F32, scales, c * LANE_COLUMNS * nf4_scales_column_bytes(&g->scales)));
         for (uint32_t i = c; i < g->sums; i += g->columns)
             ptx_fma_to(f, g->sum[i], g->partial[i], scale);
-    }
-}
-
-static void multiply(wide *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < g->sums; i++) {
-        g->sum[i] = ptx_var(f, ptx_f32(0));
-        g->partial[i] = ptx_declare(f, PTX_F32);
-    }
-    PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        stage_scales(g, first);
-        ptx_barrier(f);
-        ptx_val until = ptx_min(f, ptx_add(f, first, SCALES), g->blocks);
-        ptx_val start = ptx_add(f, first, g->k_warp);
-        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, 2));
-        PTX_FOR (f, number, start, until, g->k_warps) {
-            ptx_main_loop(f);
-            multiply_block(g, number, ptx_mad(f, number, 4, scales));
-        }
-        ptx_barrier(f);
     }
 }
 
@@ -256,7 +183,7 @@ static void store_tile(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->k_warps * WARP_LANES / g->tile_n;
-    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
+    ptx_val mine = ptx_mad(f, g->scales.k_warp, 4 * stride * g->tile_m, g->shared);
     ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
     ptx_val lane_line = ptx_mad(f, lane_row, 4 * stride, mine);
     ptx_val lane_to = ptx_mad(f, lane_column, 4, lane_line);
@@ -274,9 +201,7 @@ static void store_tile(wide *g)
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
         ptx_val at = ptx_add(f, first, r), has_row = ptx_lt(f, at, g->args.m);
         ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.c_stride));
-        PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
-            ptx_store(f, row_at, sum);
-        }
+        narrow_store_where(f, PTX_F32, PTX_F32, row_at, sum, ptx_and(f, has_row, has_column));
     }
 }
 
@@ -291,24 +216,9 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     g.rows = g.tile_m / LANE_ROWS;
     g.columns = g.tile_n / LANE_COLUMNS;
     g.sums = g.rows * g.columns;
+    g.scales =
+        (nf4_scales){.f = f, .columns = g.tile_n, .k_warps = g.k_warps, .lanes = WARP_LANES / 2, .step = 1};
     return g;
-}
-
-static void init_threads(wide *g)
-{
-    ptx_fn *f = g->f;
-    uint64_t bits[WARP_LANES];
-    for (uint32_t i = 0; i < WARP_LANES; i++)
-        bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
-    g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->k_warp = ptx_warpid_x(f);
-    g->tile = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
-    g->blocks = nf4_blocks(f, &g->args);
-    g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    if (!g->args.is_nested)
-        g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
@@ -316,8 +226,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
     const wide g = geometry(NULL, v);
     const uint32_t sums = 2 * g.sums, resident = sums <= 32 ? 512 : sums <= 64 ? 384 : 256;
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE +
-                      (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
+    s->shared_bytes = g.k_warps * stage_bytes(&g) + nf4_scales_bytes(&g.scales, v);
     s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, resident);
     s->trip = NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
@@ -327,9 +236,12 @@ void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
     g.args = nf4_gemm_declare_args(f, v);
-    init_threads(&g);
-    layout_shared(&g);
-    init_loads(&g);
-    multiply(&g);
+    g.scales.args = &g.args;
+    init(&g);
+    for (uint32_t i = 0; i < g.sums; i++) {
+        g.sum[i] = ptx_var(f, ptx_f32(0));
+        g.partial[i] = ptx_declare(f, PTX_F32);
+    }
+    nf4_scales_each_step(&g.scales, multiply_block, &g);
     store_tile(&g);
 }

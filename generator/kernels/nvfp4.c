@@ -32,11 +32,12 @@ nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
     return bytes;
 }
 
-/* 128 + positive - negative borrows nothing from the next byte. */
-ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half)
+/* One of the two words as signed bytes, of the opposite sign if asked: 128 + positive - negative borrows nothing from the next
+ * byte. */
+static ptx_val signed_bytes(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half, bool is_opposite)
 {
-    ptx_val raised = ptx_or(f, bytes->positive[half], 0x80808080);
-    ptx_val difference = ptx_sub(f, raised, bytes->negative[half]);
+    ptx_val raised = ptx_or(f, (is_opposite ? bytes->negative : bytes->positive)[half], 0x80808080);
+    ptx_val difference = ptx_sub(f, raised, (is_opposite ? bytes->positive : bytes->negative)[half]);
     return ptx_xor(f, difference, 0x80808080);
 }
 
@@ -48,36 +49,51 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
         pairs[i] = ptx_f16x2_from_e2m1x2(f, bytes[i]);
 }
 
+void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, uint32_t apart,
+                       bool with_opposites)
+{
+    ptx_fn *f = g->f;
+    const uint32_t vectors = g->is_hardware || with_opposites ? 2 : 1;
+    ptx_val value[2][4];
+    for (uint32_t w = 0; w < 2; w++) {
+        if (g->is_hardware) {
+            nvfp4_halves(f, word[w], value[w]);
+            continue;
+        }
+        const nvfp4_bytes bytes = nvfp4_split(f, word[w]);
+        for (uint32_t half = 0; half < 2; half++)
+            for (uint32_t i = 0; i < vectors; i++)
+                value[i][2 * w + half] = signed_bytes(f, &bytes, half, i == 1);
+    }
+    for (uint32_t i = 0; i < vectors; i++) {
+        for (uint32_t j = 0; j < 4; j++)
+            value[i][j] = ptx_as(f, PTX_U32, value[i][j]);
+        ptx_store_vec(f, 4, ptx_at_bytes(f, at, apart * i), value[i], PTX_PLAIN);
+    }
+}
+
 /* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
 
-/* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
- * for each NaN `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
-typedef struct wide_scales {
-    ptx_val pair, marks;
-} wide_scales;
-
-static wide_scales widen_scales(ptx_fn *f, ptx_val raw)
+/* Two scales, from the low bytes of a U32, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8; for each NaN
+ * `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on it is poison. */
+static ptx_val widen_scales(ptx_fn *f, ptx_val raw, ptx_val *marks)
 {
-    wide_scales scales = {{0}, {0}};
-    if (ptx_has_sm(f, 89)) {
-        ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
-        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
-    } else {
-        ptx_val magnitudes;
-        scales.pair = codes_small_e4m3(f, PTX_F16, raw, CODES_FIRST_TWO, &magnitudes);
-        scales.marks = ptx_add(f, magnitudes, 0x00800080);
-    }
-    return scales;
+    *marks = (ptx_val){0};
+    if (ptx_has_sm(f, 89))
+        return ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, ptx_cvt(f, PTX_U16, raw)));
+    ptx_val magnitudes, pair = codes_small_e4m3(f, PTX_F16, raw, CODES_FIRST_TWO, &magnitudes);
+    *marks = ptx_add(f, magnitudes, 0x00800080);
+    return pair;
 }
 
 ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw)
 {
-    wide_scales scales = widen_scales(f, raw);
+    ptx_val marks, pair = widen_scales(f, raw, &marks);
     ptx_val factor = ptx_number(PTX_F16X2, ptx_has_sm(f, 89) ? 0.25 : 0x1p14);
-    ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
+    ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, pair, factor));
     if (ptx_has_sm(f, 89))
         return scaled;
-    ptx_val marked = ptx_and(f, scales.marks, NAN_MARKS); /* the highest exponent bits of two f16 */
+    ptx_val marked = ptx_and(f, marks, NAN_MARKS); /* the highest exponent bits of two f16 */
     ptx_val spread = ptx_mul(f, ptx_shr(f, marked, 14), 0x7fff);
     return ptx_or(f, scaled, spread);
 }
@@ -140,11 +156,16 @@ uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
     return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
-void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass)
 {
     ptx_val of_rows = ptx_shr(g->f, g->warp, lanes_log2(g->k_warps));
+    return ptx_mad(g->f, of_rows, g->rows, first_of_pass);
+}
+
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+{
     g->first_of_pass = first;
-    g->first_of_warp = ptx_mad(g->f, of_rows, g->rows, first);
+    g->first_of_warp = nvfp4_first_of_warp(g, first);
 }
 
 void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch)
@@ -164,12 +185,12 @@ void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch)
     g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), scales);
 }
 
-ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val first_of_warp, ptx_val length)
 {
     ptx_fn *f = g->f;
-    ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
+    ptx_val has_rows = ptx_lt(f, first_of_warp, g->end);
     if (g->is_tiled) { /* the warp's first place has its first row */
-        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
+        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, first_of_warp), g->m);
         has_rows = ptx_and(f, has_rows, in_matrix);
     }
     return ptx_select(f, has_rows, length, 0);
@@ -230,10 +251,10 @@ void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
 
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b)
 {
-    wide_scales scales = widen_scales(g->f, raw);
+    ptx_val marks, pair = widen_scales(g->f, raw, &marks);
     if (!ptx_has_sm(g->f, 89))
-        ptx_or_to(g->f, g->marks[r], scales.marks);
-    return ptx_mul(g->f, scales.pair, of_b);
+        ptx_or_to(g->f, g->marks[r], marks);
+    return ptx_mul(g->f, pair, of_b);
 }
 
 ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)

@@ -24,13 +24,10 @@ typedef struct nvfp4_bytes {
 } nvfp4_bytes;
 nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word);
 
-/* One of the two words as signed bytes, U32. */
-ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half);
-
 /* 8 codes as four F16X2, on targets with the conversion. */
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 
-/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales of a
+/* Two scales of b, from the low bytes of a U32, as F16X2 in a U32, scaled so that the product with scales of a
  * row is a quarter of the scales' product. That is exact: it has 8 bits and is between 2^-20 and 50176. NaNs stay NaNs.
  * */
 ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw);
@@ -59,15 +56,16 @@ typedef struct nvfp4_rows {
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
-/* Rows per pass; sets the rows of the pass that begins with row `first`, the warp's from g->first_of_warp on. */
+/* Rows per pass; a warp's first row of a pass; sets the rows of the pass that begins with row `first`. */
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
+ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 
 /* Sets the batch's addresses. A thread block has every batches-th from first_batch on, of l. */
 void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch);
 
-/* The length of a warp's loop: `length`, or 0 if it has no rows in the pass. */
-ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
+/* The length of a warp's loop: `length`, or 0 if it has no rows from its first one on. */
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val first_of_warp, ptx_val length);
 
 /* Whether to decode b in this pass: in a thread block's first, or in all if shared memory does not hold all of b. */
 ptx_val nvfp4_decodes(const nvfp4_rows *g);
@@ -84,6 +82,11 @@ void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
 
 /* Multiplies two scales of row r, as for nvfp4_vector_scales, by two of b: F16X2. */
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
+
+/* Stores a block of b, decoded, in one or two vectors of 16 bytes, `apart` bytes apart: hardware, pairs in two; software, signed
+ * bytes in one, with_opposites those times -1 in the second. */
+void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, uint32_t apart,
+                       bool with_opposites);
 
 /* Corrects a lane's sum of row r: a NaN if the marks say so; with decode=hardware times 4, since hardware adds codes and
  * software twice the codes. The products of scales are quarters in both. */

@@ -48,38 +48,12 @@ typedef struct gemv {
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
-    ptx_val supers;   /* of a row */
-    ptx_val has_more; /* whether the warp has rows in the pass after this one */
-    piece p
-        [NVFP4_MOST_ROWS]; /* the current piece; of.a_at and of.sfa_at are variables: the loads that follow */
+    ptx_val supers;           /* of a row */
+    ptx_val has_more;         /* whether the warp has rows in the pass after this one */
+    piece p[NVFP4_MOST_ROWS]; /* the current one; of.a_at and of.sfa_at are variables: the next loads */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
-
-/* Stores the two vectors that multiply a block: bytes and their negatives, or pairs. */
-static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val value[2][4];
-    for (uint32_t w = 0; w < 2; w++) {
-        if (g->of.is_hardware) {
-            nvfp4_halves(f, word[w], value[w]);
-            continue;
-        }
-        nvfp4_bytes bytes = nvfp4_split(f, word[w]), opposite = bytes;
-        for (uint32_t half = 0; half < 2; half++) {
-            opposite.positive[half] = bytes.negative[half];
-            opposite.negative[half] = bytes.positive[half];
-            value[0][2 * w + half] = nvfp4_signed(f, &bytes, half);
-            value[1][2 * w + half] = nvfp4_signed(f, &opposite, half);
-        }
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        for (uint32_t j = 0; j < 4; j++)
-            value[i][j] = ptx_as(f, PTX_U32, value[i][j]);
-        ptx_store_vec(f, 4, ptx_at_bytes(f, at, PLANE_BYTES * i), value[i], PTX_PLAIN);
-    }
-}
 
 /* Decodes the chunks from `first` on, one per thread. */
 static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
@@ -99,7 +73,8 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_val at = ptx_mad(f, in_half, 16, half_at);
         ptx_val to = shared_at(f, PTX_U32, at, ZERO_BYTES);
         for (uint32_t block = 0; block < 2; block++)
-            store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
+            nvfp4_store_block(&g->of, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block), PLANE_BYTES,
+                              true);
         ptx_val scales_at = ptx_mad(f, in_half, 4, half_at);
         ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT), nvfp4_vector_scales(f, raw));
     }
@@ -139,14 +114,6 @@ static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4]
                 sums[j] = next[j];
         }
     }
-}
-
-/* The products of the scales of a row and b in a step, of two blocks: F16X2. */
-static ptx_val multiply_scales(gemv *g, uint32_t row, uint32_t s, ptx_val of_b)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val raw = ptx_shr(f, g->p[row].scales[s], g->half_shift);
-    return nvfp4_multiply_scales(&g->of, row, raw, of_b);
 }
 
 /* Adds the block sums of a row, times their scales. */
@@ -228,8 +195,8 @@ static uint32_t scales_apart(const gemv *g)
     return SUPER_SCALES * (g->of.is_tiled ? SCALE_TILE_ROWS : 1);
 }
 
-/* Sets the addresses to this warp's first super-step of a pass. */
-static void find_rows(gemv *g, const nvfp4_rows *pass)
+/* Sets the addresses to this warp's first super-step of the pass with these rows. */
+static void find_rows(gemv *g, ptx_val first_of_warp)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->at.t, 1);
@@ -239,10 +206,10 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
     ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
     ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
     ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
-    ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
+    ptx_val row = ptx_add(f, first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
-        nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, row_after(g, r)), &codes, &scales);
+        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, row_after(g, r)), &codes, &scales);
         ptx_set(f, g->of.a_at[r], ptx_add(f, codes, code_offset));
         ptx_set(f, g->of.sfa_at[r], ptx_add(f, scales, scale_offset));
     }
@@ -261,10 +228,9 @@ static void begin_batch(gemv *g)
                 g->p[r].word[s][i] = ptx_var(f, ptx_u32(0));
         }
     }
-    nvfp4_rows first = g->of;
-    nvfp4_start_pass(&first, g->of.first);
-    find_rows(g, &first);
-    ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&first, g->supers));
+    ptx_val first = nvfp4_first_of_warp(&g->of, g->of.first);
+    find_rows(g, first);
+    ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&g->of, first, g->supers));
     PTX_IF (f, has_any) {
         load_scales(g);
         for (uint32_t s = 0; s < STEPS; s++)
@@ -275,7 +241,7 @@ static void begin_batch(gemv *g)
 /* ---- main loop ---------------------------------------------------------------------------------------------------- */
 
 /* Advances to this warp's next super-step, after the last to its first of the next pass. Returns whether there is one. */
-static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pass)
+static ptx_val step_addresses(gemv *g, ptx_val super, ptx_val next_first)
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
@@ -287,14 +253,14 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
     ptx_val goes_on = ptx_and(f, is_last, g->has_more);
     PTX_IF (f, goes_on) {
         ptx_rarely(f);
-        find_rows(g, next_pass);
+        find_rows(g, next_first);
     }
     ptx_val in_row = ptx_lt(f, next, g->supers);
     return ptx_or(f, in_row, g->has_more);
 }
 
 /* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
-static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_rows *next_pass)
+static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, ptx_val next_first)
 {
     ptx_fn *f = g->of.f;
     ptx_val zero[4];
@@ -312,9 +278,10 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
         for (uint32_t s = 0; s < STEPS; s++) {
             ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
             for (uint32_t r = 0; r < 2 * g->tiles; r++)
-                scales[s][r] = multiply_scales(g, r, s, of_b);
+                scales[s][r] =
+                    nvfp4_multiply_scales(&g->of, r, ptx_shr(f, g->p[r].scales[s], g->half_shift), of_b);
         }
-        ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_pass);
+        ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_first);
         PTX_WHEN (f, has_next) {
             load_scales(g);
         }
@@ -347,9 +314,9 @@ static void multiply_rows(gemv *g)
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
-    nvfp4_rows next_pass = g->of;
-    nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of)));
-    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), 0);
+    ptx_val next_pass = ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of));
+    ptx_val next_first = nvfp4_first_of_warp(&g->of, next_pass);
+    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&g->of, next_first, ptx_u32(1)), 0);
     PTX_FOR (f, first, 0, g->of.k, NVFP4_DEPTH) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, NVFP4_DEPTH);
@@ -361,7 +328,7 @@ static void multiply_rows(gemv *g)
         }
         ptx_val first_super = ptx_shr(f, first, 9);
         ptx_val supers = ptx_shr(f, codes, 9);
-        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers), &next_pass);
+        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, g->of.first_of_warp, supers), next_first);
     }
     end_rows(g);
 }

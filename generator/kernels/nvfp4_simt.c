@@ -16,7 +16,7 @@
 #include "device/shared.h"
 #include "nvfp4.h"
 
-enum { MOST_UNROLL = 4, MOST_WORDS = 4 };
+enum { MOST_UNROLL = 4, MOST_WORDS = 4, PLANE_BYTES = 16 * WARP_LANES };
 
 /* A variant during emission. */
 typedef struct gemv {
@@ -44,12 +44,6 @@ typedef struct vector_piece {
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-/* Whether two scales are loaded as U16, for the conversion from e4m3; else as U32. */
-static bool is_narrow(const gemv *g)
-{
-    return ptx_has_sm(g->of.f, 89) && g->blocks == 2;
-}
-
 static void load_codes(gemv *g, ptx_val codes, ptx_val group, int hints, ptx_val word[])
 {
     ptx_fn *f = g->of.f;
@@ -65,7 +59,7 @@ static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, i
     load_codes(g, codes, group, hints, p.word);
     ptx_val scales_at = nvfp4_scales_at(&g->of, scales, group, g->blocks);
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, g->blocks == 2 ? PTX_U16 : PTX_U8, scales_at);
-    p.scales = is_narrow(g) ? ptx_load_hint(f, pointer, hints) : ptx_load_as(f, PTX_U32, pointer, hints);
+    p.scales = ptx_load_as(f, PTX_U32, pointer, hints);
     return p;
 }
 
@@ -102,24 +96,6 @@ static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
     return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, g->step_bytes, address), 0);
 }
 
-static void store_codes(gemv *g, const piece *p, ptx_val at)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val value[4];
-    for (uint32_t plane = 0; plane < g->planes; plane++) {
-        for (uint32_t w = 0; w < 2 && !g->of.is_hardware; w++) {
-            nvfp4_bytes bytes = nvfp4_split(f, p->word[2 * plane + w]);
-            for (uint32_t half = 0; half < 2; half++)
-                value[2 * w + half] = nvfp4_signed(f, &bytes, half);
-        }
-        if (g->of.is_hardware)
-            nvfp4_halves(f, p->word[plane], value);
-        for (uint32_t i = 0; i < 4; i++)
-            value[i] = ptx_as(f, PTX_U32, value[i]);
-        ptx_store_vec(f, 4, ptx_at_bytes(f, at, 512 * (int64_t)plane), value, PTX_PLAIN);
-    }
-}
-
 /* Decodes the steps from `first_group` on, rounded up to a whole iteration of all warps: extra ones repeat the last codes
  * with a scale of 0. */
 static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
@@ -137,8 +113,12 @@ static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
         ptx_val present = ptx_min(f, group, g->last_group);
         piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
         ptx_val in_bounds = ptx_le(f, group, g->last_group);
-        ptx_val raw = ptx_select(f, in_bounds, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
-        store_codes(g, &p, at_step(g, g->codes, step));
+        ptx_val raw = ptx_select(f, in_bounds, p.scales, 0);
+        ptx_val codes = at_step(g, g->codes, step);
+        for (uint32_t i = 0; i < g->blocks; i++) {
+            ptx_val at = ptx_at_bytes(f, codes, PLANE_BYTES * (g->planes / g->blocks) * i);
+            nvfp4_store_block(&g->of, &p.word[2 * i], at, PLANE_BYTES, false);
+        }
         ptx_val scales = nvfp4_vector_scales(f, raw);
         ptx_val scales_at = at_step(g, g->scales, step);
         ptx_store(f, g->blocks == 2 ? scales_at : ptx_cast_ptr(f, scales_at, PTX_U16), scales);
@@ -150,7 +130,7 @@ static vector_piece load_vector(gemv *g, ptx_val at, ptx_val scales_at)
     ptx_fn *f = g->of.f;
     vector_piece v;
     for (uint32_t i = 0; i < g->planes; i++)
-        ptx_load_vec(f, 4, &v.value[4 * i], ptx_at_bytes(f, at, 512 * i), PTX_PLAIN);
+        ptx_load_vec(f, 4, &v.value[4 * i], ptx_at_bytes(f, at, PLANE_BYTES * i), PTX_PLAIN);
     ptx_val scales = g->blocks == 2 ? ptx_load(f, ptx_cast_ptr(f, scales_at, PTX_U32))
                                     : ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, scales_at, PTX_U16), PTX_PLAIN);
     v.scales = ptx_as(f, PTX_F16X2, scales);
@@ -242,7 +222,7 @@ static void wait_for_warps(gemv *g)
 static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
+    const uint32_t shift = lanes_log2(g->lane_codes);
     /* Finds the rows, clamped to the last. Prefetches their first lines before b is decoded. */
     ptx_val offset = ptx_mad(f, g->of.slice, 32, g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
@@ -264,7 +244,7 @@ static void multiply_rows(gemv *g)
             decode_vector(g, first_group, steps);
             wait_for_warps(g);
         }
-        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
+        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, g->of.first_of_warp, steps));
     }
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->of.sum[r] = nvfp4_finish(&g->of, r);
@@ -286,7 +266,7 @@ static gemv plan(const kiln_variant *v)
     g.words = g.lane_codes / 8;
     g.blocks = g.lane_codes / NVFP4_BLOCK;
     g.planes = kiln_is(v, "decode", "hardware") ? 2 * g.blocks : g.blocks;
-    g.step_bytes = 512 * g.planes + 64 * g.blocks;
+    g.step_bytes = PLANE_BYTES * g.planes + 64 * g.blocks;
     return g;
 }
 
@@ -305,9 +285,9 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.of = nvfp4_init(f, v);
     ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.codes = ptx_mad(f, g.of.lane, 16, shared);
-    ptx_val scales = ptx_add(f, shared, 512 * g.planes);
+    ptx_val scales = ptx_add(f, shared, PLANE_BYTES * g.planes);
     g.scales = ptx_mad(f, g.of.lane, 2 * g.blocks, scales);
-    ptx_val groups = ptx_shr(f, g.of.k, g.lane_codes == 32 ? 5 : 4);
+    ptx_val groups = ptx_shr(f, g.of.k, lanes_log2(g.lane_codes));
     g.last_group = ptx_sub(f, groups, 1);
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         nvfp4_start_batch(&g.of, batch);

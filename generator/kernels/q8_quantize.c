@@ -126,8 +126,22 @@ static void quantize_chunk(quantizer *q, const chunk c, ptx_val element, ptx_val
 
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
-/* Codes and scales of the whole row. */
-static void quantize_row(quantizer *q)
+/* The mean of the scaled squares, and eps. Begins with a barrier. */
+static ptx_val find_mean(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val of_warp = ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, q->squares);
+    ptx_barrier(f);
+    shared_store_warp(f, q->lane, q->warp, q->partials, 0, of_warp);
+    ptx_barrier(f);
+    ptx_val sum = shared_join_warps(f, PTX_OP_ADD, q->partials, 0, WARPS), eps = q->eps;
+    if (q->may_scale)
+        eps = ptx_mul(f, ptx_mul(f, eps, q->by), q->by);
+    return ptx_fma(f, sum, ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, q->k)), eps);
+}
+
+/* Makes codes and scales of the whole row; returns the mean. */
+static ptx_val quantize_row(quantizer *q)
 {
     ptx_fn *f = q->f;
     const uint32_t step = THREADS * q->run;
@@ -144,20 +158,7 @@ static void quantize_row(quantizer *q)
         for (uint32_t s = 0; s < q->steps; s++)
             quantize_chunk(q, c[s], element[s], in_bounds[s]);
     }
-}
-
-/* The mean of the scaled squares, and eps. Begins with a barrier. */
-static ptx_val find_mean(quantizer *q)
-{
-    ptx_fn *f = q->f;
-    ptx_val of_warp = ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, q->squares);
-    ptx_barrier(f);
-    shared_store_warp(f, q->lane, q->warp, q->partials, 0, of_warp);
-    ptx_barrier(f);
-    ptx_val sum = shared_join_warps(f, PTX_OP_ADD, q->partials, 0, WARPS), eps = q->eps;
-    if (q->may_scale)
-        eps = ptx_mul(f, ptx_mul(f, eps, q->by), q->by);
-    return ptx_fma(f, sum, ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, q->k)), eps);
+    return find_mean(q);
 }
 
 /* A power of two, from the exponent of the row's largest magnitude or of the square root of eps; NaNs do not count. */
@@ -182,15 +183,14 @@ static ptx_val find_power(quantizer *q)
     return ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
 }
 
-/* Makes the row's codes and the mean; twice if the mean is out of range. */
+/* Does so, twice if the mean is out of range. */
 static ptx_val quantize_in_range(quantizer *q)
 {
     ptx_fn *f = q->f;
     ptx_val mean = ptx_var(f, ptx_f32(0)), is_first = ptx_var(f, ptx_u32(1));
     q->by = ptx_var(f, ptx_f32(1));
     PTX_LOOP (f) {
-        quantize_row(q);
-        ptx_set(f, mean, find_mean(q));
+        ptx_set(f, mean, quantize_row(q));
         ptx_val is_above = ptx_gt(f, mean, MOST_MEAN), is_below = ptx_lt(f, mean, LEAST_MEAN);
         ptx_val is_out = ptx_or(f, is_above, is_below);
         ptx_val is_again = ptx_uniform(f, ptx_and(f, ptx_ne(f, is_first, 0), is_out));
@@ -207,13 +207,7 @@ static ptx_val quantize_in_range(quantizer *q)
 static void quantize_normalised(quantizer *q)
 {
     ptx_fn *f = q->f;
-    ptx_val mean;
-    if (q->may_scale) {
-        mean = quantize_in_range(q);
-    } else {
-        quantize_row(q);
-        mean = find_mean(q);
-    }
+    ptx_val mean = (q->may_scale ? quantize_in_range : quantize_row)(q);
     ptx_val factor = ptx_fma(f, mean, 0, ptx_rsqrt_approx(f, mean)),
             blocks = ptx_shr(f, q->k, lanes_log2(BLOCK));
     PTX_FOR (f, block, q->tid, blocks, THREADS) {

@@ -2,10 +2,9 @@
  * with a scale per group) have four each: scale makes a group's numbers, pack makes codes with given numbers, quantize makes
  * both, and unpack restores the tensor.
  *
- * With groups of a fixed size each has two bodies. The fast one takes full tiles with plain numbers. The predicated one takes
- * all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by
- * div.rn unless the product with the inverse gives all codes. A fused quantizer knows its numbers only after it has read the
- * tile; if they are not plain, the predicated body starts over.
+ * With groups of a fixed size a body is emitted twice. The fast one takes full tiles with plain numbers. The other takes the
+ * rest, above all the tail of the tensor: it goes row by row, cuts rows off at the tensor's end, and divides by div.rn. A fused
+ * quantizer knows its numbers only after it has read the tile; if they are not plain, the second body starts over.
  */
 #include "quant.h"
 #include "device/lanes.h"
@@ -15,28 +14,28 @@
 
 /* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
 
+/* The lanes of a group share its rows (device/lanes.h): each owns the numbers of one row. With 4 rows of 4 groups of 8 lanes
+ * each, lanes 12 and 13 own those of row 2, group 1. So one access loads or stores the scales of a tile. */
+static uint32_t lanes_per_row(const quant *q)
+{
+    return q->lanes / q->rows;
+}
+
 static ptx_val first_group(quant *q)
 {
     return ptx_shr(q->f, q->first, lanes_log2(q->group));
 }
 
-/* Lane l owns the numbers of row l mod rows, of the group of its own elements in that row: with 4 rows of 4 groups of 8 lanes each, lane 13 owns those
- * of row 1, group 1. So one access loads or stores the scales of a tile. The slot is that group: `index` groups (U32) after the tile's first (U64). */
-typedef struct number_slot {
-    ptx_val first, index;
-} number_slot;
-
-static number_slot find_numbers(quant *q)
+/* The group whose numbers this lane owns, from the tile's first, U32. */
+static ptx_val own_group(quant *q)
 {
     ptx_fn *f = q->f;
-    uint32_t row_groups = 32 / q->lanes;
-    number_slot slot = {.first = first_group(q)};
-    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, q->rows - 1);
-    if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
-        slot.index = ptx_mad(f, slot.index, row_groups, in_row);
-    }
-    return slot;
+    const uint32_t row_groups = 32 / q->lanes;
+    ptx_val row = q->rows == 1 ? ptx_u32(0) : lanes_first(f, q->lanes, q->rows, q->lane);
+    if (row_groups == 1)
+        return row;
+    ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
+    return q->rows == 1 ? in_row : ptx_mad(f, row, row_groups, in_row);
 }
 
 /* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
@@ -47,303 +46,141 @@ static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t r
     quant_numbers g = {.at = {{0}}};
     for (int i = 0; i < QUANT_NUMBERS; i++)
         if (kept->at[i].type != PTX_NONE)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], row, (int)q->rows);
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], row * lanes_per_row(q), (int)q->lanes);
     return g;
-}
-
-/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
-static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
-{
-    for (; distance < q->lanes; distance *= 2) {
-        ptx_val taken = ptx_shfl_xor(q->f, value, distance);
-        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
-    }
-    return value;
-}
-
-/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets the number that it owns.
- * While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
-static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
-{
-    ptx_fn *f = q->f;
-    uint32_t distance = 1;
-    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
-        ptx_val bit = ptx_and(f, q->lane, distance);
-        ptx_val is_odd = ptx_ne(f, bit, 0);
-        for (uint32_t i = 0; i < count / 2; i++) {
-            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
-            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
-            ptx_val taken = ptx_shfl_xor(f, given, distance);
-            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
-        }
-    }
-    return reduce_from(q, op, values[0], distance);
-}
-
-/* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
-
-/* The extremes of this lane's elements of a row: `count` elements of each step, or pairs of them. */
-static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t count, uint32_t row, bool nan_wins)
-{
-    quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);
-    for (uint32_t i = 1; i < q->row_steps * count; i++)
-        quant_extremes_add(q, &e, x[row * q->row_steps + i / count][i % count]);
-    return e;
-}
-
-/* Makes one extreme of each pair of them. */
-static void join_halves(quant *q, quant_extremes *e)
-{
-    for (uint32_t i = 0; i < q->stored; i++) {
-        ptx_val halves[2];
-        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e->at[i]), halves);
-        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], halves[0], halves[1], PTX_HERE);
-    }
-}
-
-/* Widens the tile to x unless the target compares pairs. */
-static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements x, bool nan_wins)
-{
-    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-    ptx_val extremes[2][QUANT_MOST_STEPS];
-    for (uint32_t step = 0; step < q->steps; step++) {
-        if (!q->has_pairs)
-            quant_widen_step(q, words[step], x[step]);
-        for (uint32_t i = 0; i < 4 && q->has_pairs; i++)
-            x[step][i] = ptx_as(q->f, pair, words[step][i]);
-    }
-    for (uint32_t row = 0; row < q->rows; row++) {
-        quant_extremes e = extremes_of_row(q, x, q->has_pairs ? 4 : q->lane_elements, row, nan_wins);
-        if (q->has_pairs)
-            join_halves(q, &e);
-        for (uint32_t i = 0; i < 2; i++)
-            extremes[i][row] = e.at[i];
-    }
-    quant_extremes all = {.nan_wins = nan_wins};
-    for (uint32_t i = 0; i < q->stored; i++)
-        all.at[i] = reduce_rows(q, quant_extreme[nan_wins][i], extremes[i]);
-    return quant_numbers_of(q, all);
-}
-
-static void store_numbers(quant *q, const quant_numbers *kept)
-{
-    number_slot slot = find_numbers(q);
-    ptx_val at[2];
-    for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = quant_number_at(q, i, slot.first, slot.index);
-    ptx_val of_group = ptx_and(q->f, q->lane, q->lanes - 1);
-    ptx_val is_owner = ptx_lt(q->f, of_group, q->rows); /* others own the same ones */
-    PTX_WHEN (q->f, is_owner) {
-        for (uint32_t i = 0; i < q->stored; i++)
-            ptx_store(q->f, at[i], kept->at[i]);
-    }
 }
 
 static quant_numbers load_numbers(quant *q)
 {
-    number_slot slot = find_numbers(q);
-    return quant_load_numbers(q, slot.first, slot.index, NULL);
+    ptx_val first = first_group(q), group = own_group(q);
+    return quant_load_numbers(q, first, group, q->is_cut ? &q->in_bounds[0][0] : NULL);
 }
 
-/* A lane's codes of step `step` of a tile. */
-static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
-{
-    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, quant_word_type(q)), 32 * (int)step);
-}
-
-/* ---- steps shared by the predicated bodies ------------------------------------------------------------------------ */
-
-/* A row of a tile; the tensor may end within it. */
-typedef struct tile_row {
-    ptx_val start;                 /* elements from the tile's first, U32 */
-    ptx_val has[QUANT_MOST_STEPS]; /* this lane's elements from each step's first to the end, S32 */
-    ptx_val group;                 /* of this lane, from the tile's first group, U32 */
-    ptx_val group_in_bounds;
-} tile_row;
-
-static tile_row init_row(quant *q, ptx_val start)
+static void store_numbers(quant *q, const quant_numbers *kept)
 {
     ptx_fn *f = q->f;
-    tile_row r = {.start = start};
-    ptx_val lane_start = ptx_mad(f, q->lane, q->lane_elements, start);
-    for (uint32_t i = 0; i < q->row_steps; i++) {
-        ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, i * q->step_elements);
-        r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
-    }
-    r.group = ptx_shr(f, lane_start, lanes_log2(q->group));
-    r.group_in_bounds = ptx_gt(f, r.has[0], 0);
-    return r;
-}
-
-/* The numbers of this lane's group; quant.h defines them out of bounds. */
-static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
-{
-    return quant_load_numbers(q, first_group(q), r->group, &r->group_in_bounds);
-}
-
-static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
-{
-    ptx_fn *f = q->f;
-    ptx_val slot = ptx_and(f, q->lane, q->lanes - 1), at[2];
-    ptx_val is_first = ptx_eq(f, slot, 0);
-    ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
+    ptx_val first = first_group(q), group = own_group(q), at[2];
     for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = quant_number_at(q, i, first_group(q), r->group);
+        at[i] = quant_number_at(q, i, first, group);
+    ptx_val copy = ptx_and(f, q->lane, lanes_per_row(q) - 1);
+    ptx_val stores = ptx_eq(f, copy, 0); /* others own the same ones */
+    if (q->is_cut)
+        stores = ptx_and(f, stores, q->in_bounds[0][0]);
     PTX_WHEN (f, stores) {
         for (uint32_t i = 0; i < q->stored; i++)
-            ptx_store(f, at[i], g->at[i]);
+            ptx_store(f, at[i], kept->at[i]);
     }
 }
 
-static quant_numbers numbers_of_row(quant *q, quant_elements x)
+/* The extremes of this lane's elements of a row; with pairs they are taken two at a time, and joined at the end. */
+static void extremes_of_row(quant *q, quant_elements x, uint32_t row, ptx_val extremes[2])
 {
-    quant_extremes e = extremes_of_row(q, x, q->lane_elements, 0, false);
-    for (uint32_t i = 0; i < q->stored; i++)
-        e.at[i] = reduce_from(q, quant_extreme[false][i], e.at[i], 1);
-    return quant_numbers_of(q, e);
-}
-
-/* Byte by byte. Elements out of bounds are NaNs, whose code is 0, as required for the unused last nibble. */
-static void store_codes_predicated(quant *q, const tile_row *r, const quant_numbers *g, quant_elements x)
-{
-    ptx_fn *f = q->f;
-    const quant_division how = quant_general_division(q);
-    const quant_numbers of_codes = how == QUANT_DIVIDE ? *g : quant_invert(q, g, how);
-    ptx_val byte = ptx_shr(f, r->start, 1);
-    ptx_val at = ptx_at(f, quant_packed_at(q), byte);
-    for (uint32_t step = 0; step < q->row_steps; step++) {
-        ptx_val codes = quant_codes(q, &of_codes, 0, x[step], q->lane_elements, how);
-        for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
-            ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, 8 * pair);
-            ptx_val in_bounds = ptx_gt(f, r->has[step], (int)(2 * pair));
-            PTX_WHEN (f, in_bounds) {
-                ptx_store(f, ptx_at_const(f, at, step * q->step_elements / 2 + pair), two);
-            }
-        }
+    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    const uint32_t count = q->has_pairs ? 4 : q->lane_elements;
+    for (uint32_t i = 0; i < q->row_steps * count; i++) {
+        ptx_val value = x[row * q->row_steps + i / count][i % count];
+        quant_extremes_add(q, extremes, q->has_pairs ? ptx_as(q->f, pair, value) : value);
+    }
+    for (uint32_t i = 0; i < q->stored && q->has_pairs; i++) {
+        ptx_val halves[2];
+        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, extremes[i]), halves);
+        extremes[i] = ptx_op2(q->f, quant_extreme(q, i), halves[0], halves[1], PTX_HERE);
     }
 }
 
-static ptx_val row_elements(const quant *q)
+static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 {
-    return ptx_u32(q->row_steps * q->step_elements);
+    ptx_val extremes[2][QUANT_MOST_STEPS], of_group[2];
+    for (uint32_t row = 0; row < q->rows; row++) {
+        ptx_val of_row[2] = {{0}};
+        extremes_of_row(q, x, row, of_row);
+        for (uint32_t i = 0; i < 2; i++)
+            extremes[i][row] = of_row[i];
+    }
+    for (uint32_t i = 0; i < q->stored; i++) {
+        lanes_join(q->f, quant_extreme(q, i), q->lanes, q->rows, q->lane, extremes[i]);
+        of_group[i] = extremes[i][0];
+    }
+    return quant_numbers_of(q, of_group);
 }
 
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Row by row, with numbers that it makes and stores, or given ones. */
-static void encode_predicated(quant *q)
+/* Loads a tile's elements; packed, they stay words of memory. A cut tile is not packed. */
+static void load_tile(quant *q, bool is_packed, quant_elements x)
 {
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, 0, q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        ptx_val at = ptx_at(f, quant_tile_at(q), r.start);
-        for (uint32_t step = 0; step < q->row_steps; step++) {
-            for (uint32_t i = 0; i < q->lane_elements; i++) {
-                ptx_val in_bounds = ptx_gt(f, r.has[step], (int)i);
-                x[step][i] =
-                    quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
-            }
-        }
-        quant_numbers g = q->makes_scales ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
-        if (q->makes_scales)
-            store_numbers_predicated(q, &r, &g);
-        if (q->makes_codes)
-            store_codes_predicated(q, &r, &g, x);
+    ptx_val at = quant_tile_at(q);
+    for (uint32_t step = 0; step < q->steps; step++) {
+        ptx_val from = ptx_at_const(q->f, at, step * q->step_elements);
+        if (q->is_cut)
+            quant_load_elements(q, q->lane_elements, from, q->in_bounds[step], x[step]);
+        else
+            quant_load_words(q, q->lane_elements, from, x[step]);
+    }
+    for (uint32_t step = 0; step < q->steps && !q->is_cut && !is_packed; step++)
+        quant_widen(q, q->lane_elements, x[step]);
+}
+
+static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, quant_elements x)
+{
+    quant_numbers g = *kept;
+    ptx_val at = quant_packed_at(q);
+    for (uint32_t step = 0; step < q->steps; step++) {
+        if (step % q->row_steps == 0)
+            g = row_numbers(q, kept, step / q->row_steps);
+        if (is_packed)
+            quant_widen(q, q->lane_elements, x[step]);
+        ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements);
+        quant_store_codes(q, at, step, codes);
     }
 }
 
-static void scale_full_tile(quant *q)
-{
-    quant_words words;
-    quant_elements x;
-    quant_load_tile(q, words);
-    quant_numbers kept = numbers_of_tile(q, words, x, false);
-    store_numbers(q, &kept);
-}
-
-/* Sets `predicated` to 0 when the tile is done. */
-static void encode_full_tile(quant *q, ptx_val predicated)
+/* Makes numbers, codes or both. A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
+static void encode(quant *q, ptx_val is_left)
 {
     ptx_fn *f = q->f;
-    const quant_division how = q->makes_scales ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
-    quant_words words;
+    const bool is_packed = !q->is_cut && (q->has_pairs || !q->makes_scales);
     quant_elements x;
     quant_numbers g = {.at = {{0}}};
     if (!q->makes_scales)
         g = load_numbers(q);
-    quant_load_tile(q, words);
+    load_tile(q, is_packed, x);
     if (q->makes_scales)
-        g = numbers_of_tile(q, words, x, q->has_pairs);
-    const bool is_wide = q->makes_scales && !q->has_pairs;
-    ptx_val is_plain = quant_is_plain(q, &g, how);
-    PTX_IF (f, ptx_vote_all(f, is_plain)) {
-        if (q->makes_scales)
-            store_numbers(q, &g);
-        quant_numbers kept = quant_invert(q, &g, how);
-        ptx_val at = quant_packed_at(q);
-        for (uint32_t step = 0; step < q->steps; step++) {
-            if (step % q->row_steps == 0)
-                g = row_numbers(q, &kept, step / q->row_steps);
-            if (!is_wide)
-                quant_widen_step(q, words[step], x[step]);
-            ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements, how);
-            ptx_store(f, word_at(q, at, step), codes);
+        g = numbers_of_tile(q, x);
+    if (!q->is_cut && q->makes_codes) {
+        ptx_val is_plain = quant_is_plain(q, &g);
+        PTX_IF (f, ptx_vote_all(f, is_plain)) {
+            if (q->makes_scales)
+                store_numbers(q, &g);
+            g = quant_invert(q, &g);
+            store_codes(q, &g, is_packed, x);
+            ptx_set(f, is_left, 0);
         }
-        ptx_set(f, predicated, 0);
+        return;
     }
+    if (q->makes_scales)
+        store_numbers(q, &g);
+    if (q->makes_codes)
+        store_codes(q, &g, is_packed, x);
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */
 
-static void unpack_full_tile(quant *q)
+static void decode(quant *q)
 {
-    ptx_fn *f = q->f;
     ptx_val codes[QUANT_MOST_STEPS];
     ptx_val from = quant_packed_at(q);
     for (uint32_t step = 0; step < q->steps; step++)
-        codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
+        codes[step] = quant_load_codes(q, from, step);
     quant_numbers kept = load_numbers(q), g = kept;
     ptx_val to = quant_tile_at(q);
     for (uint32_t step = 0; step < q->steps; step++) {
         if (step % q->row_steps == 0)
             g = row_numbers(q, &kept, step / q->row_steps);
-        ptx_val x[QUANT_MOST_LANE_ELEMENTS], at = ptx_at_const(f, to, step * q->step_elements);
+        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
         for (uint32_t i = 0; i < q->lane_elements; i++)
             x[i] = quant_value(q, &g, codes[step], i);
-        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
-    }
-}
-
-static void unpack_step_predicated(quant *q, const quant_numbers *g, ptx_val has, ptx_val from, ptx_val to)
-{
-    ptx_fn *f = q->f;
-    for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
-        ptx_val byte = ptx_var(f, ptx_u32(0)), x[2], in_bounds[2];
-        for (uint32_t i = 0; i < 2; i++)
-            in_bounds[i] = ptx_gt(f, has, (int)(pair + i));
-        PTX_WHEN (f, in_bounds[0]) {
-            ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
-        }
-        for (uint32_t i = 0; i < 2; i++)
-            x[i] = quant_value(q, g, byte, i);
-        for (uint32_t i = 0; i < 2; i++)
-            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, to, pair + i), x[i], in_bounds[i]);
-    }
-}
-
-static void unpack_predicated(quant *q)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, 0, q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_numbers g = load_numbers_predicated(q, &r);
-        ptx_val byte = ptx_shr(f, start, 1);
-        ptx_val from = ptx_at(f, quant_packed_at(q), byte);
-        ptx_val to = ptx_at(f, quant_tile_at(q), start);
-        for (uint32_t step = 0; step < q->row_steps; step++)
-            unpack_step_predicated(q, &g, r.has[step], ptx_at_const(f, from, step * q->step_elements / 2),
-                                   ptx_at_const(f, to, step * q->step_elements));
+        quant_store_elements(q, to, step, x);
     }
 }
 
@@ -372,6 +209,15 @@ static void declare_arguments(quant *q, bool unpacks)
         nf4_nested_offset(&q->nested);
 }
 
+static void cut_rows(const quant *tile)
+{
+    ptx_fn *f = tile->f;
+    PTX_FOR (f, start, 0, tile->left, tile->row_steps * tile->step_elements) {
+        quant row = quant_cut(tile, start, tile->row_steps);
+        row.makes_codes || row.makes_scales ? encode(&row, (ptx_val){0}) : decode(&row);
+    }
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_scales, bool makes_codes)
 {
     const bool unpacks = !makes_scales && !makes_codes;
@@ -389,21 +235,19 @@ static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes
     PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         quant_load_tables(&q);
+        ptx_val is_left = {0};
+        if (makes_codes)
+            is_left = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            unpacks ? decode(&q) : encode(&q, is_left);
+        }
         if (makes_codes) {
-            ptx_val predicated = ptx_var(f, ptx_u32(1));
-            PTX_IF (f, is_full) {
-                encode_full_tile(&q, predicated);
-            }
-            ptx_val is_left = ptx_ne(f, predicated, 0);
-            PTX_IF (f, is_left) {
-                encode_predicated(&q);
+            PTX_IF (f, ptx_ne(f, is_left, 0)) {
+                cut_rows(&q);
             }
         } else {
-            PTX_IF (f, is_full) {
-                (makes_scales ? scale_full_tile : unpack_full_tile)(&q);
-            }
             PTX_ELSE (f) {
-                (makes_scales ? encode_predicated : unpack_predicated)(&q);
+                cut_rows(&q);
             }
         }
     }
@@ -496,7 +340,7 @@ static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
-    s->blocks_per_multiprocessor = q.has_pairs && q.group > 0                         ? 6
+    s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
                                    : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;

@@ -23,12 +23,6 @@ enum {
 
 typedef enum quant_coder { QUANT_INT4_SYM, QUANT_INT4_ASYM, QUANT_NF4 } quant_coder;
 
-/* A coder's tables in the lanes' registers; poison if unused. */
-typedef struct quant_tables {
-    ptx_val threshold, base; /* nf4's bucket of this lane */
-    ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
-} quant_tables;
-
 /* A variant during emission. */
 typedef struct quant {
     ptx_fn *f;
@@ -52,20 +46,25 @@ typedef struct quant {
     ptx_val number[2]; /* pointers to these */
     nf4_nested nested; /* replaces the scale's if is_nested */
     bool is_nested;
-    quant_tables tables; /* after quant_load_tables */
+
+    /* The coder's tables in the lanes' registers, after quant_load_tables; poison if unused. */
+    ptx_val threshold, base; /* nf4's bucket of this lane */
+    ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
 
     /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
+    bool is_cut;        /* this lane may lack elements: in_bounds tells which it has, else poison */
+    ptx_val in_bounds[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 } quant;
 
 /* The numbers that code a group's elements; poison if not computed. */
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
-    QUANT_INVERSE,     /* 1 / scale, rounded correctly */
+    QUANT_INVERSE,     /* 1 / scale, rounded correctly, in place of the scale: see quant_invert */
     QUANT_MINUS_SCALE, /* computed with the inverse */
     QUANT_RANGE,       /* numerator of the scale, until it is inverted */
     QUANT_NUMBERS
@@ -73,14 +72,6 @@ typedef enum quant_number {
 typedef struct quant_numbers {
     ptx_val at[QUANT_NUMBERS];
 } quant_numbers;
-
-/* How a quotient is computed, and the inputs for which that is valid. */
-typedef enum quant_division {
-    QUANT_DIVIDE,   /* div.rn: any element, any numbers */
-    QUANT_MULTIPLY, /* by the inverse of any scale made from the element's group: NF4 of 16-bit elements */
-    QUANT_BY_OWN_SCALE,  /* by the inverse; elements of the scale's own group, plain numbers */
-    QUANT_BY_GIVEN_SCALE /* by the inverse; any elements, plain numbers */
-} quant_division;
 
 /* ---- quant_tile.c: types and geometry ----------------------------------------------------------------------------- */
 
@@ -92,25 +83,28 @@ ptx_val quant_find_tile(quant *q);
 /* Sets left and lane_first. The predicate holds if the tile is full. */
 ptx_val quant_find_left(quant *q);
 
-/* This lane's first element of the tile. */
+/* The part of a tile that begins `start` elements (U32) after its first and has `steps` steps: a cut tile of one row. */
+quant quant_cut(const quant *tile, ptx_val start, uint32_t steps);
+
+/* This lane's first element of the tile; the bytes of its first codes. */
 ptx_val quant_tile_at(quant *q);
-/* The bytes of this lane's first codes. */
 ptx_val quant_packed_at(quant *q);
 
-/* A tile as in memory, [step][word], beginning with this lane's first; and its elements, [step][element]. */
-typedef ptx_val quant_words[QUANT_MOST_STEPS][4];
+/* A lane's elements of a tile, [step][element]: widened, or as words of memory, [step][word]. */
 typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
-void quant_load_tile(quant *q, quant_words words);
-void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[]);
-/* Loads the elements of one step. */
-void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
-/* A NaN is neutral: it changes no extreme, and its code is 0. */
+void quant_load_words(quant *q, uint32_t count, ptx_val at, ptx_val x[]);
+void quant_widen(quant *q, uint32_t count, ptx_val x[]);
+/* One element if the predicate holds, else a NaN, which is neutral: it changes no extreme, and its code is 0. */
 ptx_val quant_nan(const quant *q);
-/* One element if the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
+/* `count` neighbours, aligned to their size; only the first ones may be in bounds. */
+void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_bounds[], ptx_val x[]);
 
-/* The type that holds a lane's codes of one step: U8, U16 or U32. */
-ptx_type quant_word_type(const quant *q);
+/* A lane's elements, and its codes, of a step of the tile that begins at `at` for this lane. */
+void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]);
+ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step);
+void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes);
+
 /* Address of number i of group `first` + `index`, U64 and U32; and the numbers of that group, out of bounds scales of 1
  * (nested ones: 0). in_bounds null: always in bounds. */
 ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index);
@@ -118,32 +112,24 @@ quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const p
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
-/* Running extremes of a group, one per number that the group stores: the absmax, or the maximum and minimum.
- * They are taken element by element, or two elements at a time. */
-typedef struct quant_extremes {
-    ptx_val at[2];
-    bool nan_wins; /* a group with a NaN gets a NaN as its scale, and is not plain */
-} quant_extremes;
-extern const ptx_op quant_extreme[2][2]; /* the operation that combines each, [nan_wins][i] */
-
-quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins);
-void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
-quant_numbers quant_numbers_of(quant *q, quant_extremes e);
+/* The operation that combines extremes of a group. There is one extreme per number that the group stores: the absmax, or the
+ * maximum and minimum. They are poison until an element, or a pair, is added. */
+ptx_op quant_extreme(const quant *q, uint32_t i);
+void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x);
+quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2]);
 
 /* Whether codes may be computed with the inverse of these numbers: neither huge nor tiny nor NaNs. */
-ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how);
-/* The division for arbitrary numbers. */
-quant_division quant_general_division(const quant *q);
-/* Replaces the scale by the numbers for division by its inverse. Needs plain numbers unless `how` is QUANT_MULTIPLY. */
-quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how);
+ptx_val quant_is_plain(quant *q, const quant_numbers *g);
+/* Replaces the scale, of plain numbers, by those for division by its inverse. If the entry makes scales they serve their own
+ * group's elements only, else any. */
+quant_numbers quant_invert(quant *q, const quant_numbers *g);
 
 /* Sets the tables that the entry needs. */
 void quant_load_tables(quant *q);
 
 /* The codes of a lane's `count` elements in the low 4*count bits of a U32; the bits above are undefined. stride 0: all
- * elements are of one group; 1: each has its own numbers, and div.rn divides. Needs all lanes. */
-ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
-                    quant_division how);
+ * elements are of one group; 1: each has its own numbers. Divides by div.rn unless the numbers are inverted. Needs all lanes. */
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count);
 
 /* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i);

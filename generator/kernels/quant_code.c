@@ -37,78 +37,70 @@ static ptx_val number(const quant *q, double value)
 
 /* ---- numbers of a group ------------------------------------------------------------------------------------------- */
 
-const ptx_op quant_extreme[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
-
 static bool has_zero(const quant *q)
 {
     return q->coder == QUANT_INT4_ASYM;
 }
 
-quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins)
+/* With pairs a NaN wins: a group with one gets a NaN as its scale, and is not plain. */
+ptx_op quant_extreme(const quant *q, uint32_t i)
 {
-    ptx_val extreme = has_zero(q) ? x : ptx_abs(q->f, x);
-    return (quant_extremes){{extreme, extreme}, nan_wins};
+    static const ptx_op ops[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
+    return ops[q->has_pairs && q->makes_codes][i];
 }
 
-void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
+void quant_extremes_add(quant *q, ptx_val extremes[2], ptx_val x)
 {
     if (!has_zero(q))
         x = ptx_abs(q->f, x);
     for (uint32_t i = 0; i < q->stored; i++)
-        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], e->at[i], x, PTX_HERE);
-}
-
-/* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. quantisers.product tries
- * all pairs of an element and a scale. */
-static bool is_brief(const quant *q, quant_division how)
-{
-    return how == QUANT_MULTIPLY ||
-           (q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8);
-}
-
-quant_division quant_general_division(const quant *q)
-{
-    return q->coder == QUANT_NF4 && q->makes_scales && q->lane_elements == 8 ? QUANT_MULTIPLY : QUANT_DIVIDE;
-}
-
-static double lift(const quant *q, quant_division how)
-{
-    return q->coder == QUANT_INT4_SYM && is_brief(q, how) ? 24 : 0;
+        extremes[i] =
+            extremes[i].type == PTX_NONE ? x : ptx_op2(q->f, quant_extreme(q, i), extremes[i], x, PTX_HERE);
 }
 
 /* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
-quant_numbers quant_numbers_of(quant *q, quant_extremes e)
+quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
 {
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
-    ptx_val spread = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
-    ptx_val range = ptx_op2(f, quant_extreme[e.nan_wins][0], spread, number(q, SMALLEST_RANGE), PTX_HERE);
-    ptx_val scale = range;
+    ptx_val spread = has_zero(q) ? ptx_sub(f, extremes[0], extremes[1]) : extremes[0];
+    g.at[QUANT_RANGE] = ptx_op2(f, quant_extreme(q, 0), spread, number(q, SMALLEST_RANGE), PTX_HERE);
+    g.at[QUANT_SCALE] = g.at[QUANT_RANGE];
     if (coders[q->coder].levels != 1)
-        scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
-    g.at[QUANT_RANGE] = range;
-    g.at[QUANT_SCALE] = scale;
+        g.at[QUANT_SCALE] = ptx_div(f, g.at[QUANT_RANGE], number(q, coders[q->coder].levels));
     if (has_zero(q)) {
-        ptx_val negative = ptx_sub(f, number(q, 0), e.at[1]);
-        g.at[QUANT_ZERO] = ptx_div(f, negative, scale);
+        ptx_val negative = ptx_sub(f, number(q, 0), extremes[1]);
+        g.at[QUANT_ZERO] = ptx_div(f, negative, g.at[QUANT_SCALE]);
     }
     return g;
 }
 
+/* Whether a quotient by an inverse takes one operation: NF4's is the product with it, symmetric codes' is lifted.
+ * quantisers.product tries all pairs of an element and a scale. */
+static bool is_brief(const quant *q)
+{
+    return !has_zero(q) && q->makes_scales && q->lane_elements == 8;
+}
+
+static double lift(const quant *q)
+{
+    return q->coder == QUANT_INT4_SYM && is_brief(q) ? 24 : 0;
+}
+
 /* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits that matter. A NaN scale is outside
  * all of them. */
-ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
+ptx_val quant_is_plain(quant *q, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
-    bool is_f64 = q->wide == PTX_F64;
+    const bool is_f64 = q->wide == PTX_F64;
     ptx_val is_plain = ptx_le(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p1000 : 0x1p120));
-    if (how == QUANT_BY_GIVEN_SCALE) {
+    if (!q->makes_scales) {
         ptx_val is_large = ptx_ge(f, g->at[QUANT_SCALE], number(q, is_f64 ? 0x1p-800 : 0x1p-60));
         is_plain = ptx_and(f, is_plain, is_large);
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        const bool is_clamped = how == QUANT_BY_GIVEN_SCALE || !q->has_pairs;
+        const bool is_clamped = !q->makes_scales || !q->has_pairs;
         ptx_val is_bounded = ptx_le(f, distance, number(q, is_clamped ? 0x1p60 : 0x1p18));
         is_plain = ptx_and(f, is_plain, is_bounded);
     }
@@ -132,18 +124,23 @@ static ptx_val moved_inverse(quant *q, ptx_val range, ptx_val inverse, ptx_val m
     return ptx_fma(q->f, by, inverse, inverse);
 }
 
-quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
+quant_numbers quant_invert(quant *q, const quant_numbers *g)
 {
     quant_numbers made = {.at = {[QUANT_ZERO] = g->at[QUANT_ZERO]}};
     ptx_val inverse = ptx_rcp(q->f, g->at[QUANT_SCALE]), minus_scale = {0};
-    if (!is_brief(q, how) || lift(q, how) != 0)
+    if (!is_brief(q) || lift(q) != 0)
         minus_scale = ptx_neg(q->f, g->at[QUANT_SCALE]);
-    if (lift(q, how) != 0)
+    if (lift(q) != 0)
         inverse = moved_inverse(q, g->at[QUANT_RANGE], inverse, minus_scale);
     made.at[QUANT_INVERSE] = inverse;
-    if (!is_brief(q, how))
+    if (!is_brief(q))
         made.at[QUANT_MINUS_SCALE] = minus_scale;
     return made;
+}
+
+static bool is_inverted(const quant_numbers *g)
+{
+    return g->at[QUANT_INVERSE].type != PTX_NONE;
 }
 
 /* ---- nf4's thresholds --------------------------------------------------------------------------------------------- */
@@ -176,8 +173,8 @@ static void load_thresholds(quant *q)
     ptx_val base_table = ptx_global_table(f, PTX_U32, 32, bases);
     ptx_val threshold_address = ptx_at(f, threshold_table, q->lane);
     ptx_val base_address = ptx_at(f, base_table, q->lane);
-    q->tables.threshold = ptx_load_hint(f, threshold_address, PTX_NC);
-    q->tables.base = ptx_load_hint(f, base_address, PTX_NC);
+    q->threshold = ptx_load_hint(f, threshold_address, PTX_NC);
+    q->base = ptx_load_hint(f, base_address, PTX_NC);
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -225,36 +222,32 @@ static limits element_limits(quant *q, const quant_numbers *g)
 }
 
 /* Includes the lift. */
-static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x, quant_division how)
+static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x)
 {
     ptx_fn *f = q->f;
-    if (how == QUANT_DIVIDE)
+    if (!is_inverted(g))
         return ptx_div(f, x, g->at[QUANT_SCALE]);
-    if (how == QUANT_BY_GIVEN_SCALE) {
+    if (!q->makes_scales) {
         x = ptx_max(f, x, l->low);
         x = ptx_min(f, x, l->high);
     }
-    if (lift(q, how) != 0)
-        return ptx_fma(f, x, g->at[QUANT_INVERSE], number(q, lift(q, how)));
-    if (is_brief(q, how))
+    if (lift(q) != 0)
+        return ptx_fma(f, x, g->at[QUANT_INVERSE], number(q, lift(q)));
+    if (is_brief(q))
         return ptx_mul(f, x, g->at[QUANT_INVERSE]);
     return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
 /* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by its own scale,
  * and zeros are so small that their rounding changes no code. */
-static ptx_val clamp(quant *q, ptx_val r, quant_division how)
+static ptx_val clamp(quant *q, bool is_divided, double lift_of_r, ptx_val r)
 {
     ptx_fn *f = q->f;
     const struct coder *c = &coders[q->coder];
-    bool is_within = how == QUANT_BY_OWN_SCALE     ? q->has_pairs
-                     : how == QUANT_BY_GIVEN_SCALE ? q->coder != QUANT_INT4_ASYM
-                                                   : false;
-    bool is_below_high = how == QUANT_MULTIPLY || (how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM);
-    if (is_within)
+    if (!is_divided && (q->makes_scales ? q->has_pairs : !has_zero(q)))
         return r;
-    r = ptx_max(f, r, number(q, c->low + lift(q, how)));
-    return is_below_high ? r : ptx_min(f, r, number(q, c->high));
+    r = ptx_max(f, r, number(q, c->low + lift_of_r));
+    return is_divided || has_zero(q) ? ptx_min(f, r, number(q, c->high)) : r;
 }
 
 /* The nibble of a lane's word that holds its i-th code. */
@@ -279,8 +272,8 @@ static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uin
     }
     ptx_val sum = ptx_fma(f, r, number(q, BUCKETS_PER_UNIT), rounder(q, MIDDLE_BUCKET));
     ptx_val bucket = whole_bits(q, sum); /* a shuffle takes its low five bits */
-    ptx_val threshold = ptx_shfl_idx(f, q->tables.threshold, bucket);
-    ptx_val base = ptx_shfl_idx(f, q->tables.base, bucket);
+    ptx_val threshold = ptx_shfl_idx(f, q->threshold, bucket);
+    ptx_val base = ptx_shfl_idx(f, q->base, bucket);
     *word = ptx_var(f, nibble == 0 ? base : ptx_mad(f, base, weight, *word));
     ptx_val is_above = ptx_gt(f, r, threshold);
     PTX_WHEN (f, is_above) {
@@ -288,12 +281,12 @@ static void add_code(quant *q, ptx_val r, double lift_of_r, uint32_t nibble, uin
     }
 }
 
-ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count,
-                    quant_division how)
+ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx_val x[], uint32_t count)
 {
     ptx_fn *f = q->f;
+    const double lifted = is_inverted(g) ? lift(q) : 0;
     limits l = {0};
-    if (how == QUANT_BY_GIVEN_SCALE)
+    if (is_inverted(g) && !q->makes_scales)
         l = element_limits(q, g);
     /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they are above those. */
     uint32_t excess = 0;
@@ -303,11 +296,11 @@ ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx
     for (uint32_t nibble = 0; nibble < count; nibble++) {
         uint32_t i = nibble_of(q, nibble); /* its own inverse */
         const quant_numbers *of_x = &g[i * stride];
-        ptx_val r = quotient(q, of_x, &l, x[i], how);
+        ptx_val r = quotient(q, of_x, &l, x[i]);
         if (has_zero(q))
             r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
-        r = clamp(q, r, how);
-        add_code(q, r, lift(q, how), nibble, excess, &word);
+        r = clamp(q, !is_inverted(g), lifted, r);
+        add_code(q, r, lifted, nibble, excess, &word);
     }
     return word;
 }
@@ -335,7 +328,7 @@ ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i)
     ptx_fn *f = q->f;
     uint32_t nibble = nibble_of(q, i);
     ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, 4 * nibble);
-    ptx_val value = ptx_shfl_idx(f, q->tables.value, code);
+    ptx_val value = ptx_shfl_idx(f, q->value, code);
     if (q->wide == PTX_F64)
         value = ptx_cvt(f, PTX_F64, value);
     if (has_zero(q))
@@ -348,5 +341,5 @@ void quant_load_tables(quant *q)
     if (q->makes_codes && q->coder == QUANT_NF4)
         load_thresholds(q);
     if (!q->makes_codes && !q->makes_scales)
-        q->tables.value = load_values(q);
+        q->value = load_values(q);
 }

@@ -15,9 +15,9 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
     q.stored = coder == QUANT_INT4_ASYM ? 2 : 1;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
-    q.has_pairs = kiln_has_sm(v, 80) && q.lane_elements == 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
+    q.has_pairs = kiln_has_sm(v, 80) && q.lane_elements == 8 && q.group > 0;
     bool has_many_steps = q.group == 0 || (q.group >= 128 && q.lane_elements < 8);
     q.steps = has_many_steps ? QUANT_MOST_STEPS : QUANT_MOST_STEPS / 2;
     q.tile_elements = q.steps * q.step_elements;
@@ -53,6 +53,25 @@ ptx_val quant_find_left(quant *q)
     return ptx_eq(f, q->left, q->tile_elements);
 }
 
+quant quant_cut(const quant *tile, ptx_val start, uint32_t steps)
+{
+    ptx_fn *f = tile->f;
+    quant q = *tile;
+    q.steps = q.row_steps = steps;
+    q.rows = 1;
+    q.has_pairs = false;
+    q.is_cut = true;
+    ptx_val skipped = ptx_cvt(f, PTX_U64, start);
+    q.first = ptx_add(f, tile->first, skipped);
+    q.lane_first = ptx_add(f, tile->lane_first, skipped);
+    ptx_val mine = ptx_mad(f, q.lane, q.lane_elements, start);
+    ptx_val has = ptx_as(f, PTX_S32, ptx_sub(f, tile->left, mine));
+    for (uint32_t step = 0; step < steps; step++)
+        for (uint32_t i = 0; i < q.lane_elements; i++)
+            q.in_bounds[step][i] = ptx_gt(f, has, (int)(step * q.step_elements + i));
+    return q;
+}
+
 ptx_val quant_tile_at(quant *q)
 {
     return ptx_at(q->f, q->tensor, q->lane_first);
@@ -66,37 +85,24 @@ ptx_val quant_packed_at(quant *q)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* The 2 or 4 words of a step, as in memory. */
-static uint32_t step_words(const quant *q)
+/* Words of memory that hold `count` elements: F64 is a word, too. */
+static uint32_t words_of(const quant *q, uint32_t count)
 {
-    return q->lane_elements == 8 ? 4 : q->lane_elements;
+    return q->lane_elements == 8 ? count / 2 : count;
 }
 
-static void load_words(quant *q, ptx_val at, uint32_t step, ptx_val words[4])
+void quant_load_words(quant *q, uint32_t count, ptx_val at, ptx_val x[])
 {
-    const int count = (int)step_words(q);
     ptx_val from = q->lane_elements == 8 ? ptx_cast_ptr(q->f, at, PTX_U32) : at;
-    ptx_load_vec(q->f, count, words, ptx_at_const(q->f, from, 32 * count * (int)step),
-                 PTX_NC | PTX_NO_ALLOCATE);
+    ptx_load_vec(q->f, (int)words_of(q, count), x, from, PTX_NC | PTX_NO_ALLOCATE);
 }
 
-void quant_load_tile(quant *q, quant_words words)
-{
-    ptx_val at = quant_tile_at(q);
-    for (uint32_t step = 0; step < q->steps; step++)
-        load_words(q, at, step, words[step]);
-}
-
-void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[])
-{
-    widen_words(q->f, q->type, step_words(q), words, x);
-}
-
-void quant_load_step(quant *q, ptx_val at, ptx_val x[])
+void quant_widen(quant *q, uint32_t count, ptx_val x[])
 {
     ptx_val words[4];
-    load_words(q, at, 0, words);
-    quant_widen_step(q, words, x);
+    for (uint32_t i = 0; i < words_of(q, count); i++)
+        words[i] = x[i];
+    widen_words(q->f, q->type, words_of(q, count), words, x);
 }
 
 ptx_val quant_nan(const quant *q)
@@ -110,9 +116,94 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
     return widen_load_where(q->f, q->type, at, in_bounds, nan, PTX_NC);
 }
 
-ptx_type quant_word_type(const quant *q)
+void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_bounds[], ptx_val x[])
 {
-    return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
+    ptx_fn *f = q->f;
+    for (uint32_t i = 0; i < count; i++)
+        x[i] = ptx_declare(f, q->wide);
+    PTX_IF (f, in_bounds[count - 1]) {
+        ptx_val all[QUANT_MOST_LANE_ELEMENTS];
+        quant_load_words(q, count, at, all);
+        quant_widen(q, count, all);
+        for (uint32_t i = 0; i < count; i++)
+            ptx_set(f, x[i], all[i]);
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_set(f, x[i], quant_load_element(q, ptx_at_const(f, at, i), in_bounds[i]));
+    }
+}
+
+void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[])
+{
+    ptx_fn *f = q->f;
+    at = ptx_at_const(f, at, step * q->step_elements);
+    if (!q->is_cut) {
+        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
+        return;
+    }
+    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < q->lane_elements; i++)
+            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i], q->in_bounds[step][i]);
+    }
+}
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+/* A lane's codes of a step, in one word. */
+static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
+{
+    const ptx_type word = q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
+    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, word), 32 * step);
+}
+
+static ptx_val byte_at(quant *q, ptx_val at, uint32_t step, uint32_t i)
+{
+    return ptx_at_const(q->f, at, (step * q->step_elements + i) / 2);
+}
+
+ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step)
+{
+    ptx_fn *f = q->f;
+    if (!q->is_cut)
+        return ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_val codes = ptx_var(f, ptx_u32(0));
+    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+        ptx_set(f, codes, ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC));
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < q->lane_elements; i += 2) {
+            ptx_val two = ptx_var(f, ptx_u32(0));
+            PTX_WHEN (f, q->in_bounds[step][i]) {
+                ptx_set(f, two, ptx_load_hint(f, byte_at(q, at, step, i), PTX_NC));
+            }
+            ptx_mad_to(f, codes, two, UINT32_C(1) << 4 * i);
+        }
+    }
+    return codes;
+}
+
+void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
+{
+    ptx_fn *f = q->f;
+    if (!q->is_cut) {
+        ptx_store(f, word_at(q, at, step), codes);
+        return;
+    }
+    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+        ptx_store(f, word_at(q, at, step), codes);
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < q->lane_elements; i += 2) {
+            ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
+            PTX_WHEN (f, q->in_bounds[step][i]) {
+                ptx_store(f, byte_at(q, at, step, i), two);
+            }
+        }
+    }
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 """Tests tools/bench/gpu without a GPU.
 
 usage: check.py ROOT PROGRAM unit                        the code that supervises programs, with misbehaving programs
+       check.py ROOT PROGRAM join KILN                   that variants which only an f target runs are joined
        check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
        check.py ROOT PROGRAM regret KILN                 dispatch's regret by the committed results
        check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
@@ -158,6 +159,21 @@ def judgement():
         judge.table(folder, found)
     expect("rank correlation", (judge.rank_correlation([(1, 10), (2, 20), (3, 35)]), judge.rank_correlation([(1, 3), (2, 2), (3, 1)])),
            (1.0, -1.0))
+
+
+def join_family_targets():
+    """A variant that only an f form of the target runs is joined, and the f form listed."""
+    kiln = sys.argv[4]
+    with tempfile.TemporaryDirectory() as room:
+        room = pathlib.Path(room)
+        for target, targets in (("sm_90", "[sm_90]"), ("sm_120", "[sm_120, sm_120f]")):
+            subprocess.run([sys.executable, "-B", ROOT / "tools/bench/join.py", kiln, "joined", target, room / "joined.yaml",
+                            room / "sets.json", ROOT / "generated/default.yaml"], check=True)
+            config = (room / "joined.yaml").read_text(encoding="utf-8")
+            expect(f"targets for {target}", config.split("targets: ")[1].splitlines()[0], targets)
+            sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
+            subprocess.run([kiln, "list", room / "joined.yaml"], check=True, stdout=subprocess.DEVNULL)
+            expect(f"block-scaled products on {target}", any("strategy=block_scaled" in name for name in sets), target == "sm_120")
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
@@ -378,4 +394,4 @@ def rehearsal():
             misbehave(room, sets, emulator, faulty, fault[0])
 
 
-{"unit": unit, "plan": plan_, "regret": regret, "rehearsal": rehearsal}[VERB]()
+{"unit": unit, "join": join_family_targets, "plan": plan_, "regret": regret, "rehearsal": rehearsal}[VERB]()

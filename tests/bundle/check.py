@@ -579,6 +579,7 @@ def failing(scratch):
              ("kernel unlike its descriptor", text + "  - family: broken\n", 3, "parameter n is u32"),
              ("kernel without its map", text + "  - family: unmapped\n", 3, "parameter is missing where the descriptor has the tensor map m"),
              ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
+             ("side trips without their loop", text + "  - family: untimed_side\n", 3, "time has side_trips, but the kernel has no ptx_side_loop"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
              ("name that is too long", text.replace("bundle: sample", "bundle: " + "s" * 48), 1, "47"))

@@ -364,7 +364,7 @@ static const kiln_family boxes = {
     .emit = emit_boxes,
 };
 
-/* ---- untimed: states the time of a loop that its kernel lacks ------------------------------------------------------ */
+/* ---- untimed and untimed_side: state the time of a loop that their kernels lack ------------------------------------ */
 
 static void emit_untimed(ptx_fn *f, const kiln_variant *v)
 {
@@ -378,6 +378,17 @@ static const kiln_family untimed = {
     .source = "this file",
     .args = broken_args,
     .time = {.length = "n"},
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_untimed,
+};
+
+static const kiln_family untimed_side = {
+    .name = "untimed_side",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .time = {.side_trips = "n"},
     .cost = {.bytes_read = "0", .bytes_written = "0"},
     .min_sm = 75,
     .emit = emit_untimed,
@@ -437,5 +448,5 @@ static const kiln_family lacking = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const test_families[] = {&axpy,    &blend, &parts,    &broken, &untimed,
-                                            &lacking, &boxes, &unmapped, NULL};
+const kiln_family *const test_families[] = {&axpy,         &blend,   &parts, &broken,   &untimed,
+                                            &untimed_side, &lacking, &boxes, &unmapped, NULL};

@@ -407,11 +407,11 @@ static void test_widths(void **state)
 
 static const rule rules[] = {
     /* barrier.cluster */
-    {"a warp arrives twice", ARRIVE ARRIVE WAIT, "arrives at the cluster's barrier twice", 0, 0},
+    {"a warp arrives twice", ARRIVE ARRIVE WAIT, "arrives at the cluster's barrier a second time", 0, 0},
     {"", ARRIVE WAIT ARRIVE WAIT, NULL, 0, 0},
     {"a warp arrives twice, the other one once",
      "@%q0 bra ZERO;\n" ARRIVE WAIT "bra END;\nZERO:\n" ARRIVE ARRIVE WAIT "END:\n",
-     "arrives at the cluster's barrier twice", 0, 0},
+     "arrives at the cluster's barrier a second time", 0, 0},
     {"a wait without an arrival", WAIT, "without having arrived there since its last wait", 0, 0},
     {"two waits", ARRIVE WAIT WAIT, "without having arrived there since its last wait", 0, 0},
     {"a warp never arrives",
@@ -503,9 +503,9 @@ static const rule rules[] = {
      "uses an uninitialised register as the value that it stores", 0, 0},
     {"a rank that the cluster does not have",
      SYNC "mapa.shared::cluster.u32 %r10, %r3, 2;\nld.shared::cluster.u32 %r11, [%r10];\n" SYNC,
-     "an address of the block of rank 2: the cluster has 2 blocks", 0, 0},
+     "which belongs to the block of rank 2: the cluster has only 2 blocks", 0, 0},
     {"the same, generic", SYNC "cvta.shared.u64 %d0, s; mapa.u64 %d0, %d0, 5;\nld.u32 %r11, [%d0];\n" SYNC,
-     "an address of the block of rank 5: the cluster has 2 blocks", 0, 0},
+     "which belongs to the block of rank 5: the cluster has only 2 blocks", 0, 0},
     {"behind the end of the other block's memory", SYNC "ld.shared::cluster.u32 %r11, [%r4+65536];\n" SYNC,
      "of .shared::cluster memory, which ends at", 0, 0},
     {"in what the system reserves there",
@@ -566,11 +566,11 @@ static const rule rules[] = {
     {"a test of the other block's mbarrier",
      READY "cvt.u64.u32 %d0, %r9; cvta.shared::cluster.u64 %d0, %d0;\n"
            "mbarrier.test_wait.parity.b64 %q4, [%d0], 0;\n" SYNC,
-     "names an mbarrier object of another block", 0, 0},
+     "names another block's mbarrier object", 0, 0},
     {"the state of the other block's mbarrier",
      READY "cvt.u64.u32 %d0, %r9; cvta.shared::cluster.u64 %d0, %d0;\n"
            "@%q1 mbarrier.arrive.b64 %d1, [%d0];\n" SYNC,
-     "names an mbarrier object of another block", 0, 0},
+     "names another block's mbarrier object", 0, 0},
     {"",
      READY "cvt.u64.u32 %d0, %r9; cvta.shared::cluster.u64 %d0, %d0;\n"
            "@%q1 mbarrier.arrive.release.cluster.b64 _, [%d0];\n" UNTIL(TRY) SYNC,

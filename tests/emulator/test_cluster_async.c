@@ -311,7 +311,7 @@ static const rule rules[] = {
     {"a barrier of the cluster does not wait for a store", INIT EXPECT(4) SYNC SEND SYNC LOAD UNTIL SYNC,
      "races: ", 0, 0},
     {"no thread waits for the store", INIT EXPECT(4) SYNC SEND SYNC,
-     "the destination's block ends before a thread has seen the end of the mbarrier's phase", 0, 0},
+     "the destination's block ends before any thread has seen the end of the mbarrier's phase", 0, 0},
     {"the store and the destination's own",
      INIT EXPECT(4) SYNC SEND "@%q1 st.shared.u32 [%r3], 1;\n" UNTIL SYNC, "races: ", 0, 0},
     {"", INIT EXPECT(4) SYNC SEND "@%q1 st.shared.u32 [%r3+4], 1;\n" UNTIL SYNC, NULL, 0, 0},
@@ -326,7 +326,7 @@ static const rule rules[] = {
      "may not have started", 0, 0},
     {"an mbarrier of another block than the destination",
      INIT EXPECT(4) SYNC "@%q0 st.async.shared::cluster." WAITED ".u32 [%r4], %r11, [%r5];\n" UNTIL SYNC,
-     "names an mbarrier object in another block than the destination's", 0, 0},
+     "names an mbarrier object that is not in the destination's block", 0, 0},
     {"a cluster of one block", INIT "@%q0 st.async.shared::cluster." WAITED ".u32 [%r3], %r11, [%r5];\n",
      "in a cluster of one block", 0, 1},
     {"a store to the own block",
@@ -335,7 +335,7 @@ static const rule rules[] = {
     {"a reduction in the own block",
      INIT EXPECT(4) SYNC "@%q1 red.async.relaxed.cluster.shared::cluster." WAITED
                          ".add.u32 [%r3], %r11, [%r5];\n" UNTIL SYNC,
-     "reduces in its own block's shared memory", 0, 0},
+     "reduces into its own block's shared memory", 0, 0},
     {"a misaligned vector",
      INIT EXPECT(8) SYNC "@%q0 st.async.shared::cluster." WAITED
                          ".v2.u32 [%r4+4], {%r11, %r11}, [%r6];\n" UNTIL SYNC,
@@ -348,12 +348,12 @@ static const rule rules[] = {
     {"more bytes than are expected",
      INIT EXPECT(4) SYNC SEND "@%q0 st.async.shared::cluster." WAITED
                               ".u32 [%r4+8], %r11, [%r6];\n" UNTIL DELAY SYNC,
-     "fewer bytes were expected than are copied", 0, 0},
+     "the phase expects fewer bytes than are copied", 0, 0},
     /* bulk copies from shared memory */
     {"a copy inside of a block",
      INIT EXPECT(128) SYNC "@%q1 cp.async.bulk.shared::cluster.shared::cta." WAITED
                            " [%r3], [%r7], 128, [%r5];\n" UNTIL SYNC,
-     "the destination is another block's", 0, 0},
+     "the destination must be in another block", 0, 0},
     {"", INIT EXPECT(128) SYNC COPY UNTIL LOAD SYNC, NULL, 0, 0},
     {"the source is overwritten too early",
      INIT EXPECT(128) SYNC COPY "@%q0 st.shared.u32 [%r7], 1;\n" UNTIL SYNC, "races: ", 0, 0},
@@ -372,21 +372,21 @@ static const rule rules[] = {
     {"a destination in the own block by its mbarrier",
      INIT EXPECT(128) SYNC "@%q0 cp.async.bulk.shared::cluster.shared::cta." WAITED
                            " [%r4], [%r7], 128, [%r5];\n" UNTIL SYNC,
-     "names an mbarrier object in another block than the destination's", 0, 0},
+     "names an mbarrier object that is not in the destination's block", 0, 0},
     {"a copy that crosses the end of the other block's memory",
      INIT EXPECT(128) SYNC "@%q0 cp.async.bulk.shared::cluster.shared::cta." WAITED
                            " [%r4+4096], [%r7], 128, [%r6];\n" UNTIL SYNC,
      "of .shared::cluster memory, which ends at", 0, 0},
     /* multicast */
     {"a multicast to a block that the cluster does not have",
-     INIT ALL_EXPECT SYNC "mov.u16 %h0, 5;\n" MULTI ALL_WAIT SYNC, "the cluster has 2 blocks", 0, 0},
+     INIT ALL_EXPECT SYNC "mov.u16 %h0, 5;\n" MULTI ALL_WAIT SYNC, "but its cluster has only 2 blocks", 0, 0},
     {"", INIT ALL_EXPECT SYNC MULTI ALL_WAIT "ld.shared.u32 %r13, [%r3];\n" SYNC, NULL, 0, 0},
     {"a multicast to a block that has ended", INIT SYNC "setp.eq.u32 %q5, %r1, 1; @%q5 exit;\n" DELAY MULTI,
      "which has ended", 0, 0},
     {"a block does not wait for what is multicast to it",
      INIT ALL_EXPECT SYNC MULTI "setp.eq.u32 %q5, %r1, 1; @%q5 bra END;\n" ALL_WAIT
                                 "END:\n" SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC SYNC,
-     "the destination's block ends before a thread has seen", 0, 0},
+     "the destination's block ends before any thread has seen", 0, 0},
     {"a block reads what is multicast to it too early",
      INIT ALL_EXPECT SYNC MULTI "@%q1 ld.shared.u32 %r13, [%r3];\n" ALL_WAIT SYNC, "races: ", 0, 0},
     {"a multicast to a block that may not have started",

@@ -18,7 +18,7 @@ static const char directives[] = ".maxntid 384 .minnctapersm 1";
 static const rule rules[] = {
     {"", ROLES(DEC(24), INC(240)) STORE, NULL, 384, 1},
     {"more than the pool has", ROLES(DEC(40), INC(240)) STORE,
-     "waits for registers of the block's pool: it has 168 per thread and wants 240, and 8 for a thread of a warp are free",
+     "waits for registers of the block's pool: it has 168 per thread and wants 240, but only 8 per thread of a warp are free",
      384, 1},
     {"no warp gives registers", INC(176) STORE, "waits for registers of the block's pool", 384, 1},
     {"the consumers come first", ROLES("nanosleep.u32 100; nanosleep.u32 100;\n" DEC(24), INC(240)) STORE,
@@ -28,10 +28,10 @@ static const rule rules[] = {
          STORE,
      NULL, 384, 1},
     {"inc asks for fewer", INC(160) STORE,
-     "asks for 160 registers per thread, and has 168: setmaxnreg.inc only raises them", 384, 1},
+     "asks for 160 registers per thread but has 168: setmaxnreg.inc can only raise them", 384, 1},
     {"as many as there are", DEC(168) "bar.sync 0;\n" INC(168) STORE, NULL, 384, 1},
     {"no barrier between two", DEC(160) DEC(152) STORE,
-     "executes setmaxnreg again with no barrier between the two", 384, 1},
+     "executes setmaxnreg a second time with no barrier since the first", 384, 1},
     {"", DEC(160) "bar.sync 0;\n" DEC(152) STORE, NULL, 384, 1},
     {"",
      DEC(160) "bar.sync 1, 384;\n" DEC(
@@ -43,11 +43,11 @@ static const rule rules[] = {
     {"a warpgroup of two warps", DEC(24) STORE, "in a warpgroup that is not complete", 64, 1},
     {"warps of a warpgroup ask for different numbers",
      "setp.lt.u32 %q1, %r0, 64; @%q1 bra TWO;\n" DEC(24) "bra END;\nTWO:\n" DEC(32) "END:\n" STORE,
-     "all four execute the same instruction", 384, 1},
+     "all four must execute the same instruction", 384, 1},
     {"a lane has ended", "setp.eq.u32 %q1, %r0, 5; @%q1 exit;\n" DEC(24) STORE,
      "executes this for its whole warp", 384, 1},
     {"dec asks for more", DEC(176) STORE,
-     "asks for 176 registers per thread, and has 168: setmaxnreg.dec only lowers them", 384, 1},
+     "asks for 176 registers per thread but has 168: setmaxnreg.dec can only lower them", 384, 1},
 };
 
 /* ptxas refuses the last rule (C7406). */
@@ -77,7 +77,7 @@ static void test_entry(void **state)
         if (rows[n].registers < 256) {
             snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %u;\n", rows[n].registers + 8);
             snprintf(words, sizeof words,
-                     "asks for %u registers per thread, and has %u:", rows[n].registers + 8,
+                     "asks for %u registers per thread but has %u:", rows[n].registers + 8,
                      rows[n].registers);
             check_rule(header, rows[n].directives, PROLOGUE, &r, rows[n].directives);
         }

@@ -435,14 +435,14 @@ static void test_refused(void **state)
         {"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0, %f1, %f2, %f3}, %x, %x, 1, 1, 1, 0, 0;",
          "takes 6 operands, 8 are given"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x, %x, 1, 0, 1, 0, 0;",
-         "imm-scale-a is the number 1 or -1"},
+         "imm-scale-a must be 1 or -1"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x, %x, 1, 1, 1, 0, 2;",
-         "imm-trans-b is the number 0 or 1"},
+         "imm-trans-b must be 0 or 1"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x, %x, 2, 1, 1, 0, 0;",
-         "scale-d is the number 0 or 1"},
+         "scale-d must be 0 or 1"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%f0, %f1, %f2, %f3}, %x, 1, 1, 1, 0;",
          "needs registers of type .b32"},
-        {"wgmma.wait_group.sync.aligned -1;", "the number of groups is not negative"},
+        {"wgmma.wait_group.sync.aligned -1;", "the number of groups must not be negative"},
         {"wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r0, %r1, %r2, %r3}, %x, %x, 1;",
          "'wgmma' with .b1 is not emulated"},
         {"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x, %x, %r0, 0, 1, 1, 1, 0, 0;",
@@ -498,12 +498,23 @@ static void test_refused(void **state)
 #define BYTES           "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%a0, %a1, %a2, %a3}, %x1, %x2, 0;\n"
 #define DONE            COMMIT WAIT(0)
 #define STORE(register) "st.global.f32 [%p0], " register ";\n"
+#define PROXY_FENCE     "fence.proxy.async;\n"
+#define WRITE_B(thread) "setp.eq.u32 %q1, %r0, " #thread "; @%q1 st.shared.b32 [%r2+2056], 1;\n"
+#define COPY_B(thread)                                                                                       \
+    "setp.eq.u32 %q1, %r0, " #thread "; @%q1 cp.async.ca.shared.global [%r2+2056], [%p0], 4;\n"
+#define COPY_WAIT "cp.async.wait_all;\n"
+/* Each warp writes its own rows of A; lanes read what other lanes wrote. */
+#define WRITE_A                                                                                              \
+    "xor.b32 %r3, %r0, 1; mad.lo.u32 %r3, %r3, 16, %r2; mov.b32 %u0, 0x3c003c00;\n"                          \
+    "st.shared.v4.b32 [%r3], {%u0, %u0, %u0, %u0};\n"
 
-static const struct {
+typedef struct rule {
     const char *name, *body;
     const char *words; /* words of its only report; NULL: no report */
     unsigned threads;  /* 0 means 128 */
-} rules[] = {
+} rule;
+
+static const rule rules[] = {
     {"an accumulator read in flight", READY FENCE PRODUCT COMMIT "add.f32 %f8, %f0, %f0;\n" WAIT(0),
      "reads an accumulator of the product in line", 0},
     {"", READY FENCE PRODUCT DONE "add.f32 %f8, %f0, %f0;\n", NULL, 0},
@@ -574,7 +585,7 @@ static const struct {
     {"a warp takes another branch",
      READY FENCE "setp.eq.u32 %q1, %r5, 2; @%q1 bra TWO;\n" PRODUCT DONE "bra END;\nTWO:\n" PRODUCT DONE
                  "END:\n",
-     "all four execute the same instruction", 0},
+     "all four must execute the same instruction", 0},
     {"a warp skips a wait",
      READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r5, 1; @%q1 bra END;\n" WAIT(0) "END:\n",
      "all four warps must execute it", 0},
@@ -621,10 +632,26 @@ static const struct {
      READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n", NULL, 0},
     {"an operand read in flight", READY FENCE PRODUCT COMMIT "ld.shared.b32 %r3, [%r2+8];\n" WAIT(0), NULL,
      0},
-    {"an operand is written without a barrier",
-     READY "setp.eq.u32 %q1, %r0, 96; @%q1 st.shared.b32 [%r2+2056], 1;\n"
-           "fence.proxy.async; bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE,
+    {"an operand is written after wgmma.fence", READY FENCE WRITE_B(64) PROXY_FENCE PRODUCT DONE,
      "with nothing to order the two", 0},
+    {"", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
+    {"an operand is written before a product without wgmma.fence",
+     READY FENCE PRODUCT DONE "bar.sync 0;\n" WRITE_B(0) PROXY_FENCE PRODUCT DONE,
+     "with nothing to order the two", 0},
+    {"a warp waits at a barrier instead of wgmma.fence",
+     READY "setp.eq.u32 %q1, %r5, 1; @%q1 barrier.sync 1, 128;\n" FENCE PRODUCT DONE
+           "@!%q1 barrier.sync 1, 128;\n",
+     "waits for the other warps of its warpgroup to reach wgmma.fence", 0},
+    {"a copy to an operand is not waited for", READY COPY_B(96) PROXY_FENCE FENCE PRODUCT DONE COPY_WAIT,
+     "still writes: nothing has waited for it", 0},
+    {"", READY COPY_B(96) COPY_WAIT PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
+    {"only wgmma.fence after a write", READY WRITE_B(96) FENCE PRODUCT DONE,
+     "with no fence.proxy.async between the two", 0},
+    {"another warpgroup writes an operand without a barrier",
+     READY WRITE_B(0) PROXY_FENCE "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n",
+     "with nothing to order the two", 256},
+    {"another warpgroup writes an operand and executes wgmma.fence",
+     READY WRITE_B(0) PROXY_FENCE FENCE PRODUCT DONE, "with nothing to order the two", 256},
     {"no proxy fence", "bar.sync 0;\n" FENCE PRODUCT DONE, "with no fence.proxy.async between the two", 0},
     {"", "bar.sync 0; fence.proxy.async.shared::cta;\n" FENCE PRODUCT DONE, NULL, 0},
     {"",
@@ -662,29 +689,75 @@ static const struct {
      "uses an uninitialised register as an operand of this", 0},
 };
 
-static void test_rules(void **state)
+/* With the check `warpgroup`: wgmma.fence does not order products after writes. */
+static const rule warpgroup_rules[] = {
+    {"only wgmma.fence after another warp's write", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE,
+     "with only wgmma.fence to order the two", 0},
+    {"", READY WRITE_B(96) PROXY_FENCE "bar.sync 0;\n" FENCE PRODUCT DONE, NULL, 0},
+    {"only wgmma.fence after another lane's write", READY WRITE_A PROXY_FENCE FENCE PRODUCT DONE,
+     "with only wgmma.fence to order the two", 0},
+    {"", READY WRITE_A PROXY_FENCE "bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE, NULL, 0},
+};
+
+static void check_rules(const rule *all, size_t count)
 {
-    (void)state;
-    for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
+    for (size_t n = 0; n < count; n++) {
         char body[8192];
         CUcontext context;
-        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, rules[n].body);
+        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, all[n].body);
         assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
         CUfunction f = kernel_of(header, body);
         CUdeviceptr p0 = device_bytes(65536, NULL);
         cuMemsetD32_v2(p0, 0, 16384);
-        unsigned threads = rules[n].threads;
+        unsigned threads = all[n].threads;
         capture_stderr();
         CUresult r = launch(f, 1, threads ? threads : 128, p0, p0, 0);
         captured_stderr();
-        const char *what = rules[n].name[0] ? rules[n].name : rules[n - 1].name;
-        if (!rules[n].words && (r != CUDA_SUCCESS || printed[0]))
+        const char *what = all[n].name[0] ? all[n].name : all[n - 1].name;
+        if (!all[n].words && (r != CUDA_SUCCESS || printed[0]))
             fail_msg("kept: %s: %d\n%s", what, (int)r, printed);
-        if (rules[n].words &&
-            (r == CUDA_SUCCESS || !strstr(printed, rules[n].words) || reports_in(printed) != 1))
-            fail_msg("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, rules[n].words, printed);
+        if (all[n].words && (r == CUDA_SUCCESS || !strstr(printed, all[n].words) || reports_in(printed) != 1))
+            fail_msg("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, all[n].words, printed);
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     }
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    check_rules(rules, sizeof rules / sizeof *rules);
+}
+
+static void test_warpgroup_rules(void **state)
+{
+    (void)state;
+    check_rules(warpgroup_rules, sizeof warpgroup_rules / sizeof *warpgroup_rules);
+}
+
+/* Each warp writes its rows of A and a quarter of B, one of them late, with no barrier before the product: A and B are ones. */
+static void test_meeting(void **state)
+{
+    char body[8192];
+    float d[128][16];
+    (void)state;
+    snprintf(
+        body, sizeof body, "%s%s%s%s%sret;", PROLOGUE,
+        READY
+        "mov.u32 %r4, 0; setp.eq.u32 %q1, %r5, 2;\n"
+        "LATE: nanosleep.u32 20; add.u32 %r4, %r4, 1; setp.lt.and.u32 %q2, %r4, 100, %q1; @%q2 bra LATE;\n",
+        WRITE_A,
+        "and.b32 %r3, %r0, 31; setp.lt.u32 %q2, %r3, 16; mad.lo.u32 %r3, %r5, 16, %r3;\n"
+        "mad.lo.u32 %r3, %r3, 4, %r2; @%q2 st.shared.b32 [%r3+2048], %u0;\n",
+        PROXY_FENCE FENCE PRODUCT DONE "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n");
+    CUfunction f = kernel_of(header, body);
+    CUdeviceptr p0 = device_bytes(sizeof d, NULL);
+    cuMemsetD32_v2(p0, 0, sizeof d / 4);
+    assert_int_equal(launch(f, 1, 128, p0, p0, 0), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyDtoH_v2(d, p0, sizeof d), CUDA_SUCCESS);
+    for (int thread = 0; thread < 128; thread++)
+        for (int n = 0; n < 4; n++)
+            assert_float_equal(d[thread][n], 16, 0);
+    cuMemFree_v2(p0);
 }
 
 /* ---- ptxas --------------------------------------------------------------------------------------------------------- */
@@ -706,9 +779,12 @@ static void test_ptxas(void **state)
     assert_non_null(file);
     close(mkstemp(log));
     fprintf(file, "%s\n.address_size 64\n", header);
-    for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
+    const size_t count = sizeof rules / sizeof *rules,
+                 more = sizeof warpgroup_rules / sizeof *warpgroup_rules;
+    for (size_t n = 0; n < count + more; n++) {
         char body[8192];
-        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, rules[n].body);
+        snprintf(body, sizeof body, "%s%sret;", PROLOGUE,
+                 n < count ? rules[n].body : warpgroup_rules[n - count].body);
         add_entry(file, "rule", n, body);
     }
     for (size_t t = 0; t < TYPES; t++)
@@ -725,12 +801,21 @@ static void test_ptxas(void **state)
     unlink(log);
 }
 
-int main(void)
+/* With an argument, runs what one process cannot run beside the rest, or takes long: "warpgroup", the rules of that check, which
+ * a process reads only once, or "ptxas", 10 seconds. */
+int main(int argc, char **argv)
 {
+    const char *part = argc > 1 ? argv[1] : "";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),  cmocka_unit_test(test_layouts), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_rules),   cmocka_unit_test(test_ptxas),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_rules),   cmocka_unit_test(test_meeting),
     };
-    setenv("KILN_EMU_CHECK", "all,same", 1);
-    return cmocka_run_group_tests(tests, begin_context, end_context);
+    const struct CMUnitTest of_warpgroups[] = {cmocka_unit_test(test_warpgroup_rules)};
+    const struct CMUnitTest of_ptxas[] = {cmocka_unit_test(test_ptxas)};
+    const bool is_warpgroup = strcmp(part, "warpgroup") == 0;
+    setenv("KILN_EMU_CHECK", is_warpgroup ? "all,same,warpgroup" : "all,same", 1);
+    if (is_warpgroup)
+        return cmocka_run_group_tests(of_warpgroups, begin_context, end_context);
+    return strcmp(part, "ptxas") == 0 ? cmocka_run_group_tests(of_ptxas, begin_context, end_context)
+                                      : cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -1,28 +1,38 @@
 #!/usr/bin/env python3
-"""Verifies the variants of a commit: those of the bundles below whose PTX or reference differs from verified.txt, the record of
-the last full run, and a fixed sample. The record has a row for each variant: its key, and a hash of its images' PTX and of
-kiln-verify's reference files for its family.
+"""Verifies variants of the bundles below that verified.txt lacks: those whose PTX or reference changed since they were verified.
 
-usage: changed.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes the variants to CONFIG, and builds their programs
-       changed.py verify VERIFY EMULATOR                         runs them under all checks, where an image is new
-       changed.py record REPOSITORY KILN RESULT SECONDS          rewrites verified.txt after a full run that passed
+The record verified.txt has a row for each verified variant: its key, and a hash of its images' PTX and of kiln-verify's reference
+files for its family. A row means that the variant was right under all checks on each target with an image of its own.
+
+usage: changed.py check BUILD SECONDS               what a commit verifies: a fixed sample, then some of the variants without a row
+       changed.py more BUILD SECONDS [FAMILY]...    verifies variants without a row, of these families, and adds their rows
+       changed.py record BUILD SECONDS              rewrites the record after a full run of SECONDS that passed
+BUILD is a build folder. check and more start no further variant after SECONDS of processor time; more may be repeated until no
+variant is left, and stopped at any time.
 """
 import hashlib
 import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 
-RECORD = pathlib.Path(__file__).resolve().parent / "verified.txt"
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests/full/verified.txt"
 CONFIGS = "tests/full.yaml", "tests/sample.yaml", "generated/default.yaml"
-SHARE = 149  # one variant in 149 is in the fixed sample
-MOST = 48    # most changed variants to verify: those with the least hashes
+OPTIONS = "--inputs 1 --max-elements 8192 --own-images".split()
+SHARE = 499  # one variant in 499 is in the fixed sample
+BATCH = 32   # variants that are built together
+MOST = 16    # variants that a commit verifies at most
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
          "activation")  # parameters that callers name, in families with split_k
-TARGETS = "sm_75 sm_80 sm_90 sm_100 sm_120".split()
+
+
+def family_of(variant):
+    return variant.partition("/")[0]
 
 
 def values(variant):
@@ -45,35 +55,43 @@ def reference_files(folder, family):
     return [re.sub(r"/\*.*?\*/|\s+", " ", every[name], flags=re.S) for name in sorted(found)]  # without comments
 
 
-def hashes(repository, kiln):
-    """Returns {variant: (key, images, hash)} of all configurations."""
+def hashes(kiln):
+    """Returns {variant: (key, targets, hash)} of all configurations."""
     rows, references = {}, {}
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([kiln, "generate", "-q", repository / config, "--output", folder], check=True)
+            subprocess.run([kiln, "generate", "-q", REPOSITORY / config, "--output", folder], check=True)
             manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
         for v in manifest["variants"]:
             family = v["family"]
             if family not in references:
-                references[family] = reference_files(repository / "tools/verify/families", family)
+                references[family] = reference_files(REPOSITORY / "tools/verify/families", family)
             images = [f"{image['target']} {image['xxh3_128']}" for image in v["images"]]
             whole = "\n".join([*images, *references[family]])
-            rows.setdefault(v["id"], (v["key"], images, hashlib.sha256(whole.encode()).hexdigest()[:16]))
+            targets = [image["target"].rstrip("af") for image in v["images"]]
+            rows.setdefault(v["id"], (v["key"], targets, hashlib.sha256(whole.encode()).hexdigest()[:16]))
     return rows
 
 
 def read_record():
+    """Returns the lines of the head, and {key: hash}."""
     lines = RECORD.read_text(encoding="utf-8").splitlines()
-    return dict(line.split() for line in lines if not line.startswith("#"))
+    return [line for line in lines if line.startswith("#")], dict(line.split() for line in lines if not line.startswith("#"))
 
 
-# ---- their configuration ----
+def write_record(head, record):
+    new = RECORD.with_suffix(".new")
+    new.write_text("".join(line + "\n" for line in [*head, *(f"{key} {digest}" for key, digest in sorted(record.items()))]))
+    new.replace(RECORD)
+
+
+# ---- their bundle ----
 
 def unsplit(rows, variant):
     """Returns the first variant for the same calls without split_k. A family's function falls back to it if the workspace is too
     small, so a bundle with split_k needs one too."""
     def calls(other):
-        return other.partition("/")[0], [values(other).get(name) for name in CALLS]
+        return family_of(other), [values(other).get(name) for name in CALLS]
     return [v for v in rows if calls(v) == calls(variant) and values(v).get("split_k", "1") == "1"][:1]
 
 
@@ -84,57 +102,97 @@ def with_others(rows, wanted):
     for variant in wanted:
         if values(variant).get("split_k", "1") != "1":
             every += [v for v in unsplit(rows, variant) if v not in every]
-    targets = {variant: {image.split()[0] for image in images} for variant, (_, images, _) in rows.items()}
-    for family in dict.fromkeys(variant.partition("/")[0] for variant in every):
-        if not any("sm_75" in targets[v] for v in every if v.partition("/")[0] == family):
-            every += [v for v in rows if v.partition("/")[0] == family and "sm_75" in targets[v]][:1]
+    for family in dict.fromkeys(map(family_of, every)):
+        if not any("sm_75" in rows[v][1] for v in every if family_of(v) == family):
+            every += [v for v in rows if family_of(v) == family and "sm_75" in rows[v][1]][:1]
     return every
 
 
-def choose(rows, record):
-    """Returns the changed variants, up to MOST, and the fixed sample."""
-    changed = sorted((digest, v) for v, (key, _, digest) in rows.items() if record.get(key) != digest)
-    sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
-    print(f"{len(changed)} of {len(rows)} variants differ from verified.txt; {len(sample)} are of the fixed sample")
-    if len(changed) > MOST:
-        print(f"{MOST} of those that differ are verified: ./tools/test --full verifies all")
-    return list(dict.fromkeys([v for _, v in changed[:MOST]] + sample))
-
-
-def build(repository, kiln, config, cmake, build_dir):
-    repository, config = pathlib.Path(repository), pathlib.Path(config)
-    rows = hashes(repository, kiln)
+def build_programs(build, rows, wanted):
     items = []
-    for variant in with_others(rows, choose(rows, read_record())):
-        family, _, params = variant.partition("/")
-        items.append(f"  - {{{', '.join([f'family: {family}', *(p.replace('=', ': ') for p in params.split(','))])}}}\n")
-    targets = re.search("^targets: .*$", (repository / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[0]
-    text = f"bundle: changed\n{targets}\nkernels:\n{''.join(items)}"
-    if config.read_text(encoding="utf-8") != text:
-        config.write_text(text, encoding="utf-8")
-    sys.stdout.flush()
-    return subprocess.run([cmake, "--build", build_dir, "--target", "changed_programs"], check=False).returncode
+    for variant in with_others(rows, wanted):
+        params = variant.partition("/")[2].split(",")
+        items.append(f"  - {{{', '.join(['family: ' + family_of(variant), *(p.replace('=', ': ') for p in params)])}}}\n")
+    targets = re.search("^targets: .*$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[0]
+    (build / "tests/full/changed.yaml").write_text(f"bundle: changed\n{targets}\nkernels:\n{''.join(items)}", encoding="utf-8")
+    done = subprocess.run(["cmake", "--build", build, "--target", "changed_programs"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
 
 
-def verify(program, emulator):
-    command = [program, "--driver", emulator, "--inputs", "1", "--max-elements", "8192", "--own-images"]
-    results = {}
-    for target in TARGETS:
-        print(f"\n{target}", flush=True)
-        results[target] = subprocess.run(command, env=dict(os.environ, KILN_EMU_DEVICE=target), check=False).returncode
-    wrong = {target: result for target, result in results.items() if result not in (0, 77)} # 77: no image is new there
-    print(f"wrong: {wrong}" if wrong or all(results.values()) else "right on all targets")
-    return 1 if wrong or all(results.values()) else 0
+# ---- verification ----
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
-def record(repository, kiln, result, seconds):
-    repository = pathlib.Path(repository)
-    told = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
-    rows = sorted(f"{key} {digest}" for key, _, digest in hashes(repository, kiln).values())
-    head = ("# Each variant's key, and a hash of its PTX and reference, at the last full run (changed.py).\n"
-            f"# commit: {told.strip() or 'none'}\n# result: {result}\n# seconds: {seconds}\n")
-    RECORD.write_text(head + "".join(row + "\n" for row in rows), encoding="utf-8")
+def is_right(build, variant, targets):
+    """Verifies the variant on its targets; prints the output where it is wrong."""
+    wrong, begin = [], processor_seconds()
+    command = [build / "bin/changed_verify", "--driver", build / "lib/emulator/libcuda.so.1", *OPTIONS, "--filter", variant]
+    for target in targets:
+        environment = dict(os.environ, KILN_EMU_DEVICE=target)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            wrong.append(target)
+            print(done.stdout + done.stderr)
+    outcome = f"WRONG on {' '.join(wrong)}" if wrong else f"right on {' '.join(targets)}"
+    print(f"{processor_seconds() - begin:6.1f} s  {variant}  {outcome}", flush=True)
+    return not wrong
+
+
+def verified(build, rows, wanted, seconds):
+    """Yields each variant that is right, and None for one that is wrong, until the processor time is used up."""
+    for i in range(0, len(wanted), BATCH):
+        if processor_seconds() < seconds:
+            build_programs(build, rows, wanted[i:i + BATCH])
+        for variant in wanted[i:i + BATCH]:
+            if processor_seconds() < seconds:
+                yield variant if is_right(build, variant, rows[variant][1]) else None
+
+
+def without_row(rows, record):
+    """Returns the variants that the record lacks, in the order of their hashes."""
+    left = [v for v, (key, _, digest) in rows.items() if record.get(key) != digest]
+    print(f"{len(left)} of {len(rows)} variants differ from verified.txt")
+    return sorted(left, key=lambda v: rows[v][2])
+
+
+def check(build, seconds):
+    rows = hashes(build / "bin/kiln")
+    sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
+    changed = [v for v in without_row(rows, read_record()[1]) if v not in sample]
+    right = list(verified(build, rows, (sample + changed)[:MOST], float(seconds)))
+    print(f"{len(right)} were verified; {len(set(changed) - set(right))} are left for tests/full/changed.py more")
+    return None in right
+
+
+def more(build, seconds, *families):
+    rows = hashes(build / "bin/kiln")
+    head, record = read_record()
+    record = {key: record[key] for key, _, _ in rows.values() if key in record}
+    left = without_row(rows, record)
+    order = families or sorted(set(map(family_of, left)))
+    wanted = sorted((v for v in left if family_of(v) in order), key=lambda v: order.index(family_of(v)))
+    all_right = True
+    for variant in verified(build, rows, wanted, float(seconds)):
+        if variant:
+            key, _, digest = rows[variant]
+            record[key] = digest
+            write_record(head, record)
+        all_right &= variant is not None
+    return not all_right
+
+
+def record_all(build, seconds):
+    told = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    head = ["# Each verified variant's key, and a hash of its PTX and reference (changed.py). On every target with an image of its own",
+            f"# it was right under all checks with at least the cases of kiln-verify {' '.join(OPTIONS)}.",
+            f"# last full run: commit {told.stdout.strip() or 'unknown'}, passed, {seconds} s"]
+    write_record(head, {key: digest for key, _, digest in hashes(build / "bin/kiln").values()})
     return 0
 
 
-sys.exit({"build": build, "verify": verify, "record": record}[sys.argv[1]](*sys.argv[2:]))
+COMMANDS = {"check": check, "more": more, "record": record_all}
+sys.exit(COMMANDS[sys.argv[1]](pathlib.Path(sys.argv[2]).resolve(), *sys.argv[3:]))

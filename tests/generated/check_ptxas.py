@@ -21,14 +21,14 @@ exit $STATUS
 """
 TARGET, VARIANT = "sm_75", "nf4_scale/type=f32,group=64"
 CONFIG = "bundle: one\ntargets: [sm_75]\nkernels:\n  - {family: nf4_scale, type: [f32, f16]}\n"
-HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
-SAME = "{variant}\t{target}\t40\t8\t640"
+HEADING = "variant\ttarget\tregisters\tstack\tcode\timages\t"
+SAME = "{variant}\t{target}\t40\t8\t640\told"
 CASES = [  # bytes stored and loaded, exit status; version and row; exit status of ptxas.py; words of its output
     (0, 0, 0, "V13.0.88", SAME, 0, "1 assemblies: 0 failed; at most 40 registers"),
     (0, 0, 0, "V13.0.88", SAME, 0, "ok {target} 40 1024 0 8 640 {variant}"),
-    (0, 0, 0, "V13.0.88", "{variant}\t{target}\t39\t8\t640", 1, "are (40, 8, 640), the row has (39, 8, 640)"),
-    (0, 0, 0, "V13.0.88", "{variant}\tsm_80\t40\t8\t640", 1, "are (40, 8, 640), the row has None"),
-    (0, 0, 0, "V12.9.12", "{variant}\t{target}\t39\t8\t640", 0, "SKIPPED: rows of ptxas V12.9.12, this is V13.0.88: only spills"),
+    (0, 0, 0, "V13.0.88", "{variant}\t{target}\t39\t8\t640\told", 1, "are (40, 8, 640), the row has (39, 8, 640)"),
+    (0, 0, 0, "V13.0.88", "{variant}\tsm_80\t40\t8\t640\told", 1, "are (40, 8, 640), the row has None"),
+    (0, 0, 0, "V12.9.12", "{variant}\t{target}\t39\t8\t640\told", 0, "SKIPPED: rows of ptxas V12.9.12, this is V13.0.88: only spills"),
     (16, 8, 0, "V12.9.12", SAME, 1, "spills (16, 8) bytes stored and loaded"),
     (16, 8, 0, "V13.0.88", SAME, 1, "spills (16, 8) bytes stored and loaded"),
     (0, 0, 1, "V13.0.88", SAME, 1, "1 failed; at most 0 registers"),
@@ -62,6 +62,14 @@ def main():
                            "LOADED": str(loaded), "STATUS": str(status)}
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             outcomes.append((done, wanted, words.format(**names)))
+        # with --changed only a variant with other images than those of its row
+        environment.update(STORED="0", LOADED="0", STATUS="0")
+        for verb, option, change, words in (("rebase", "--filter=type=f32", "", "1 assemblies: 0 failed"),
+                                            ("check", "--changed", "", "0 assemblies"),
+                                            ("check", "--changed", "0", "1 assemblies: 0 failed")):
+            rows.write_text(rows.read_text(encoding="utf-8").replace("\t640\t", "\t640\t" + change), encoding="utf-8")
+            command[3], command[8:] = verb, ["--filter", "type=f32", option]
+            outcomes.append((subprocess.run(command, capture_output=True, text=True, env=environment), 0, words))
     for done, wanted, words in outcomes:
         good = done.returncode == wanted and words in " ".join(done.stdout.split())
         failed += not good

@@ -2,16 +2,18 @@
 """Assembles every variant of a configuration with ptxas, for each listed target: registers, shared bytes (static, and dynamic
 per launch), stack bytes and code bytes. No variant may spill, except those that SPILLS lists.
 
-usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT] [--ends]
+usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT] [--changed]
        ptxas.py rebase KILN CONFIG --rows FILE
-  check   prints a table; fails at a spill, and if registers, stack or code differ from the row in FILE. The rows are for one
-          version of ptxas; with any other, only spills are checked
-  rebase  rewrites the rows
-  --ends  assembles each image only for its own target and for the newest
+  check      prints a table; fails at a spill, and if registers, stack or code differ from the row in FILE. The rows are for one
+             version of ptxas; with any other, only spills are checked
+  rebase     rewrites the rows, if there is no spill
+  --changed  leaves out variants whose rows have the hash of their images; with any other ptxas, assembles each image only for
+             its own target and for the newest
 Exits 77 if no ptxas is on the PATH.
 """
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -24,7 +26,7 @@ import tempfile
 from typing import NamedTuple
 
 ROW = "{:4} {:8} {:>9} {:>7} {:>8} {:>6} {:>7}  {}"
-HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
+HEADING = "variant\ttarget\tregisters\tstack\tcode\timages\t"
 
 
 # For sm_103 ptxas 13.0 gives linear's int8 tiles 255 registers and spills, where it takes 168 of the same text for sm_100.
@@ -34,6 +36,7 @@ SPILLS = [(re.compile("linear/.*x=s8,.*strategy=tiles"), "sm_103", 168)]  # vari
 class Assembly(NamedTuple):
     variant: str
     target: str
+    images: str    # a hash of the variant's images
     held: tuple    # the columns of a row: registers, stack bytes, code bytes
     static: int    # bytes of static shared memory
     dynamic: int   # most dynamic shared memory of a launch
@@ -55,7 +58,7 @@ def code_bytes(cubin):
     return sum(s[5] for s in sections if cubin.startswith(b".text.", text + s[0]))
 
 
-def assemble(kiln, config, folder, key, variant, target, dynamic):
+def assemble(kiln, config, folder, key, variant, target, images, dynamic):
     text, cubin = (pathlib.Path(folder) / f"{key}.{target}.{end}" for end in ("ptx", "cubin"))
     shown = subprocess.run([kiln, "show", config, variant, "--target", target], capture_output=True, text=True)
     text.write_text(shown.stdout)
@@ -67,7 +70,7 @@ def assemble(kiln, config, folder, key, variant, target, dynamic):
         held = (number(r"Used (\d+) registers", said), number(r"(\d+) bytes stack frame", said), code_bytes(cubin.read_bytes()))
     for file in (text, cubin):
         file.unlink(missing_ok=True)
-    return Assembly(variant, target, held, number(r"(\d+) bytes smem", said), dynamic,
+    return Assembly(variant, target, images, held, number(r"(\d+) bytes smem", said), dynamic,
                     (number(r"(\d+) bytes spill stores", said), number(r"(\d+) bytes spill loads", said)),
                     "" if is_taken else shown.stderr + run.stdout + said)
 
@@ -79,17 +82,17 @@ def version():
 
 
 def read_rows(path):
-    """Returns {(variant, target): held}, or None if the rows are for another ptxas."""
+    """Returns {(variant, target): (held, images)}, or None if the rows are for another ptxas."""
     heading, *lines = path.read_text(encoding="utf-8").splitlines()
     if heading != HEADING + version():
         print(f"SKIPPED: rows of ptxas {heading.split()[-1]}, this is {version()}: only spills are looked for")
         return None
     rows = (line.split("\t") for line in lines)
-    return {(variant, target): tuple(map(int, held)) for variant, target, *held in rows}
+    return {(variant, target): (tuple(map(int, held)), images) for variant, target, *held, images in rows}
 
 
 def write_rows(path, assemblies):
-    rows = sorted([a.variant, a.target, *map(str, a.held)] for a in assemblies)
+    rows = sorted([a.variant, a.target, *map(str, a.held), a.images] for a in assemblies)
     path.write_text(HEADING + version() + "\n" + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
@@ -100,25 +103,27 @@ def fault(assembly, rows):
     most = max((most for variants, target, most in SPILLS if target == assembly.target and variants.match(assembly.variant)), default=0)
     if max(assembly.spills) > most:
         return f"spills {assembly.spills} bytes stored and loaded"
-    row = rows.get((assembly.variant, assembly.target)) if rows is not None else assembly.held
+    row, _ = rows.get((assembly.variant, assembly.target), (None, "")) if rows is not None else (assembly.held, "")
     return "" if row == assembly.held else f"registers, stack and code are {assembly.held}, the row has {row}"
 
 
 # ---- verbs ----------------------------------------------------------------------------------------------------------
 
-def plan(options, folder):
-    """Returns (key, variant, target, dynamic shared bytes) for each assembly."""
+def plan(options, folder, rows):
+    """Returns (key, variant, target, images, dynamic shared bytes) for each assembly."""
     subprocess.run([options.kiln, "generate", options.config, "--output", folder], check=True)
     manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
-    dynamic = {v["id"]: v["launch"]["max_shared_bytes"] for v in manifest["variants"]}
+    variants = {v["id"]: v for v in manifest["variants"]}
     listed = subprocess.run([options.kiln, "list", options.config], check=True, capture_output=True, text=True).stdout
-    own = {v["id"]: {image["target"] for image in v["images"]} for v in manifest["variants"]}
     for line in listed.splitlines():
         key, variant, targets = line.split()
-        targets = targets.split(",")
+        targets, images = targets.split(","), variants[variant]["images"]
+        digest = hashlib.sha256("".join(f"{i['target']} {i['xxh3_128']}\n" for i in images).encode()).hexdigest()[:16]
+        ends = {image["target"] for image in images} | {targets[-1]}
         for target in targets if options.filter in variant else ():
-            if not options.ends or target in own[variant] or target == targets[-1]:
-                yield key, variant, target, dynamic[variant]
+            is_known = target not in ends if rows is None else rows.get((variant, target), ("", ""))[1] == digest
+            if not options.changed or not is_known:
+                yield key, variant, target, digest, variants[variant]["launch"]["max_shared_bytes"]
 
 
 def print_table(assemblies, rows):
@@ -142,18 +147,19 @@ def main():
     parser.add_argument("config")
     parser.add_argument("--rows", type=pathlib.Path)
     parser.add_argument("--filter", default="", help="variants whose id contains this")
-    parser.add_argument("--ends", action="store_true")
+    parser.add_argument("--changed", action="store_true")
     options = parser.parse_args()
     if not shutil.which("ptxas"):
         print("SKIPPED: no ptxas on the PATH")
         sys.exit(77)
+    rows = read_rows(options.rows) if options.rows and options.verb == "check" else None
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(assemble, options.kiln, options.config, folder, *row) for row in plan(options, folder)]
+        jobs = [pool.submit(assemble, options.kiln, options.config, folder, *row) for row in plan(options, folder, rows)]
         assemblies = [job.result() for job in jobs]
-    if options.verb == "rebase":
+    faults = print_table(assemblies, rows)
+    if options.verb == "rebase" and not faults:
         write_rows(options.rows, assemblies)
-    rows = read_rows(options.rows) if options.rows else None
-    sys.exit(1 if print_table(assemblies, rows) or not jobs else 0)
+    sys.exit(1 if faults or not (jobs or options.changed) else 0)
 
 
 main()

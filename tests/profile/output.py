@@ -38,7 +38,7 @@ SHAPE = {
     "wavefronts": {"threads": int, "products": int, "bulk": int},
     "roofline": [{"gpu": str, "gigabytes_per_second": NUMBER, "multiprocessors": int, "megahertz": NUMBER,
                   "integer_lanes": int, "float_lanes": int, "double_lanes": int, "tensor_teraflops": NUMBER,
-                  "source": str,
+                  "s8_teraops": NUMBER, "fp4_teraflops": NUMBER, "source": str,
                   "microseconds": {k: NUMBER for k in LIMITS}, "limit": str}],
     "report": dict,
 }
@@ -263,6 +263,39 @@ def check_products(c):
             c.expect(re.search(f"^{line}$", table, re.M), f"{line} in\n{table}")
 
 
+RATES = """.version 8.8
+.target sm_120f
+.address_size 64
+.visible .entry rates(.param .u32 n) .reqntid 32
+{
+.reg .b32 %r<9>; .reg .s32 %s<4>; .reg .f32 %f<4>; .reg .b16 %h<2>;
+mov.b32 %r0, 0; mov.u32 %s0, 0; mov.u32 %s1, 0; mov.u32 %s2, 0; mov.u32 %s3, 0; mov.u16 %h0, 0;
+mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f00000000; mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f00000000;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r0, %r0, %r0}, {%r0, %r0}, {%f0, %f1, %f2, %f3};
+mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r0, %r0, %r0, %r0}, {%r0, %r0}, {%f0, %f1, %f2, %f3};
+mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f0, %f1, %f2, %f3}, {%r0, %r0, %r0, %r0}, {%r0, %r0}, {%f0, %f1, %f2, %f3};
+mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%s0, %s1, %s2, %s3}, {%r0, %r0, %r0, %r0}, {%r0, %r0}, {%s0, %s1, %s2, %s3};
+mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3
+    {%f0, %f1, %f2, %f3}, {%r0, %r0, %r0, %r0}, {%r0, %r0}, {%f0, %f1, %f2, %f3}, {%r0}, {%h0, %h0}, {%r0}, {%h0, %h0};
+ret;
+}
+"""
+
+
+def check_rates(c):
+    """Products of each type at its rate, by hand: one of each. A GPU without block-scaled e2m1 takes it as f16."""
+    with tempfile.TemporaryDirectory() as scratch:
+        config = pathlib.Path(scratch, "kernels.yaml")
+        config.write_text(CONFLICT_CONFIG.replace("conflict", "rates").replace("sm_75", "sm_120f"))
+        pathlib.Path(scratch, "rates.ptx").write_text(RATES)
+        run = c.run(config, "--variant", "rates", "--target", "sm_120f", "--args", "n=1", "--json")
+        c.expect(run.returncode == 0, run.stderr)
+        for g in json.loads(run.stdout)["roofline"] if run.returncode == 0 else ():
+            f16, s8, fp4 = g["tensor_teraflops"], g["s8_teraops"], g["fp4_teraflops"] or g["tensor_teraflops"]
+            expected = 2 * 16 * 8 / 1e6 * (16 / f16 + 8 / (f16 / 2) + 32 / (2 * f16) + 32 / s8 + 64 / fp4)
+            c.expect(abs(g["microseconds"]["tensor"] - expected) <= 1e-4 * expected, f"{g['gpu']}: {g['microseconds']}, {expected}")
+
+
 def check_variants(c):
     """Several variants of external PTX behind one function share the image of their file."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -402,6 +435,7 @@ def main():
     check_readme(c, readme)
     check_shared(c)
     check_products(c)
+    check_rates(c)
     check_variants(c)
     check_wrong_manifest(c, folder)
     check_sample(c, sample)

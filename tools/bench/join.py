@@ -4,7 +4,7 @@
 usage: join.py KILN BUNDLE TARGET OUTPUT.yaml SETS.json CONFIG...
 
 SETS.json maps each id to the bundle of the first CONFIG that has it: {"nf4_unpack/...": "kiln_default", ...}, in the order of
-the configurations. Variants that TARGET cannot run are left out.
+the configurations. Variants that TARGET cannot run are left out. OUTPUT also lists the a and f targets that other variants need.
 """
 import json
 import pathlib
@@ -14,19 +14,29 @@ import sys
 import tempfile
 
 
-def runs_on(name, target):
-    """Whether a device of `target` (sm_90) can run an image for `name`: an older base target, or its own a and f forms."""
+def split_target(name):
+    """sm_120f: (120, "f")."""
     number, kind = re.fullmatch(r"sm_(\d+)([af]?)", name).groups()
-    here = int(re.fullmatch(r"sm_(\d+)", target)[1])
-    return int(number) == here or (not kind and int(number) < here)
+    return int(number), kind
+
+
+def runs_on(name, target):
+    """Whether a device of `target` (sm_90) can run an image for `name`: an older base target, its own a form, or an f form."""
+    (number, kind), (here, _) = split_target(name), split_target(target)
+    return number == here or (number < here and (not kind or (kind == "f" and number // 10 == here // 10)))
 
 
 def variants(kiln, config, target):
+    """Returns {variant: the target in the configuration whose image a device of `target` runs}. The newest base target decides
+    which base images fit it: one that an older target runs may take more shared memory than a newer one has."""
     listing = subprocess.run([kiln, "list", config], capture_output=True, text=True)
     if listing.returncode != 0:
         sys.exit(f"join.py: kiln list {config} ended with {listing.returncode}\n{listing.stderr}")
     rows = [line.split() for line in listing.stdout.splitlines()]
-    return [name for _, name, targets in rows if any(runs_on(t, target) for t in targets.split(","))]
+    listed = {t for *_, targets in rows for t in targets.split(",") if runs_on(t, target)}
+    base = max((t for t in listed if not split_target(t)[1]), key=split_target, default=None)
+    fits = {name: [t for t in targets.split(",") if t == base or (t in listed and split_target(t)[1])] for _, name, targets in rows}
+    return {name: base if base in here else here[0] for name, here in fits.items() if here}
 
 
 def entry(name):
@@ -55,12 +65,14 @@ def main():
     kiln, bundle, target, output, sets, *configs = sys.argv[1:]
     if not re.fullmatch(r"sm_\d+", target):
         sys.exit(f"join.py: expected a base target such as sm_90, found '{target}'")
-    first = {}
+    first, targets = {}, {target: None}
     for config in configs:
         name = re.search(r"^bundle: *(\w+)", pathlib.Path(config).read_text(encoding="utf-8"), re.MULTILINE)[1]
-        for variant in variants(kiln, config, target):
+        for variant, image in variants(kiln, config, target).items():
             first.setdefault(variant, name)
-    head = f"# Made by tools/bench/join.py.\nbundle: {bundle}\ntargets: [{target}]\nkernels:\n"
+            if split_target(image)[1]:
+                targets[image] = None
+    head = f"# Made by tools/bench/join.py.\nbundle: {bundle}\ntargets: [{', '.join(targets)}]\nkernels:\n"
     config = head + "".join(map(entry, first))
     check(kiln, config)
     write_if_changed(output, config)

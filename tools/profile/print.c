@@ -37,30 +37,31 @@ typedef struct gpu {
     double megahertz;                                  /* highest clock */
     unsigned integer_lanes, float_lanes, double_lanes; /* per multiprocessor */
     double tensor_teraflops;                           /* dense, f16 with f32 accumulation */
+    double s8_teraops, fp4_teraflops;                  /* dense; block-scaled e2m1, 0: no such products */
     const char *source;
 } gpu;
 
 static const char *const limit_names[LIMITS] = {"memory", "issue",   "integer", "float",
                                                 "double", "special", "shared",  "tensor"};
 
-/* Bandwidth, multiprocessors, clock and tensor rate are NVIDIA's, from the named source; lanes are from the table
+/* Bandwidth, multiprocessors, clock and tensor rates are NVIDIA's, from the named source; lanes are from the table
  * "Throughput of native arithmetic instructions" of the CUDA C++ Programming Guide. */
 static const gpu gpus[] = {
-    {"T4", 320, 40, 1590, 64, 64, 2, 65, "NVIDIA T4 data sheet (as fpsbench.com lists Tesla T4)"},
-    {"A100 SXM 80GB", 2039, 108, 1410, 64, 64, 32, 312,
+    {"T4", 320, 40, 1590, 64, 64, 2, 65, 130, 0, "NVIDIA T4 data sheet (as fpsbench.com lists Tesla T4)"},
+    {"A100 SXM 80GB", 2039, 108, 1410, 64, 64, 32, 312, 624, 0,
      "NVIDIA A100 data sheet (as glennklockwood.com/garden/processors/A100 has it); clock: "
      "thundercompute.com, A100 specs"},
-    {"L4", 300, 58, 2040, 64, 128, 2, 121,
+    {"L4", 300, 58, 2040, 64, 128, 2, 121, 242, 0,
      "NVIDIA Ada GPU Architecture 2.01 (7,424 lanes and clock as fpsbench.com lists L4; 121 = half of 242 "
      "sparse)"},
-    {"RTX 4090", 1008, 128, 2520, 64, 128, 2, 165.2,
+    {"RTX 4090", 1008, 128, 2520, 64, 128, 2, 165.2, 660.6, 0,
      "NVIDIA Ada GPU Architecture 2.01 (as hmc-tech.com lists RTX 4090)"},
-    {"H100 SXM", 3350, 132, 1980, 64, 128, 64, 989.4,
+    {"H100 SXM", 3350, 132, 1980, 64, 128, 64, 989.4, 1979, 0,
      "NVIDIA H100 data sheet (as glennklockwood.com/garden/processors/h100 has it)"},
-    {"H200 SXM", 4800, 132, 1980, 64, 128, 64, 989.4,
+    {"H200 SXM", 4800, 132, 1980, 64, 128, 64, 989.4, 1979, 0,
      "NVIDIA H200 data sheet (as hmc-tech.com and aiwiki.ai/wiki/nvidia_h200 have it; the compute dies are "
      "H100's)"},
-    {"RTX 5090", 1792, 170, 2407, 128, 128, 2, 209.5,
+    {"RTX 5090", 1792, 170, 2407, 128, 128, 2, 209.5, 838, 1676,
      "Linux Format, May 2025, RTX 5090 (838 sparse with f16 sums: a quarter of it)"},
 };
 enum { GPUS = sizeof gpus / sizeof *gpus };
@@ -113,6 +114,31 @@ static double port_wavefronts(const counters *c)
     return threads_share_port ? threads + others : fmax(threads, others);
 }
 
+/* Dense TFLOP/s or TOP/s of products, by the operands' types in their name. 8-bit floats have twice the rate of f16, tf32 half of
+ * it; a GPU without block-scaled e2m1 decodes it to f16. */
+static double product_rate(const gpu *g, const char *name)
+{
+    static const char *const bytes[] = {".e4m3", ".e5m2", ".e2m1", ".e2m3", ".e3m2"};
+    if (strstr(name, "kind::mxf4"))
+        return g->fp4_teraflops > 0 ? g->fp4_teraflops : g->tensor_teraflops;
+    if (strstr(name, ".s8") || strstr(name, ".u8"))
+        return g->s8_teraops;
+    if (strstr(name, ".tf32"))
+        return g->tensor_teraflops / 2;
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        if (strstr(name, bytes[i]))
+            return 2 * g->tensor_teraflops;
+    return g->tensor_teraflops;
+}
+
+static double tensor_us(const counters *c, const gpu *g)
+{
+    double us = 0;
+    for (size_t i = 0; i < c->shape_count; i++)
+        us += 2 * (double)c->shapes[i].multiply_adds / product_rate(g, c->shapes[i].name) / 1e6;
+    return us;
+}
+
 /* Returns the limit with the longest time. */
 static int roofline(const counters *c, const gpu *g, double us[LIMITS])
 {
@@ -125,7 +151,7 @@ static int roofline(const counters *c, const gpu *g, double us[LIMITS])
     us[LIMIT_DOUBLE] = (double)find_class(c, "double")->thread / g->double_lanes / clocks;
     us[LIMIT_SPECIAL] = (double)find_class(c, "special")->thread / SPECIAL_LANES / clocks;
     us[LIMIT_SHARED] = port_wavefronts(c) / WAVEFRONTS / clocks;
-    us[LIMIT_TENSOR] = 2 * (double)c->multiply_adds / g->tensor_teraflops / 1e6;
+    us[LIMIT_TENSOR] = tensor_us(c, g);
     for (int i = 1; i < LIMITS; i++)
         most = us[i] > us[most] ? i : most;
     return most;
@@ -380,10 +406,11 @@ static void json_roofline(const counters *c)
         int limit = roofline(c, g, us);
         printf("%s{\"gpu\":\"%s\",\"gigabytes_per_second\":%g,\"multiprocessors\":%u,\"megahertz\":%g,"
                "\"integer_lanes\":%u,"
-               "\"float_lanes\":%u,\"double_lanes\":%u,\"tensor_teraflops\":%g,\"source\":\"%s\","
-               "\"microseconds\":{",
+               "\"float_lanes\":%u,\"double_lanes\":%u,\"tensor_teraflops\":%g,"
+               "\"s8_teraops\":%g,\"fp4_teraflops\":%g,\"source\":\"%s\",\"microseconds\":{",
                i ? "," : "", g->name, g->gigabytes, g->multiprocessors, g->megahertz, g->integer_lanes,
-               g->float_lanes, g->double_lanes, g->tensor_teraflops, g->source);
+               g->float_lanes, g->double_lanes, g->tensor_teraflops, g->s8_teraops, g->fp4_teraflops,
+               g->source);
         for (int k = 0; k < LIMITS; k++)
             printf("%s\"%s\":%.6g", k ? "," : "", limit_names[k], us[k]);
         printf("},\"limit\":\"%s\"}", limit_names[limit]);

@@ -94,8 +94,7 @@ static void bulk_done(emu_block *b, const emu_bulk *bulk)
         s->loads[n] = s->loads[--s->load_count];
     emu_note(
         &bulk->from->warps[bulk->thread / EMU_LANES], bulk->op, 1u << bulk->thread % EMU_LANES, EMU_NOBODY,
-        "lands after the phase of its mbarrier object in which it was issued: the phase ended without it, so "
-        "fewer bytes were expected than are copied");
+        "issues a copy that lands after its mbarrier's phase has ended: the phase expects fewer bytes than are copied");
 }
 
 static void phase_ended(emu_block *b, uint32_t mbarrier)
@@ -126,10 +125,8 @@ static void exit_(emu_warp *w, const emu_op *op, uint32_t lanes)
         uint32_t lane = (uint32_t)__builtin_ctz(left);
         const emu_bulk *bulk = emu_bulk_unread(w->block, w->id * EMU_LANES + lane);
         if (bulk)
-            emu_note(
-                w, bulk->op, 1u << lane, EMU_NOBODY,
-                "ends before the source of this copy has certainly been read: no cp.async.bulk.wait_group covers "
-                "it");
+            emu_note(w, bulk->op, 1u << lane, EMU_NOBODY,
+                     "ends while this copy may still read its source: no cp.async.bulk.wait_group covers it");
     }
 }
 
@@ -140,7 +137,7 @@ static void block_end(emu_block *b)
         emu_note(
             &s->loads[n].from->warps[s->loads[n].thread / EMU_LANES], s->loads[n].op,
             1u << s->loads[n].thread % EMU_LANES, EMU_NOBODY,
-            "issues this copy, and %s block ends before a thread has seen the end of the mbarrier's phase",
+            "issues this copy, but %s block ends before any thread has seen the end of the mbarrier's phase",
             s->loads[n].from == b ? "its" : "the destination's");
 }
 

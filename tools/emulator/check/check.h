@@ -10,8 +10,9 @@ enum {
     EMU_CHECK_RACE = 4, /* in a launch, and between launches that may overlap */
     EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks, wgmma, bulk copies */
     EMU_CHECK_ALL = 15,
-    EMU_CHECK_SAME = 16 | EMU_CHECK_RACE,  /* also races of equal values */
-    EMU_CHECK_PROXY = 32 | EMU_CHECK_RACE, /* also bulk copies to bytes that were read, unfenced */
+    EMU_CHECK_SAME = 16 | EMU_CHECK_RACE,      /* also races of equal values */
+    EMU_CHECK_PROXY = 32 | EMU_CHECK_RACE,     /* also bulk copies to bytes that were read, unfenced */
+    EMU_CHECK_WARPGROUP = 64 | EMU_CHECK_RACE, /* also products that only wgmma.fence orders after a write */
 };
 
 /* Reads KILN_EMU_CHECK. Returns false after reporting a word that it does not know. */

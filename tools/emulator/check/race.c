@@ -24,9 +24,10 @@
    two phases may count as seen with the first, which may miss a race.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory like copies, in the async proxy: as accesses of their warpgroup's clock,
-   pending until a warp has waited for their group. Each warp knows the products that it has waited for. Two simplifications may
-   miss a race: if two products in flight read the same bytes, the first wait counts for both; and any proxy fence of the
-   writer's or the product's warp after the write counts.
+   pending until a warp has waited for their group. Each warp knows the products that it has waited for. Unless `warpgroup`
+   is on, a product is ordered after all that its warpgroup knew when the four warps met at their last wgmma.fence (core/wgmma.h).
+   Two simplifications may miss a race: if two products in flight read the same bytes, the first wait counts for both; and any
+   proxy fence of the writer's or the product's warp after the write counts.
 
    Bulk copies (ISA 9.7.9.25.4, 9.7.9.27) also access memory in the async proxy, and are pending like the others. A load that
    lands becomes an access of its mbarrier's clock, which the end of the phase passes on; this orders nothing else that the
@@ -122,6 +123,7 @@ typedef struct emu_race {
     uint32_t *arrived; /* by barrier: merged clocks of the warps that have arrived */
     uint32_t *arriving,
         *ended; /* the same for barrier.cluster's current phase and for the last one; kept by the first block */
+    uint32_t *met;         /* by warpgroup: merged clocks of its warps at their last wgmma.fence */
     remote_access *remote; /* by clock of the cluster */
     struct {
         uint32_t step, time;
@@ -214,14 +216,15 @@ static void block_begin(emu_block *b)
     emu_race *r = b->race = emu_alloc(sizeof *r);
     r->run = new_run();
     r->time = 1;
-    r->clocks =
-        product_clocks(b) + (l->program->plans->has_products ? b->warp_count / EMU_WARPGROUP_WARPS : 0);
+    unsigned warpgroups = l->program->plans->has_products ? b->warp_count / EMU_WARPGROUP_WARPS : 0;
+    r->clocks = product_clocks(b) + warpgroups;
     r->span = r->clocks * b->cluster->count;
     r->own = r->clocks * b->rank;
-    r->known = emu_alloc((b->warp_count + EMU_BARRIERS + 2) * r->span * sizeof *r->known);
+    r->known = emu_alloc((b->warp_count + EMU_BARRIERS + 2 + warpgroups) * r->span * sizeof *r->known);
     r->arrived = known_of(r, b->warp_count);
     r->arriving = r->arrived + EMU_BARRIERS * r->span;
     r->ended = r->arriving + r->span;
+    r->met = r->ended + r->span;
     if (b->cluster->count > 1)
         r->remote = emu_alloc(r->span * sizeof *r->remote);
     r->shared = l->race->spare;
@@ -628,6 +631,23 @@ static uint8_t product_clock(const emu_block *b, uint32_t warp)
     return (uint8_t)(product_clocks(b) + warp / EMU_WARPGROUP_WARPS);
 }
 
+static uint32_t *met_of(const emu_race *r, unsigned warp)
+{
+    return r->met + (size_t)(warp / EMU_WARPGROUP_WARPS) * r->span;
+}
+
+/* The four warps have waited since they reached the fence, so this is also what they knew then. */
+static void warpgroup_met(emu_warp *first)
+{
+    const emu_launch *l = first->block->launch;
+    emu_race *r = first->block->race;
+    if (!l->program->plans->has_products)
+        return;
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        raise_known(&first[n], met_of(r, first->id), r->time);
+    r->time++;
+}
+
 static void product_read(emu_warp *w, const emu_product *p)
 {
     emu_block *b = w->block;
@@ -860,6 +880,18 @@ static const char *name_of(const emu_instruction *i)
                                            : "copy";
 }
 
+/* True if the access is a product, and its warpgroup knew this time of the clock at its last wgmma.fence. */
+static bool knew_at_fence(const race_access *a, unsigned clock, uint32_t time)
+{
+    return a->plan->flow == EMU_FLOW_PRODUCT && met_of(a->warp->block->race, a->warp->id)[clock] >= time;
+}
+
+static bool is_ordered_by_fence(const race_access *a, const race_record *o)
+{
+    const emu_block *b = a->warp->block, *other = o->block == b->index ? b : peer_of(b, o->block);
+    return !o->pending && other && knew_at_fence(a, other->race->own + o->clock, o->time);
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -885,10 +917,11 @@ static void report(race_access *a)
             other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with nothing to order the two%s", verb,
+                 "races: %s %u bytes at %s, which %s%s %s in line %u%s with %s to order the two%s", verb,
                  a->bytes, place,
                  emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
-                 other_verb, line, source, a->is_same ? ", the same value" : "");
+                 other_verb, line, source, is_ordered_by_fence(a, o) ? "only wgmma.fence" : "nothing",
+                 a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
@@ -908,7 +941,8 @@ static void race_with(race_access *a, const race_record *o, bool other_wrote, bo
 static bool is_race(const race_access *a, const race_record *o)
 {
     return o->time && (o->bytes & a->now.bytes) && !is_ordered(a->warp, o, a->lane) &&
-           !are_strong(a->warp, o, &a->now);
+           !are_strong(a->warp, o, &a->now) &&
+           (a->warp->block->launch->parts_warpgroups || !is_ordered_by_fence(a, o));
 }
 
 static void note_readers(uint32_t readers[4], const race_record *now)
@@ -970,8 +1004,9 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 
 /* True if a proxy fence came after the access: in that access's warp, in this one, or in a warp that this one has
    synchronised with since. */
-static bool is_proxied(const emu_warp *w, const race_record *o)
+static bool is_proxied(const race_access *a, const race_record *o)
 {
+    const emu_warp *w = a->warp;
     const emu_block *b = w->block, *writer = o->block == b->index ? b : peer_of(b, o->block);
     const uint32_t *grid = b->launch->race->proxied;
     unsigned count = b->warp_count;
@@ -984,7 +1019,7 @@ static bool is_proxied(const emu_warp *w, const race_record *o)
         const uint32_t *known = known_of(b->race, w->id) + r->own;
         for (unsigned n = 0; n < count; n++)
             for (unsigned k = 0; k < RACE_PROXIED && r->proxied[n][k].step >= o->step; k++)
-                if (known[n] >= r->proxied[n][k].time)
+                if (known[n] >= r->proxied[n][k].time || knew_at_fence(a, r->own + n, r->proxied[n][k].time))
                     return true;
     }
     return false;
@@ -1004,7 +1039,7 @@ static bool is_in_other_proxy(const race_access *a, const race_record *o)
         return false;
     if (a->map)
         return !is_map_fenced(a->warp, o, a->map);
-    return !(o->flags & RACE_ASYNC) && !is_proxied(a->warp, o);
+    return !(o->flags & RACE_ASYNC) && !is_proxied(a, o);
 }
 
 static void report_proxy(const race_access *a)
@@ -1242,6 +1277,7 @@ const emu_observer emu_race_check = {
     .bulk_done = bulk_done,
     .map_read = map_read,
     .map_fence = map_fence,
+    .warpgroup_met = warpgroup_met,
     .product_read = product_read,
     .product_done = product_done,
 };

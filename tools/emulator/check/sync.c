@@ -40,19 +40,18 @@ static void misuse(emu_warp *w, const emu_op *op, uint32_t lanes, emu_misuse wha
         break;
     case EMU_INIT_OF_VALID:
         emu_note(w, op, lanes, EMU_NOBODY,
-                 "initialises an mbarrier object that is one already: mbarrier.inval comes first");
+                 "initialises a valid mbarrier object again: mbarrier.inval must come first");
         break;
     case EMU_STALE_PHASE:
-        emu_note(
-            w, op, lanes, EMU_NOBODY,
-            "tests for a phase of an mbarrier object that is neither the current one nor the one before");
+        emu_note(w, op, lanes, EMU_NOBODY,
+                 "tests an mbarrier object for a phase that is neither the current nor the preceding one");
         break;
     case EMU_INC_LOWERS:
     case EMU_DEC_RAISES:
         emu_fault(w, op, lanes, failed,
-                  "asks for %u registers per thread, and has %u: setmaxnreg.%s only %s them",
+                  "asks for %u registers per thread but has %u: setmaxnreg.%s can only %s them",
                   (unsigned)op->imm, w->registers, what == EMU_INC_LOWERS ? "inc" : "dec",
-                  what == EMU_INC_LOWERS ? "raises" : "lowers");
+                  what == EMU_INC_LOWERS ? "raise" : "lower");
         break;
     case EMU_PARTED_UNIFORM:
         emu_fault(w, op, lanes, failed, "takes a .uni branch that other active lanes (0x%08x) do not take",

@@ -174,8 +174,7 @@ static bool lacks_fence(emu_warp *w, const emu_op *op, const warp_state *s, cons
         w, op, EMU_ALL, other->at,
         other == u->access
             ? "uses a register that line %u%s accesses, with no wgmma.fence between the two"
-            : "uses a register of the product in line %u%s, with no wgmma.fence between the two: they need one "
-              "unless it is an accumulator of both and their shape is the same",
+            : "uses a register of the product in line %u%s, with no wgmma.fence between the two: only products of one shape on the same accumulators need none",
         line_of(w, other), source);
     return true;
 }
@@ -275,10 +274,10 @@ static void check_group(emu_warp *w, const emu_op *op, event e)
     const event *first = &g->events[n - g->passed];
     g->has_parted = true;
     if (first->op != op)
-        emu_note(w, op, EMU_ALL, first->op->at,
-                 "executes this while another warp of its warpgroup executes line %u%s: all four execute the "
-                 "same instruction",
-                 line_of(w, first->op), emu_source_of(w->block->launch->program, first->op->at, source));
+        emu_note(
+            w, op, EMU_ALL, first->op->at,
+            "executes this while another warp of its warpgroup executes line %u%s: all four must execute the same instruction",
+            line_of(w, first->op), emu_source_of(w->block->launch->program, first->op->at, source));
     else if (first->a != e.a || first->b != e.b)
         emu_note(w, op, EMU_ALL, EMU_NOBODY,
                  "and another warp of its warpgroup give different matrix descriptors of %c",
@@ -300,9 +299,8 @@ static void set_registers(emu_warp *w, const emu_op *op)
 {
     warp_state *s = &w->block->wgmma->warps[w->id];
     if (s->has_set_registers)
-        emu_note(
-            w, op, EMU_ALL, EMU_NOBODY,
-            "executes setmaxnreg again with no barrier between the two: the warps of a warpgroup synchronise there");
+        emu_note(w, op, EMU_ALL, EMU_NOBODY,
+                 "executes setmaxnreg a second time with no barrier since the first");
     s->has_set_registers = true;
 }
 

@@ -159,8 +159,7 @@ bool emu_bounds_window(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
         address >> EMU_RANK_SHIFT != low >> EMU_RANK_SHIFT) {
         emu_fault(
             w, op, bad, CUDA_ERROR_ILLEGAL_ADDRESS,
-            "%s %u bytes at 0x%llx of .shared memory, an address of the block of rank %u and not of its own, "
-            "whose rank is %u: this needs .shared::cluster",
+            "%s %u bytes at 0x%llx of .shared memory, which belongs to the block of rank %u, not to its own of rank %u: this needs .shared::cluster",
             verb(writes), bytes, (unsigned long long)address, (unsigned)(address >> EMU_RANK_SHIFT),
             w->block->rank);
         return false;
@@ -186,8 +185,7 @@ static bool find_in_cluster(emu_warp *w, const emu_op *op, uint32_t lane, unsign
     if (!b) {
         emu_fault(
             w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-            "%s %u bytes at 0x%llx of .shared::cluster memory, an address of the block of rank %llu: the cluster "
-            "has %u block%s",
+            "%s %u bytes at 0x%llx of .shared::cluster memory, which belongs to the block of rank %llu: the cluster has only %u block%s",
             verb(writes), bytes, (unsigned long long)*at, (unsigned long long)rank, c->count,
             c->count > 1 ? "s" : "");
         return false;

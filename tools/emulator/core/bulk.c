@@ -133,7 +133,7 @@ static void complete_transactions(emu_block *b, const emu_bulk *bulk)
     else if (!emu_mbarrier_count(&m, -(int64_t)bulk->bytes))
         emu_fault(
             w, bulk->op, lane, CUDA_ERROR_LAUNCH_FAILED,
-            "completes %u bytes at an mbarrier object, whose count of transactions then leaves its range",
+            "completes %u bytes at an mbarrier object, whose transaction count then leaves its range of 20 bits and a sign",
             bulk->bytes);
     if (w->state == EMU_WARP_FAULTED)
         return;

@@ -45,7 +45,7 @@ static void arrive(emu_warp *w)
     const emu_fragment *f = &w->fragments[0];
     if (w->cluster_arrivals > c->observed) {
         emu_fault(w, f->pc, f->mask, CUDA_ERROR_LAUNCH_FAILED,
-                  "arrives at the cluster's barrier twice: no wait between the two has seen it complete");
+                  "arrives at the cluster's barrier a second time without having waited for it to complete");
         return;
     }
     EMU_TELL(w->audience, cluster_arrive, w);

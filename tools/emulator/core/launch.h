@@ -28,11 +28,12 @@ typedef struct emu_launch {
     uint32_t registers;    /* per thread, at entry; 0: not known, and setmaxnreg is ignored */
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
-    bool is_exact;      /* accesses are checked to the byte of the allocation, not to its last page */
-    uint8_t garbage;    /* what each byte of registers and local memory holds before it is written */
-    bool races_of_same; /* two writes of the same value are a race */
-    bool fences_reads;  /* a bulk copy to bytes that loads have read needs a proxy fence */
-    bool is_ordered;    /* runs on one host thread, so that accesses have one order */
+    bool is_exact;         /* accesses are checked to the byte of the allocation, not to its last page */
+    uint8_t garbage;       /* what each byte of registers and local memory holds before it is written */
+    bool races_of_same;    /* two writes of the same value are a race */
+    bool fences_reads;     /* a bulk copy to bytes that loads have read needs a proxy fence */
+    bool parts_warpgroups; /* wgmma.fence does not order a product after other threads' writes */
+    bool is_ordered;       /* runs on one host thread, so that accesses have one order */
     emu_report report;
     emu_findings findings;
     emu_audience audience;

@@ -57,6 +57,7 @@ typedef enum emu_misuse {
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen the end of the phase of the mbarrier at this host address
    warpgroup         a warp executes an instruction of wgmma, or setmaxnreg; `product` is NULL, or the one that it issues
+   warpgroup_met     all warps of a warpgroup have reached a wgmma.fence; `first` is the warpgroup's first warp
    bulk_issue        a lane issues a bulk copy; `access` has reported its accesses, unless it is repeated
    bulk_read         the lane has waited until the source of its store or reduction was read
    bulk_done         a load has landed, and is about to complete at its mbarrier; or a lane has waited for its store or
@@ -104,6 +105,7 @@ typedef enum emu_misuse {
     X(map_read, (emu_warp *warp, const emu_op *op, uint32_t lane, uint64_t map)) \
     X(map_fence, (emu_warp *warp, const emu_op *op, uint32_t mask, const uint64_t at[EMU_LANES])) \
     X(warpgroup, (emu_warp *warp, const emu_op *op, const struct emu_product *product)) \
+    X(warpgroup_met, (emu_warp *first)) \
     X(product_read, (emu_warp *warp, const struct emu_product *product)) \
     X(product_done, (emu_warp *warp, const struct emu_product *product))
 /* clang-format on */

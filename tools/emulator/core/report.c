@@ -183,6 +183,7 @@ static const char *const waits[] = {
     [EMU_WAIT_CLUSTER] = "waits at the cluster's barrier",
     [EMU_WAIT_REGISTERS] = "waits for registers of the block's pool",
     [EMU_WAIT_WARPGROUP] = "waits for the other warps of its warpgroup to commit their part of the products",
+    [EMU_WAIT_FENCE] = "waits for the other warps of its warpgroup to reach wgmma.fence",
 };
 
 static void append_barrier(emu_log *log, const emu_block *b, unsigned number)
@@ -218,7 +219,7 @@ static bool append_tested(emu_log *log, const emu_warp *w, uint32_t lane)
     if (m.transactions > 0)
         emu_log_append(log, ", and %d bytes", m.transactions);
     else if (m.transactions < 0)
-        emu_log_append(log, ", and %d bytes more have come than were expected", -m.transactions);
+        emu_log_append(log, ", and %d more bytes have arrived than were expected", -m.transactions);
     return true;
 }
 
@@ -235,7 +236,7 @@ static void append_fragment(emu_log *log, const emu_warp *w, const emu_fragment 
         emu_log_append(log, ": members 0x%08x, of these 0x%08x have exited and 0x%08x are elsewhere",
                        f->members, f->members & ~w->alive, f->members & w->alive & ~f->mask);
     else if (f->wait == EMU_WAIT_REGISTERS)
-        emu_log_append(log, ": it has %u per thread and wants %u, and %u for a thread of a warp are free",
+        emu_log_append(log, ": it has %u per thread and wants %u, but only %u per thread of a warp are free",
                        w->registers, (unsigned)f->pc->imm, w->block->free_registers / EMU_LANES);
     else if (f->wait == EMU_WAIT_CLUSTER)
         emu_log_append(log, ": %u of %u warps have arrived", w->block->cluster->arrived,

@@ -130,6 +130,6 @@ const char *emu_map_wrong(const emu_tensor_map *m)
     if (m->interleave == 0 && m->swizzle && inner > emu_map_span(m))
         return "a row of the box is longer than the swizzle's";
     if (m->fill && !is_float(m))
-        return "it fills with NaNs, and its elements are integers";
+        return "it fills with NaNs, but its elements are integers";
     return NULL;
 }

@@ -20,6 +20,7 @@ typedef enum emu_wait {
     EMU_WAIT_CLUSTER,        /* for the cluster */
     EMU_WAIT_REGISTERS,      /* for registers in the block's pool */
     EMU_WAIT_WARPGROUP,      /* for the other warps of its warpgroup to commit their part of a product */
+    EMU_WAIT_FENCE,          /* for the other warps of its warpgroup to reach wgmma.fence */
 } emu_wait;
 
 typedef struct emu_fragment {

@@ -9,6 +9,7 @@ typedef struct emu_products {
     emu_product *all; /* in flight, in order of issue */
     size_t count, room;
     uint32_t groups, issued; /* committed groups, issued products */
+    uint32_t fences;         /* executed */
     uint32_t read;           /* number of the newest product that a warp of the warpgroup has waited for */
 } emu_products;
 
@@ -94,6 +95,8 @@ static void finish_wait(emu_warp *w, uint32_t groups)
         finish_reads(&group_of(w)[n], groups);
     for (; done < p->count && p->all[done].group < groups; done++)
         EMU_TELL(w->audience, product_done, w, &p->all[done]);
+    if (!done)
+        return;
     p->count -= done;
     memmove(p->all, p->all + done, p->count * sizeof *p->all);
     w->block->stores += done;
@@ -108,12 +111,17 @@ void emu_product_wait(emu_warp *w, const emu_op *op, uint32_t lanes)
         emu_wait_at(w, op, (emu_fragment){.mask = lanes, .wait = EMU_WAIT_WARPGROUP});
 }
 
+static bool is_waiting(const emu_warp *w, emu_wait wait)
+{
+    return w->parked == 1 && w->fragments[0].wait == wait;
+}
+
 /* Resumes waiting warps of the warpgroup if all four warps have committed the groups. */
 static void serve(emu_warp *any)
 {
     for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++) {
         emu_warp *w = &group_of(any)[n];
-        if (w->parked != 1 || w->fragments[0].wait != EMU_WAIT_WARPGROUP)
+        if (!is_waiting(w, EMU_WAIT_WARPGROUP))
             continue;
         uint32_t groups = covered(w, (uint32_t)w->fragments[0].pc->imm);
         if (is_ready(w, groups)) {
@@ -129,9 +137,35 @@ void emu_product_commit(emu_warp *w)
     serve(w);
 }
 
+/* Resumes the warps that wait at a wgmma.fence once no warp of the warpgroup is missing there. */
+static void meet(emu_warp *any)
+{
+    emu_warp *all = group_of(any);
+    uint32_t fences = 0;
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        if (is_waiting(&all[n], EMU_WAIT_FENCE))
+            fences = products_of(&all[n])->fences;
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        if (fences == 0 || (all[n].alive && products_of(&all[n])->fences < fences))
+            return;
+    EMU_TELL(any->audience, warpgroup_met, all);
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+        if (is_waiting(&all[n], EMU_WAIT_FENCE))
+            emu_release(&all[n], EMU_WAIT_FENCE);
+}
+
+void emu_product_fence(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    products_of(w)->fences++;
+    emu_wait_at(w, op, (emu_fragment){.mask = lanes, .wait = EMU_WAIT_FENCE});
+    meet(w);
+}
+
 void emu_product_warp_exited(emu_warp *w)
 {
     const unsigned end = (w->id / EMU_WARPGROUP_WARPS + 1) * EMU_WARPGROUP_WARPS;
-    if (w->block->products && end <= w->block->warp_count) /* an incomplete warpgroup has no products */
-        serve(w);
+    if (!w->block->products || end > w->block->warp_count) /* an incomplete warpgroup has no products */
+        return;
+    serve(w);
+    meet(w);
 }

@@ -2,6 +2,9 @@
    product at once: compilers copy accumulators in flight between registers, and ptxas removes the copies. The checks report
    other accesses of its registers, and writes to the shared memory that it reads.
 
+   The four warps meet at wgmma.fence: a product sees what all of them wrote to shared memory before it. The ISA does not
+   promise this, but kernels rely on it (README.md, "wgmma").
+
    A product and its group belong to the warpgroup (ISA 9.7.15.7.2): a warp's wait ends once all four warps have committed the
    groups that it covers, and then no warp reads shared memory for their products any more. */
 #ifndef EMU_WGMMA_H
@@ -22,6 +25,8 @@ typedef struct emu_product {
 
 /* Sets `group` and `number`, and records the product as in flight. */
 void emu_product_issue(emu_warp *warp, emu_product *product);
+/* Waits until all four warps have executed as many wgmma.fences as this one. */
+void emu_product_fence(emu_warp *warp, const emu_op *op, uint32_t lanes);
 /* Commits the warp's group, and resumes warps of the warpgroup that waited for this. */
 void emu_product_commit(emu_warp *warp);
 /* Waits for all groups of the warp except the last op->imm. */

@@ -91,7 +91,7 @@ bool emu_decode_bulk(emu_decoder *d, const emu_instruction *i, emu_op *op)
             global.arg[0] = emu_decode_address(d, &o[loads ? 1 : 0], &global);
             op->arg[1] = emu_decode_source(d, &o[2], EMU_U32, 0);
             if (o[2].kind == EMU_OPERAND_INT && o[2].value % 16)
-                emu_decode_error(d, "the size is a multiple of 16");
+                emu_decode_error(d, "the size must be a multiple of 16");
         }
         if (loads)
             mbarrier.arg[0] = emu_decode_address(d, &o[count - 1], &mbarrier);

@@ -24,7 +24,7 @@ static bool is_second(emu_decoder *d, const emu_operand *o, const char *what, in
 {
     int64_t value = (int64_t)o->value;
     if (o->kind != EMU_OPERAND_INT || (value != first && value != second))
-        emu_decode_error(d, "%s is the number %d or %d", what, first, second);
+        emu_decode_error(d, "%s must be %d or %d", what, first, second);
     return value == second;
 }
 

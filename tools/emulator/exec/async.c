@@ -193,7 +193,7 @@ static bool add_transactions(emu_warp *w, const emu_op *op, uint32_t lane, emu_m
         return true;
     emu_fault(
         w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
-        "adds %lld to an mbarrier object's %d transactions, which then leave the range of 20 bits and a sign",
+        "adds %lld to an mbarrier object's transaction count of %d, which then leaves its range of 20 bits and a sign",
         (long long)count, m->transactions);
     return false;
 }

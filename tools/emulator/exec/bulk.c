@@ -162,7 +162,7 @@ static bool is_mask_right(emu_warp *w, const emu_op *op, uint32_t lane, uint32_t
         unsigned rank = (unsigned)__builtin_ctz(left);
         if (rank >= c->count)
             emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-                      "copies to the blocks of the mask 0x%x: the cluster has %u block%s", mask, c->count,
+                      "gives the block mask 0x%x, but its cluster has only %u block%s", mask, c->count,
                       c->count > 1 ? "s" : "");
         else if (c->blocks[rank].live_warps == 0)
             emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -227,7 +227,7 @@ static bool prepare(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t mbarr
         return true;
     if (emu_block_holding(w->block, mbarrier) != holder) {
         emu_fault(w, op + 2, 1u << lane, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                  "names an mbarrier object in another block than the destination's");
+                  "names an mbarrier object that is not in the destination's block");
         return false;
     }
     if (!load_mbarrier(w, op + 2, lane, mbarrier, &bits, &m))
@@ -263,7 +263,7 @@ static bool find_source(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t a
     shared_place place;
     if (holder == w->block) {
         emu_fault(w, op, 1u << lane, CUDA_ERROR_LAUNCH_FAILED,
-                  "copies from shared memory to its own block: the destination is another block's");
+                  "copies from shared memory to its own block's: the destination must be in another block");
         return false;
     }
     if (!find_shared(w, op, lane, address, bytes, false, &place))
@@ -362,8 +362,7 @@ static bool read_map(emu_warp *w, const emu_op *op, uint32_t lane, uint64_t addr
     *map = emu_map_unpack((const void *)(uintptr_t)at[0]);
     wrong = emu_map_wrong(map);
     if (wrong)
-        emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_INSTRUCTION, "uses a tensor map that is none: %s",
-                  wrong);
+        emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_INSTRUCTION, "uses an invalid tensor map: %s", wrong);
     else if ((wrong = emu_map_lacks(map)) != NULL)
         emu_fault(w, op, 1u << lane, CUDA_ERROR_NOT_SUPPORTED,
                   "uses a tensor map with %s, which is not emulated", wrong);
@@ -456,8 +455,8 @@ static bool is_box_right(emu_warp *w, const emu_op *op, uint32_t lane, const box
     long long bytes = (long long)b->corner[0] * emu_map_element_bytes(&b->map);
     if (bytes % UNIT) {
         emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-                  "begins a box at byte %lld of the tensor's rows, which is not a multiple of %d", bytes,
-                  UNIT);
+                  "names a box that begins at byte %lld of the tensor's rows, which is not a multiple of %d",
+                  bytes, UNIT);
         return false;
     }
     for (unsigned d = 0; d < b->map.rank && kind != EMU_BULK_LOAD; d++)
@@ -500,7 +499,7 @@ static bool set_writer(emu_warp *w, const emu_op *op, uint32_t lane, const emu_t
         (emu_mods){.type = (uint8_t)reduced_type(map, op->mods.combine), .mode = op->mods.combine};
     if (bulk->element.type == EMU_NONE)
         emu_fault(w, op, 1u << lane, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-                  "reduces elements of a type that this operation does not have");
+                  "reduces a tensor whose element type this operation does not support");
     return bulk->element.type != EMU_NONE;
 }
 

@@ -39,8 +39,7 @@ static inline bool mbarriers_uncounted(emu_warp *w, const emu_op *op, unsigned a
     else if (remote && !in_cluster)
         emu_fault(
             w, op, remote, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-            "names an mbarrier object of another block, for which there are only arrive without a result, "
-            "expect_tx and complete_tx");
+            "names another block's mbarrier object: only arrive without a result, expect_tx and complete_tx may do so");
     return w->state != EMU_WARP_FAULTED;
 }
 

@@ -30,10 +30,10 @@ static bool are_blocks_right(emu_warp *w, const emu_op *op, uint32_t lane, const
                   "names a destination that is not in shared memory");
     else if (emu_block_holding(w->block, mbarrier) != holder)
         emu_fault(w, op, 1u << lane, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                  "names an mbarrier object in another block than the destination's");
+                  "names an mbarrier object that is not in the destination's block");
     else if (reduces && holder == w->block)
         emu_fault(w, op, 1u << lane, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                  "reduces in its own block's shared memory: the destination is another block's");
+                  "reduces into its own block's shared memory: the destination must be in another block");
     return w->state != EMU_WARP_FAULTED;
 }
 
@@ -83,7 +83,7 @@ static void send(emu_warp *w, const emu_op *op, uint32_t mask, bool reduces)
         return;
     if (w->block->cluster->count == 1) {
         emu_fault(w, op, mask, CUDA_ERROR_LAUNCH_FAILED,
-                  "executes this in a cluster of one block: it needs several");
+                  "executes this in a cluster of one block: it needs another block");
         return;
     }
     if (!access_resolve(w, op, op->arg[0], mask, emu_types[op->mods.type].bytes * op->mods.count, true, to) ||

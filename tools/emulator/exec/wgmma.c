@@ -31,7 +31,7 @@ static bool is_descriptor_right(emu_warp *w, const emu_op *op, char name, uint64
         emu_fault(
             w, op, EMU_ALL, CUDA_ERROR_MISALIGNED_ADDRESS,
             "begins %c at 0x%x of .shared memory, %u bytes into a row of the %u-byte swizzle's pattern, "
-            "which then ends before %c's %u bytes do",
+            "whose rest is shorter than %c's %u bytes",
             name, m.start, inside, m.span, name, extent);
     else
         return true;
@@ -235,8 +235,10 @@ static void multiply(emu_warp *w, const emu_product *p)
 
 HANDLER(fence)
 {
-    if (is_in_warpgroup(w, op, mask))
-        EMU_TELL(w->audience, warpgroup, w, op, NULL);
+    if (!is_in_warpgroup(w, op, mask))
+        return;
+    EMU_TELL(w->audience, warpgroup, w, op, NULL);
+    emu_product_fence(w, op, mask);
 }
 
 HANDLER(commit)
@@ -326,7 +328,7 @@ HANDLER(mma_async)
 static const char *refuse_negative(const emu_instruction *i, const emu_mods *mods)
 {
     (void)mods;
-    return i->operand_count && (int64_t)i->operands[0].value < 0 ? "the number of groups is not negative"
+    return i->operand_count && (int64_t)i->operands[0].value < 0 ? "the number of groups must not be negative"
                                                                  : NULL;
 }
 

@@ -398,9 +398,10 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t rows)
 {
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
-                   split_k = problem_parameter(p, "split_k");
+                   split_k = problem_parameter(p, "split_k"), sharers = tile_m == 128 ? 384 : 640;
     const uint64_t tiles = (m + tile_m - 1) / tile_m * ((rows + tile_n - 1) / tile_n);
-    return (split_k > 0 ? tiles * split_k : 2 * (tiles < 80 ? 8 * tiles : 640)) * tile_m * tile_n;
+    return (split_k > 0 ? tiles * split_k : 2 * (8 * tiles < sharers ? 8 * tiles : sharers)) * tile_m *
+           tile_n;
 }
 
 static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
