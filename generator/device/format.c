@@ -123,7 +123,7 @@ static void split_q6k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
     }
 }
 
-/* Two neighbours' codes are in a byte: words of the first and of the second ones, of two pairs each. */
+/* Interleaves the bytes of two words: pairs[0] has the lower two of each, pairs[1] the upper two. */
 static void join_bytes(ptx_fn *f, ptx_val first, ptx_val second, ptx_val pairs[2])
 {
     pairs[0] = ptx_prmt(f, first, second, 0x5140);
@@ -164,7 +164,7 @@ static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, p
     return ptx_prmt(f, low, high, between);
 }
 
-/* Separates the values of nibbles 0 to 3 and 4 to 7, alternating quads, into quads. */
+/* Sorts values of a word's nibbles into two quads: the even ones, and the odd ones. four[0] has nibbles 0 to 3, four[1] 4 to 7. */
 static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
 {
     quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);

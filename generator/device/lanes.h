@@ -31,7 +31,7 @@ ptx_val lanes_first(ptx_fn *f, uint32_t lanes, uint32_t count, ptx_val lane);
 
 static inline uint32_t lanes_share(uint32_t lanes, uint32_t count)
 {
-    return count > lanes ? count / lanes : 1;
+    return count > lanes ? count >> lanes_log2(lanes) : 1;
 }
 
 #endif

@@ -119,9 +119,10 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        const bool is_first = byte == 0 && has_piece_before(r),
-                   has_all = !is_first && byte + step - UNIT_BYTES < r->of.bytes; /* bytes of every lane's */
-        if (has_all && !is_last) {
+        const bool is_first = byte == 0 && has_piece_before(r);
+        /* Whether every lane's piece has bytes of every row. */
+        const bool is_inner = !is_first && byte + step - UNIT_BYTES < r->of.bytes;
+        if (is_inner && !is_last) {
             copy_unit(f, piece_to, piece, NULL, hints);
             continue;
         }

@@ -46,6 +46,17 @@ ptx_val shared_sums_load(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t
     return shared_sum(f, shared_sums_at(f, s, from, rows, columns), s->k_warps, tile_bytes(s));
 }
 
+static void store_product(ptx_fn *f, const shared_sums *s, ptx_val to, warp_sums *sums, uint32_t row_tile,
+                          uint32_t column_tile)
+{
+    const ptx_val *product = sums_of(sums, row_tile, column_tile);
+    for (uint32_t e = 0; e < 4; e++) {
+        const uint32_t row = SUMS_ROWS * row_tile + e % 2, column = SUMS_COLUMNS * column_tile + e / 2 * 8;
+        if (sums_has(sums, e))
+            ptx_store(f, shared_sums_at(f, s, to, row, column), product[e]);
+    }
+}
+
 void shared_sums_store(ptx_fn *f, const shared_sums *s, warp_sums *sums, ptx_val column, ptx_val t,
                        ptx_val k_warp)
 {
@@ -54,11 +65,5 @@ void shared_sums_store(ptx_fn *f, const shared_sums *s, warp_sums *sums, ptx_val
     ptx_val line = ptx_mad(f, t, layout_rows(&l, 2), tile), to = ptx_mad(f, column, 4, line);
     for (uint32_t row_tile = 0; row_tile < sums->row_tiles; row_tile++)
         for (uint32_t column_tile = 0; column_tile < sums->column_tiles; column_tile++)
-            for (uint32_t e = 0; e < 4; e++) {
-                const uint32_t row = SUMS_ROWS * row_tile + e % 2,
-                               sum_column = SUMS_COLUMNS * column_tile + e / 2 * 8;
-                if (sums_has(sums, e))
-                    ptx_store(f, shared_sums_at(f, s, to, row, sum_column),
-                              sums_of(sums, row_tile, column_tile)[e]);
-            }
+            store_product(f, s, to, sums, row_tile, column_tile);
 }

@@ -19,7 +19,8 @@ static bool is_half(ptx_type type)
 
 /* ---- the pipeline ------------------------------------------------------------------------------------------------- */
 
-/* Units of 16 bytes of a row in a stage, of `packed` elements in a byte, or if that is 0 of 16-bit elements; 0: not whole ones. */
+/* Units of 16 bytes of a row in a stage, with `packed` elements in a byte, or if that is 0 with 16-bit elements. 0 if the depth is
+ * invalid or the units are not whole. */
 static uint32_t stage_units(uint32_t depth, uint32_t packed)
 {
     const uint32_t unit_elements = packed ? packed * UNIT_BYTES : UNIT;
@@ -321,8 +322,9 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
     require(f, at, A_ROWS * sums->row_tiles <= rows->rows && B_COLUMNS * sums->column_tiles <= columns->rows,
             "tile_multiply: the sums have more rows or columns than the operands");
     for (uint32_t step = 0; step < rows->steps && step < columns->steps; step++) {
-        ptx_val a[TILE_MOST_SUMS], a_at = stage_at(rows->pipeline, rows->at[step]),
-                                   b_at = stage_at(columns->pipeline, columns->at[step]);
+        ptx_val a[TILE_MOST_SUMS];
+        ptx_val a_at = stage_at(rows->pipeline, rows->at[step]),
+                b_at = stage_at(columns->pipeline, columns->at[step]);
         for (uint32_t i = 0; i < sums->row_tiles; i++)
             ptx_ldmatrix(f, 4, &a[4 * i], part_at(rows, rows->type, a_at, A_ROWS * i));
         multiply(columns, b_at, a, sums);

@@ -27,37 +27,48 @@ static ptx_val unit_element(x_ring *x, ptx_val unit)
     return ptx_mad(f, run, x->run_step, ptx_mul(f, half, 8));
 }
 
-void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
-                 ptx_val tid, ptx_val lane)
+/* Neighbouring threads copy the units of a row. */
+static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val stride,
+                        ptx_val tid)
 {
     ptx_fn *f = x->f;
-    const layout rows = x_ring_layout(x->is_woven);
-    /* Neighbouring threads copy the units of a row. */
     const uint32_t step = x->threads / UNITS;
+    const layout rows = x_ring_layout(x->is_woven);
     ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
-    x->end = k;
     x->unit_element = unit_element(x, unit);
-    ptx_val from = ptx_at(f, in, ptx_mul_wide(f, number, stride));
-    x->from = ptx_address(f, ptx_at(f, from, x->unit_element));
+    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
+    x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
     x->row_bytes = ptx_mul(f, stride, 2 * step);
     ptx_val behind = ptx_sub(f, ptx_sub(f, end, 1), number);
     x->rows_left = ptx_div(f, behind, step);
     ptx_val place = layout_place(f, &rows, row, unit);
     ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
     x->to = ptx_mad(f, place, UNIT_BYTES, to);
+}
 
-    /* Where the lane reads. */
+static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
+{
+    ptx_fn *f = x->f;
     const fragment_lane of = fragment_find_lane(f, lane);
-    unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
+    const layout rows = x_ring_layout(x->is_woven);
+    ptx_val unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
     ptx_val line = ptx_mad(f, of.g, X_RING_ROW_BYTES, shared);
     if (!x->is_wide)
         line = ptx_mad(f, ptx_and(f, of.t, 1), UNIT_BYTES / 2, line);
-    place = layout_place(f, &rows, of.g, unit);
+    ptx_val place = layout_place(f, &rows, of.g, unit);
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
         const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
         x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);
     }
+}
+
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
+                 ptx_val tid, ptx_val lane)
+{
+    x->end = k;
+    init_copies(x, shared, in, first, end, stride, tid);
+    init_reads(x, shared, lane);
 }
 
 void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)

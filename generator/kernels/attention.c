@@ -297,6 +297,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
 /* Computes what is known before a launch; f may be null. */
 static attention geometry(ptx_fn *f, const kiln_variant *v)
 {
+    enum { RECORD_NUMBERS = 8 /* beside the columns: four for a part, four for its group */, PAD = 8 };
     static const char *const layout_words[] = {"dense", "ragged", "paged", NULL};
     static const char *const kv_words[] = {"same", "e4m3", "int8", "int8_token", NULL};
     static const char *const shaping_words[] = {"plain", "softcap", "alibi", "mask", NULL};
@@ -321,13 +322,14 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
     const uint32_t bytes = a.type == PTX_F16 || a.type == PTX_BF16 ? 2 : a.wide_bytes;
     const bool is_paged = a.layout == ATTENTION_PAGED, is_same = a.kv == ATTENTION_SAME;
     a.q = a.out = (attention_matrix){.type = a.type, .bytes = bytes, .pack_gqa = a.pack_gqa};
-    a.k = (attention_matrix){is_same ? a.type : PTX_S8, is_same ? bytes : 1, .is_paged = is_paged};
+    a.k = (attention_matrix){
+        .type = is_same ? a.type : PTX_S8, .bytes = is_same ? bytes : 1, .is_paged = is_paged};
     a.v = a.k;
     a.v.in_entry = 8;
     a.k_scales = a.v_scales =
         (attention_matrix){.type = PTX_F32, .bytes = 4, .is_paged = is_paged, .in_entry = 16};
-    a.record = a.head_dim_v + 8;
-    a.shared_record = a.record + (is_same ? 0 : 8);
+    a.record = a.head_dim_v + RECORD_NUMBERS;
+    a.shared_record = a.record + (is_same ? 0 : PAD);
     a.entry_bytes = a.kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
     return a;
 }

@@ -93,9 +93,9 @@ typedef struct attention {
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then twice the shift and the sum of the
-     * weights, for a part and for a group; in shared memory more, so that four neighbouring columns of eight rows, a lane's with
-     * codes, cover all banks. */
+    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then the shift and the sum of the
+     * weights of a part, and the same of a group. With codes, records in shared memory have padding: so four neighbouring columns,
+     * which a lane has, of eight rows are in different banks. */
     uint32_t record, shared_record;
     /* With split_k: */
     ptx_val workspace, tile_counters;

@@ -29,12 +29,14 @@ static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
 /* Finds the variables of these numbers. */
 static void find_numbers(const total *t, uint32_t block, uint32_t octet, ptx_val x[NUMBERS])
 {
-    const softmax_row *row = &t->rows->row[2 * block];
-    if (octet < attention_octets(&t->rows->o))
+    if (octet < attention_octets(&t->rows->o)) {
         attention_product(&t->rows->o, block, octet, x);
-    else
-        for (uint32_t i = 0; i < NUMBERS; i++)
-            x[i] = i < 2 ? row[i].shift : row[i - 2].sum;
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        x[i] = t->rows->row[2 * block + i].shift;
+        x[2 + i] = t->rows->row[2 * block + i].sum;
+    }
 }
 
 /* Initialises the total to no keys. */
@@ -49,6 +51,40 @@ static void clear(const total *t)
                           n < octets ? zeros : rows, PTX_PLAIN);
 }
 
+/* Adds the sums of weights of a block; returns the factors by which the totals of its rows shrink. */
+static void add_rows(const total *t, const softmax_row row[2], ptx_val at, ptx_val shrink[2])
+{
+    ptx_fn *f = t->a->f;
+    ptx_val old[NUMBERS], now[NUMBERS];
+    ptx_load_vec(f, NUMBERS, old, at, PTX_PLAIN);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val minus = softmax_minus(f, t->a->wide, &row[i]);
+        shrink[i] = softmax_exp2(f, t->a->wide, ptx_add(f, old[i], minus));
+        now[i] = row[i].shift;
+        now[2 + i] = ptx_fma(f, old[2 + i], shrink[i], row[i].sum);
+    }
+    ptx_store_vec(f, NUMBERS, at, now, PTX_PLAIN);
+    for (uint32_t i = 0; i < 2; i++)
+        ptx_set(f, row[i].sum, 0);
+}
+
+static void add_octets(const total *t, uint32_t block, uint32_t first, ptx_val at, const ptx_val shrink[2])
+{
+    ptx_fn *f = t->a->f;
+    const uint32_t left = attention_octets(&t->rows->o) - first, count = left < AT_ONCE ? left : AT_ONCE;
+    ptx_val all[AT_ONCE][NUMBERS], sums[NUMBERS];
+    for (uint32_t n = 0; n < count; n++)
+        ptx_load_vec(f, NUMBERS, all[n], ptx_at_const(f, at, n * NUMBERS), PTX_PLAIN);
+    for (uint32_t n = 0; n < count; n++) {
+        find_numbers(t, block, first + n, sums);
+        for (uint32_t i = 0; i < NUMBERS; i++)
+            all[n][i] = ptx_fma(f, all[n][i], shrink[i / 2], sums[i]);
+        ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), all[n], PTX_PLAIN);
+        for (uint32_t i = 0; i < NUMBERS; i++)
+            ptx_set(f, sums[i], 0);
+    }
+}
+
 /* Scales the total to its rows' shifts, and adds a chunk's sums, which restart at 0. If ptxas knew that the addresses differ,
  * it would load everything at once and run out of registers. So offsets are multiplied by min(thread blocks, 1), which ptxas
  * does not know to be 1. */
@@ -56,34 +92,12 @@ static void add_chunk(const total *t)
 {
     ptx_fn *f = t->a->f;
     const uint32_t octets = attention_octets(&t->rows->o);
-    ptx_val one = ptx_min(f, ptx_nctaid_x(f), 1), shrink[2], all[AT_ONCE][NUMBERS], sums[NUMBERS];
+    ptx_val one = ptx_min(f, ptx_nctaid_x(f), 1), shrink[2];
     for (uint32_t b = 0; b < attention_blocks(&t->rows->o); b++) {
-        const softmax_row *row = &t->rows->row[2 * b];
-        ptx_val old[NUMBERS], now[NUMBERS], at = ptx_at(f, t->at, ptx_mul(f, one, offset_of(t, b, octets)));
-        ptx_load_vec(f, NUMBERS, old, at, PTX_PLAIN);
-        for (uint32_t i = 0; i < 2; i++) {
-            ptx_val minus = softmax_minus(f, t->a->wide, &row[i]);
-            shrink[i] = softmax_exp2(f, t->a->wide, ptx_add(f, old[i], minus));
-            now[i] = row[i].shift;
-            now[2 + i] = ptx_fma(f, old[2 + i], shrink[i], row[i].sum);
-        }
-        ptx_store_vec(f, NUMBERS, at, now, PTX_PLAIN);
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_set(f, row[i].sum, 0);
-        for (uint32_t first = 0; first < octets; first += AT_ONCE) {
-            const uint32_t left = octets - first, count = left < AT_ONCE ? left : AT_ONCE;
-            at = ptx_at(f, t->at, ptx_mul(f, one, offset_of(t, b, first)));
-            for (uint32_t n = 0; n < count; n++)
-                ptx_load_vec(f, NUMBERS, all[n], ptx_at_const(f, at, n * NUMBERS), PTX_PLAIN);
-            for (uint32_t n = 0; n < count; n++) {
-                find_numbers(t, b, first + n, sums);
-                for (uint32_t i = 0; i < NUMBERS; i++)
-                    all[n][i] = ptx_fma(f, all[n][i], shrink[i / 2], sums[i]);
-                ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), all[n], PTX_PLAIN);
-                for (uint32_t i = 0; i < NUMBERS; i++)
-                    ptx_set(f, sums[i], 0);
-            }
-        }
+        ptx_val rows = ptx_mul(f, one, offset_of(t, b, octets));
+        add_rows(t, &t->rows->row[2 * b], ptx_at(f, t->at, rows), shrink);
+        for (uint32_t n = 0; n < octets; n += AT_ONCE)
+            add_octets(t, b, n, ptx_at(f, t->at, ptx_mul(f, one, offset_of(t, b, n))), shrink);
     }
 }
 

@@ -99,6 +99,20 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
+/* Copies one unit per thread, in the first `threads` of the busy threads. */
+static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val to,
+                       const ptx_val *in_bounds)
+{
+    ptx_fn *f = p->by.a->f;
+    if (threads >= p->busy) {
+        copy_elements(p, from, to, in_bounds);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, p->by.tid, threads)) {
+        copy_elements(p, from, to, in_bounds);
+    }
+}
+
 /* With has_end, rows past the matrix's end are zeros; without it no row is past the end. */
 static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx_val element)
 {
@@ -127,46 +141,45 @@ static void copy_rounds(const attention_panel *p, ptx_val row, bool has_end, ptx
         if (has_end)
             in_bounds = ptx_lt(f, mine[s], p->from.end);
         for (uint32_t unit = 0; unit < p->row_units; unit += p->parts * p->team) {
-            /* Threads with a unit. */
-            const uint32_t left = (p->row_units - unit) * p->round_rows - s * p->by.threads;
+            const uint32_t threads = (p->row_units - unit) * p->round_rows - s * p->by.threads;
             const uint32_t byte = first * p->lines.row_bytes + layout_unit(&p->lines, unit);
             ptx_val unit_at = ptx_at_const(f, at[s], unit * p->unit_elements);
             ptx_val to = shared_at(f, PTX_U32, p->to[s], byte);
-            if (left >= p->busy) {
-                copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
-            } else {
-                PTX_IF (f, ptx_lt(f, p->by.tid, left)) {
-                    copy_elements(p, unit_at, to, has_end ? &in_bounds : NULL);
-                }
-            }
+            copy_units(p, threads, unit_at, to, has_end ? &in_bounds : NULL);
         }
     }
 }
 
 /* ---- panels ---------------------------------------------------------------------------------------------------------- */
 
+/* Divides the threads into teams, and the copies into rounds. */
+static void plan_rounds(attention_panel *p)
+{
+    const uint32_t threads = p->by.threads;
+    p->team = team_of(p->row_units, threads);
+    const bool is_odd = p->team % 2 != 0;
+    uint32_t rows = is_odd ? OCTET : threads / p->team;
+    while (is_odd && 2 * rows * p->team <= threads)
+        rows *= 2;
+    p->round_rows = rows < p->rows ? rows : p->rows;
+    p->parts = is_odd ? 1 : threads / p->team / p->round_rows;
+    p->slots = (p->round_rows * p->team + threads - 1) / threads;
+    p->busy = p->slots > 1 ? threads : p->parts * p->round_rows * p->team;
+}
+
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {.by = *by, .from = from, .rows = rows, .parts = 1, .lines = lines};
+    attention_panel p = {.by = *by, .from = from, .rows = rows, .lines = lines};
     p.unit_elements = UNIT_BYTES / from.bytes;
     p.row_units = elements / p.unit_elements;
     if (by->widens)
         p.lines.unit_bytes = p.unit_elements * by->a->wide_bytes;
-    p.team = team_of(p.row_units, by->threads);
-    const bool is_odd = p.team % 2 != 0;
-    p.round_rows = is_odd ? OCTET : by->threads / p.team;
-    while (is_odd && 2 * p.round_rows * p.team <= by->threads)
-        p.round_rows *= 2;
-    p.round_rows = p.round_rows < rows ? p.round_rows : rows;
-    if (!is_odd)
-        p.parts = by->threads / p.team / p.round_rows;
-    p.slots = (p.round_rows * p.team + by->threads - 1) / by->threads;
-    p.busy = p.slots > 1 ? by->threads : p.parts * p.round_rows * p.team;
+    plan_rounds(&p);
     for (uint32_t s = 0; s < p.slots; s++) {
         ptx_val unit = attention_plus(f, by->tid, s * by->threads), team = ptx_div(f, unit, p.team);
-        ptx_val column = is_odd ? ptx_rem(f, unit, p.team) : ptx_and(f, unit, p.team - 1);
+        ptx_val column = p.team % 2 == 0 ? ptx_and(f, unit, p.team - 1) : ptx_rem(f, unit, p.team);
         p.row[s] = team;
         if (p.parts > 1) {
             p.row[s] = ptx_and(f, team, p.round_rows - 1);

@@ -43,6 +43,12 @@ static ptx_val own_key(const attention *a, ptx_val row)
     return ptx_add(f, ptx_as(f, PTX_S32, query), a->diagonal);
 }
 
+/* Whether a window has a bound; 0 means none. */
+static ptx_val has_limit(const attention *a, ptx_val window)
+{
+    return ptx_ne(a->f, window, 0);
+}
+
 /* The end of the keys that a row sees; may be below 0. */
 static ptx_val end_of(const attention *a, ptx_val row)
 {
@@ -51,7 +57,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
     if (a->is_causal)
         return ptx_min(f, ptx_add(f, own, 1), length);
     ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
-    return ptx_select(f, ptx_ne(f, a->window_right, 0), limited, length);
+    return ptx_select(f, has_limit(a, a->window_right), limited, length);
 }
 
 /* The first key of its window; may be below 0. */
@@ -60,7 +66,7 @@ static ptx_val begin_of(const attention *a, ptx_val row)
     ptx_fn *f = a->f;
     ptx_val behind = ptx_add(f, own_key(a, row), 1);
     ptx_val limited = ptx_sub(f, behind, a->window_left);
-    return ptx_select(f, ptx_ne(f, a->window_left, 0), limited, 0);
+    return ptx_select(f, has_limit(a, a->window_left), limited, 0);
 }
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
@@ -79,10 +85,10 @@ static ptx_val shared_keys(const attention *a)
         return a->end;
     ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
     ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), a->tile_q + 2 * a->tile_k);
-    ptx_val most = ptx_add(f, first, more), has_both = ptx_ne(f, a->window_left, 0);
+    ptx_val most = ptx_add(f, first, more), has_both = has_limit(a, a->window_left);
     if (!a->is_causal) {
         most = ptx_add(f, most, ptx_as(f, PTX_U32, a->window_right));
-        has_both = ptx_and(f, has_both, ptx_ne(f, a->window_right, 0));
+        has_both = ptx_and(f, has_both, has_limit(a, a->window_right));
     }
     return ptx_select(f, has_both, ptx_min(f, most, a->most_keys), a->most_keys);
 }

@@ -73,14 +73,10 @@ static panels init_panels(const simt *s, uint32_t elements)
     return p;
 }
 
-static void add_panels(simt *s, const panels *p, uint32_t elements, ptx_val key, ptx_val element)
+static void multiply_panels(simt *s, uint32_t elements)
 {
     const attention *a = s->a;
     ptx_fn *f = a->f;
-    ptx_barrier(f);
-    attention_copy_part(&p->q, a->first, element);
-    attention_copy_part(&p->k, key, element);
-    ptx_barrier(f);
     PTX_FOR (f, offset, ptx_u32(0), elements * a->wide_bytes, STEP * a->wide_bytes) {
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
         for (uint32_t u = 0; u < STEP / a->unit; u++) {
@@ -95,6 +91,16 @@ static void add_panels(simt *s, const panels *p, uint32_t elements, ptx_val key,
             }
         }
     }
+}
+
+static void add_panels(simt *s, const panels *p, uint32_t elements, ptx_val key, ptx_val element)
+{
+    ptx_fn *f = s->a->f;
+    ptx_barrier(f);
+    attention_copy_part(&p->q, s->a->first, element);
+    attention_copy_part(&p->k, key, element);
+    ptx_barrier(f);
+    multiply_panels(s, elements);
 }
 
 static void multiply_scores(simt *s, ptx_val key)
@@ -168,69 +174,93 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-static void multiply_values(simt *s, ptx_val key)
+/* Loads the lane's columns of a row, given the addresses of the first and, if ragged, of the last vector. */
+static void load_columns(const simt *s, ptx_val first, ptx_val last, uint32_t byte, ptx_val v[MOST_COLUMNS])
+{
+    const attention *a = s->a;
+    const attention_slice *o = &s->rows.o;
+    for (uint32_t i = 0; i < o->count; i++) {
+        const bool is_last = i + 1 == o->count && s->is_ragged;
+        const uint32_t ahead = is_last ? 0 : i * o->step * a->wide_bytes;
+        ptx_val at = shared_at(a->f, a->wide, is_last ? last : first, byte + ahead);
+        ptx_load_vec(a->f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
+    }
+}
+
+/* Adds a panel of V; `weights`: this group's weights of the panel's first key. */
+static void add_values(simt *s, ptx_val weights)
 {
     const attention *a = s->a;
     ptx_fn *f = a->f;
     const attention_slice *o = &s->rows.o;
     const uint32_t row_bytes = s->v.lines.row_bytes;
+    PTX_FOR (f, key, ptx_u32(0), s->panel_keys, a->unit) {
+        ptx_val weight[ATTENTION_MOST_ROWS][4] = {{{0}}}, last = {0};
+        ptx_val from = ptx_mad(f, key, a->wide_bytes, weights);
+        ptx_val first = ptx_mad(f, key, row_bytes, s->v_from);
+        if (s->is_ragged)
+            last = ptx_mad(f, key, row_bytes, s->v_last);
+        for (uint32_t r = 0; r < o->rows; r++)
+            load_unit(s, from, r * a->tile_k * a->wide_bytes, weight[r]);
+        for (uint32_t e = 0; e < a->unit; e++) {
+            ptx_val v[MOST_COLUMNS];
+            load_columns(s, first, last, e * row_bytes, v);
+            for (uint32_t r = 0; r < o->rows; r++)
+                for (uint32_t i = 0; i < attention_columns(o); i++)
+                    ptx_fma_to(f, o->x[r][i], weight[r][e], v[i]);
+        }
+    }
+}
+
+static void multiply_values(simt *s, ptx_val key)
+{
+    const attention *a = s->a;
+    ptx_fn *f = a->f;
     ptx_val of_group = ptx_sub(f, s->weights, ptx_mul(f, s->lane, a->wide_bytes));
     PTX_FOR (f, panel, ptx_u32(0), a->tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
         attention_copy_rows(&s->v, row);
         ptx_barrier(f);
-        ptx_val of_panel = ptx_mad(f, panel, a->wide_bytes, of_group);
-        PTX_FOR (f, in_panel, ptx_u32(0), s->panel_keys, a->unit) {
-            ptx_val weight[ATTENTION_MOST_ROWS][4] = {{{0}}}, v[MOST_COLUMNS], last = {0};
-            ptx_val from = ptx_mad(f, in_panel, a->wide_bytes, of_panel);
-            ptx_val first = ptx_mad(f, in_panel, row_bytes, s->v_from);
-            if (s->is_ragged)
-                last = ptx_mad(f, in_panel, row_bytes, s->v_last);
-            for (uint32_t r = 0; r < o->rows; r++)
-                load_unit(s, from, r * a->tile_k * a->wide_bytes, weight[r]);
-            for (uint32_t e = 0; e < a->unit; e++) {
-                for (uint32_t i = 0; i < o->count; i++) {
-                    const bool is_last = i + 1 == o->count && s->is_ragged;
-                    const uint32_t byte = e * row_bytes + (is_last ? 0 : i * o->step * a->wide_bytes);
-                    ptx_val at = shared_at(f, a->wide, is_last ? last : first, byte);
-                    ptx_load_vec(f, (int)o->width, &v[i * o->width], at, PTX_PLAIN);
-                }
-                for (uint32_t r = 0; r < o->rows; r++)
-                    for (uint32_t i = 0; i < attention_columns(o); i++)
-                        ptx_fma_to(f, o->x[r][i], weight[r][e], v[i]);
-            }
-        }
+        add_values(s, ptx_mad(f, panel, a->wide_bytes, of_group));
     }
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
+/* Stores the lane's columns of row r of O. */
+static void store_columns(const simt *s, uint32_t r, ptx_val row, ptx_val share)
+{
+    const attention *a = s->a;
+    const attention_slice *o = &s->rows.o;
+    ptx_fn *f = a->f;
+    ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
+    for (uint32_t i = 0; i < o->count; i++) {
+        ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
+        ptx_val column = ptx_mul(f, number, o->width);
+        for (uint32_t e = 0; e < o->width; e++)
+            x[e] = ptx_mul(f, o->x[r][i * o->width + e], share);
+        ptx_val at = ptx_at(f, line, column);
+        if (i + 1 < o->count || !s->is_ragged) {
+            narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
+        } else {
+            PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
+                narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
+            }
+        }
+    }
+}
+
 static void store_rows(void *of, ptx_val first)
 {
     simt *s = of;
     const attention *a = s->a;
-    const attention_slice *o = &s->rows.o;
     ptx_fn *f = a->f;
-    for (uint32_t r = 0; r < o->rows; r++) {
+    for (uint32_t r = 0; r < s->rows.o.rows; r++) {
         ptx_val row = attention_plus(f, first, r), in_bounds = ptx_lt(f, row, a->rows), share;
         attention_find_shares(a, &row, &s->rows.row[r], &share, 1);
         PTX_IF (f, in_bounds) {
-            ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
-            for (uint32_t i = 0; i < o->count; i++) {
-                ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
-                ptx_val column = ptx_mul(f, number, o->width);
-                for (uint32_t e = 0; e < o->width; e++)
-                    x[e] = ptx_mul(f, o->x[r][i * o->width + e], share);
-                ptx_val at = ptx_at(f, line, column);
-                if (i + 1 < o->count || !s->is_ragged) {
-                    narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
-                } else {
-                    PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                        narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
-                    }
-                }
-            }
+            store_columns(s, r, row, share);
             attention_store_log(a, ptx_eq(f, s->lane, 0), row, &s->rows.row[r]);
         }
     }
@@ -272,38 +302,47 @@ static void shape(kiln_shape *s, attention *a)
     s->blocks_per_multiprocessor = words <= (has_more ? 56 : 64) ? 3 : words <= 128 ? 2 : 1;
 }
 
+/* Finds this thread's addresses in shared memory, and initialises its rows to no keys. */
+static void init_thread(simt *s)
+{
+    attention *a = s->a;
+    ptx_fn *f = a->f;
+    attention_slice *o = &s->rows.o;
+    const uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
+    ptx_val tid = ptx_tid_x(f);
+    s->lane = ptx_and(f, tid, GROUP_LANES - 1);
+    s->group = ptx_div(f, tid, GROUP_LANES);
+    s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
+    s->copier = (attention_copier){a, THREADS, true, tid};
+    if (a->head_dim >= PANEL)
+        s->full = init_panels(s, PANEL);
+    const layout v_lines = {.row_bytes = a->head_dim * a->wide_bytes};
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage, v_lines);
+    s->q_from = ptx_mad(f, s->group, o->rows * s->row_bytes, s->stage);
+    ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
+    s->k_from = ptx_add(f, k_row, k_start);
+    ptx_val of_group = ptx_mad(f, s->group, s->group_bytes, s->stage);
+    ptx_val of_lane = ptx_mad(f, s->lane, a->wide_bytes, of_group);
+    s->weights = ptx_add(f, of_lane, weights_start);
+    s->v_from = ptx_mad(f, s->lane, o->width * a->wide_bytes, s->stage);
+    if (s->is_ragged) { /* past the last column it is repeated, and not stored */
+        ptx_val number = ptx_add(f, s->lane, (o->count - 1) * GROUP_LANES);
+        ptx_val vector = ptx_min(f, number, a->head_dim / o->width - 1);
+        s->v_last = ptx_mad(f, vector, o->width * a->wide_bytes, s->stage);
+    }
+    for (uint32_t r = 0; r < o->rows; r++) {
+        softmax_init_row(f, a->wide, &s->rows.row[r]);
+        for (uint32_t i = 0; i < attention_columns(o); i++)
+            o->x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
+    }
+}
+
 static void emit(attention *a)
 {
     ptx_fn *f = a->f;
     simt s = geometry(a);
-    attention_slice *o = &s.rows.o;
-    const uint32_t k_start = a->tile_q * s.row_bytes, weights_start = k_start + a->tile_k * s.row_bytes;
-    ptx_val tid = ptx_tid_x(f);
-    s.lane = ptx_and(f, tid, GROUP_LANES - 1);
-    s.group = ptx_div(f, tid, GROUP_LANES);
-    s.stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
-    s.copier = (attention_copier){a, THREADS, true, tid};
-    if (a->head_dim >= PANEL)
-        s.full = init_panels(&s, PANEL);
-    const layout v_lines = {.row_bytes = a->head_dim * a->wide_bytes};
-    s.v = attention_init_panel(&s.copier, a->v, s.panel_keys, a->head_dim, s.stage, v_lines);
-    s.q_from = ptx_mad(f, s.group, o->rows * s.row_bytes, s.stage);
-    ptx_val k_row = ptx_mad(f, s.lane, s.row_bytes, s.stage);
-    s.k_from = ptx_add(f, k_row, k_start);
-    ptx_val of_group = ptx_mad(f, s.group, s.group_bytes, s.stage);
-    ptx_val of_lane = ptx_mad(f, s.lane, a->wide_bytes, of_group);
-    s.weights = ptx_add(f, of_lane, weights_start);
-    s.v_from = ptx_mad(f, s.lane, o->width * a->wide_bytes, s.stage);
-    if (s.is_ragged) { /* past the last column it is repeated, and not stored */
-        ptx_val number = ptx_add(f, s.lane, (o->count - 1) * GROUP_LANES);
-        ptx_val vector = ptx_min(f, number, a->head_dim / o->width - 1);
-        s.v_last = ptx_mad(f, vector, o->width * a->wide_bytes, s.stage);
-    }
-    for (uint32_t r = 0; r < o->rows; r++) {
-        softmax_init_row(f, a->wide, &s.rows.row[r]);
-        for (uint32_t i = 0; i < attention_columns(o); i++)
-            o->x[r][i] = ptx_var(f, ptx_number(a->wide, 0));
-    }
+    const attention_slice *o = &s.rows.o;
+    init_thread(&s);
     attention_init_pages(a, 0);
     PTX_FOR (f, counted, a->first_key, a->end, a->tile_k) {
         ptx_main_loop(f);
@@ -323,7 +362,7 @@ static void emit(attention *a)
     for (uint32_t r = 0; r < o->rows; r++)
         s.rows.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.rows.row[r].sum));
     ptx_val column = ptx_mul(f, s.lane, o->width);
-    attention_finish(a, &s.rows, first, column, tid, store_rows, &s);
+    attention_finish(a, &s.rows, first, column, s.copier.tid, store_rows, &s);
 }
 
 const attention_strategy attention_strategy_simt = {shape, emit};

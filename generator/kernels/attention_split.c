@@ -92,8 +92,24 @@ void attention_store_record(const attention *a, const attention_rows *r, uint32_
 
 /* ---- joins ----------------------------------------------------------------------------------------------------------- */
 
-/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records: each lane computes
- * the weight of one, and all lanes get the shift, sum and weights of the row. */
+/* Each lane computes the weight of one record. The shift, sum and weights of the row are then the same in all lanes. */
+static void weigh_records(const attention *a, const records *r, ptx_val lane, joined *j)
+{
+    ptx_fn *f = a->f;
+    ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
+    ptx_val at = ptx_at(f, j->first, ptx_mul(f, lane, r->stride));
+    tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
+    ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
+    j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
+    ptx_val minus = softmax_minus(f, a->wide, &j->row);
+    ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
+    ptx_val weighed = ptx_mul(f, numbers[1], weight);
+    j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
+    for (uint32_t i = 0; i < r->most; i++)
+        j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
+}
+
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
 {
@@ -117,19 +133,8 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
             tail_load(f, a->wide, a->unit, x[i][n], at, &is_record, r->hints);
         }
     }
-    if (v == 0) {
-        ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
-        ptx_val at = ptx_at(f, j->first, ptx_mul(f, lane, r->stride));
-        tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
-        ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
-        j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
-        ptx_val minus = softmax_minus(f, a->wide, &j->row);
-        ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
-        ptx_val weighed = ptx_mul(f, numbers[1], weight);
-        j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
-        for (uint32_t i = 0; i < r->most; i++)
-            j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
-    }
+    if (v == 0)
+        weigh_records(a, r, lane, j);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t e = 0; e < a->unit; e++) {
             c[i].sums[e] = ptx_var(f, ptx_mul(f, x[i][0][e], j->weight[0]));
@@ -144,8 +149,7 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
 {
     ptx_fn *f = a->f;
     if (is_start) {
-        /* Finds a row's place in O and its share, and stores its logarithm, including its sink. */
-        ptx_val share;
+        ptx_val share; /* with the row's sink, as its logarithm has it */
         attention_find_shares(a, &j->number, &j->row, &share, 1);
         ptx_set(f, j->share, share);
         attention_store_log(a, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), j->number, &j->row);
@@ -160,42 +164,56 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     }
 }
 
-/* Joins all rows in bounds. They become O, or, if `keeps` holds, records: `to`, which may be the first of the joined ones, with
- * shift and sum at `numbers`. A null `to` makes O of all rows. */
-static void join(const attention *a, const records *from, const records *to, ptx_val keeps, uint32_t numbers,
-                 ptx_val tid)
+/* Records that joined rows become if `keeps` holds, otherwise O. They may be the first of the joined ones. */
+typedef struct destination {
+    const records *to;
+    ptx_val keeps;
+    uint32_t numbers; /* offset of shift and sum */
+} destination;
+
+/* A null destination is O. */
+static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
+                     joined *j)
 {
     ptx_fn *f = a->f;
     /* A small tile waits for its loads, so more of them precede a store. A large one has no registers for that. */
     const uint32_t vectors = a->head_dim_v / a->unit, ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
+    ptx_val record = {0};
+    if (d)
+        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+    j->first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
+    j->share = ptx_var(f, ptx_number(a->wide, 0));
+    j->out = attention_row_at(a, &a->out, a->out.first, j->number);
+    for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
+        const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
+        columns c[MOST_AHEAD];
+        join_columns(a, from, j, lane, v, count, c);
+        if (!d) {
+            store_out(a, j, lane, v == 0, count, c);
+            continue;
+        }
+        PTX_IF (f, d->keeps) {
+            if (v == 0)
+                store_numbers(a, &j->row, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), record, d->numbers);
+            for (uint32_t i = 0; i < count; i++)
+                store_sums(a, c[i].sums, a->unit, c[i].in_bounds, ptx_at(f, record, c[i].first));
+        }
+        PTX_ELSE (f) {
+            store_out(a, j, lane, v == 0, count, c);
+        }
+    }
+}
+
+/* Joins all rows in bounds. */
+static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
+{
+    ptx_fn *f = a->f;
     ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), a->tile_q);
     ptx_val lane = ptx_and(f, tid, LANES - 1), team = ptx_div(f, tid, LANES);
     PTX_FOR (f, first, 0, rows, ptx_block_x(f) / LANES) {
-        ptx_val row = ptx_add(f, first, team), record = {0};
+        ptx_val row = ptx_add(f, first, team);
         joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
-        if (to)
-            record = ptx_at(f, to->first, ptx_mul(f, row, to->row_stride));
-        j.first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
-        j.share = ptx_var(f, ptx_number(a->wide, 0));
-        j.out = attention_row_at(a, &a->out, a->out.first, j.number);
-        for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
-            const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
-            columns c[MOST_AHEAD];
-            join_columns(a, from, &j, lane, v, count, c);
-            if (!to) {
-                store_out(a, &j, lane, v == 0, count, c);
-                continue;
-            }
-            PTX_IF (f, keeps) {
-                if (v == 0)
-                    store_numbers(a, &j.row, ptx_and(f, j.in_bounds, ptx_eq(f, lane, 0)), record, numbers);
-                for (uint32_t i = 0; i < count; i++)
-                    store_sums(a, c[i].sums, a->unit, c[i].in_bounds, ptx_at(f, record, c[i].first));
-            }
-            PTX_ELSE (f) {
-                store_out(a, &j, lane, v == 0, count, c);
-            }
-        }
+        join_row(a, from, d, row, lane, &j);
     }
 }
 
@@ -212,7 +230,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
-        join(a, &part, NULL, (ptx_val){0}, 0, tid);
+        join(a, &part, NULL, tid);
     }
 }
 
@@ -241,7 +259,7 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
-            join(a, &part, &part, has_next, a->head_dim_v + GROUP_NUMBERS, tid);
+            join(a, &part, &(destination){&part, has_next, a->head_dim_v + GROUP_NUMBERS}, tid);
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, 0);
@@ -297,12 +315,12 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
                             .numbers = ptx_u32(a->head_dim_v),
                             .hints = PTX_PLAIN};
     if (a->split_k == 1) {
-        join(a, &shared, NULL, (ptx_val){0}, 0, tid);
+        join(a, &shared, NULL, tid);
         return;
     }
     ptx_val has_parts = ptx_gt(f, a->parts, 1);
     records part = of_part(a);
-    join(a, &shared, &part, has_parts, a->head_dim_v, tid);
+    join(a, &shared, &(destination){&part, has_parts, a->head_dim_v}, tid);
     PTX_IF (f, has_parts) {
         join_groups(a, part, tid);
     }

@@ -89,22 +89,31 @@ static void multiply_step(warp *m, uint32_t step)
     }
 }
 
+/* Decodes a unit of V, of 16 keys: one operand has its even columns, the other the odd ones. */
+static void decode_columns(const warp *m, const ptx_val words[2], ptx_val operands[2][2])
+{
+    ptx_fn *f = m->a->f;
+    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
+    for (uint32_t half = 0; half < 2; half++) {
+        ptx_val pairs[2];
+        codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[half]), true, pairs);
+        for (uint32_t odd = 0; odd < 2; odd++)
+            operands[odd][half] = pairs[odd];
+    }
+}
+
 /* Adds weights times V. A step is two octets of columns by 16 keys, a tail one octet by 32 keys. v keeps the codes of two
- * steps, which are loaded together; one operand has the even columns of a unit of them, the other the odd ones. */
+ * steps, which are loaded together. */
 static void add_columns(warp *m, uint32_t octet, uint32_t step, ptx_val v[4])
 {
     ptx_fn *f = m->a->f;
     attention_slice *o = &m->rows.o;
-    const codes_values codes = attention_codes_of(m->a, m->a->type, true);
     const bool is_tail = step == m->v.steps;
-    ptx_val decoded[2][2], pairs[2], sums[4];
+    ptx_val decoded[2][2], sums[4];
     if (!m->has_codes || step % 2 == 0)
         ptx_ldmatrix_trans(f, 4, v, matrices_at(m, &m->v, octet, step));
-    for (uint32_t half = 0; half < 2 && m->has_codes; half++) {
-        codes_pairs(f, &codes, ptx_as(f, PTX_U32, v[step % 2 * 2 + half]), true, pairs);
-        for (uint32_t odd = 0; odd < 2; odd++)
-            decoded[odd][half] = pairs[odd];
-    }
+    if (m->has_codes)
+        decode_columns(m, &v[step % 2 * 2], decoded);
     for (uint32_t i = 0; i < 2 * attention_blocks(o); i++) {
         const uint32_t b = i / 2, odd = i % 2, keys = octet + (is_tail ? 2 * odd : 0);
         attention_product(o, b, 2 * step + (is_tail ? 0 : odd), sums);
@@ -393,22 +402,17 @@ static void store_logs(const warp *m, ptx_val is_mine, const ptx_val numbers[])
     }
 }
 
-/* Stages O over Q. A warp with all columns of its rows then stores these, otherwise the thread block stores all rows. */
-void attention_store_results(void *of, ptx_val first)
+/* Stages the lane's part of O over Q. */
+static void stage_rows(const warp *m, const ptx_val shares[])
 {
-    warp *m = of;
     const attention *a = m->a;
     const attention_slice *o = &m->rows.o;
     const layout *lines = &m->out_lines;
     const bool has_all_columns = m->groups == 1;
-    const uint32_t warp_rows = m->scores.rows * OCTET;
     ptx_fn *f = a->f;
-    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS], words[2], unit = {0};
-    attention_number_rows(a, o, first, numbers);
-    attention_find_shares(a, numbers, m->rows.row, shares, o->rows);
-    ptx_val row = attention_lane_g(m), t = attention_lane_t(m);
+    ptx_val words[2], row = attention_lane_g(m), t = attention_lane_t(m), unit = {0};
     if (has_all_columns)
-        row = ptx_mad(f, m->row_warp, warp_rows, row);
+        row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
     else
         unit = ptx_mul(f, m->warp, attention_octets(o));
     /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
@@ -435,7 +439,21 @@ void attention_store_results(void *of, ptx_val first)
                 ptx_store_vec(f, 2, shared_at(f, PTX_U32, at[0], byte), words, PTX_PLAIN);
         }
     }
-    if (has_all_columns) {
+}
+
+/* A warp with all columns of its rows stores these, otherwise the thread block stores all rows. */
+void attention_store_results(void *of, ptx_val first)
+{
+    warp *m = of;
+    const attention *a = m->a;
+    const layout *lines = &m->out_lines;
+    const uint32_t warp_rows = m->scores.rows * OCTET;
+    ptx_fn *f = a->f;
+    ptx_val numbers[ATTENTION_MOST_ROWS], shares[ATTENTION_MOST_ROWS];
+    attention_number_rows(a, &m->rows.o, first, numbers);
+    attention_find_shares(a, numbers, m->rows.row, shares, m->rows.o.rows);
+    stage_rows(m, shares);
+    if (m->groups == 1) {
         ptx_warp_barrier(f);
         ptx_val of_warp = ptx_mul(f, m->row_warp, warp_rows);
         attention_store_rows(a, *lines, m->shared, of_warp, warp_rows, m->lane, WARP_LANES);
@@ -496,15 +514,12 @@ void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
     m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many thread blocks as leave enough registers per thread. ptxas counts warps by fours; without a limit, it fits more and spills. A
- * thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also the
- * copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
-void attention_warp_shape(kiln_shape *s, const warp *m)
+/* As many thread blocks per multiprocessor as leave enough registers per thread. ptxas counts warps by fours; without a limit, it
+ * fits more and spills. A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail;
+ * below sm_80 also the copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
+static uint32_t blocks_per_multiprocessor(const warp *m)
 {
     const attention *a = m->a;
-    s->block[0] = m->threads;
-    s->shared_bytes = m->shared_bytes;
-    s->trip = m->keys;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
                       (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
@@ -513,5 +528,13 @@ void attention_warp_shape(kiln_shape *s, const warp *m)
                        (m->holds_q ? a->head_dim / 4 : 0) + (m->k.has_tail || m->v.has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    s->blocks_per_multiprocessor = lanes_blocks(m->threads, warps * WARP_LANES);
+    return lanes_blocks(m->threads, warps * WARP_LANES);
+}
+
+void attention_warp_shape(kiln_shape *s, const warp *m)
+{
+    s->block[0] = m->threads;
+    s->shared_bytes = m->shared_bytes;
+    s->trip = m->keys;
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(m);
 }

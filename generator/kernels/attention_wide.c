@@ -124,6 +124,23 @@ static void add_values(attention_warp *m)
     }
 }
 
+/* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
+static void add_tiles(wide *w)
+{
+    attention_warp *m = &w->m;
+    ptx_fn *f = m->a->f;
+    attention_rows *const both[] = {&m->rows, &w->own};
+    attention_add_chunks(m, both, 2, NULL, attention_add_tile);
+    ptx_val sum[2], joined[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2; i++)
+        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w->own.row[i].sum);
+    attention_wait_for_copies(m);
+    share_numbers(w, sum);
+    join_numbers(w, PTX_OP_ADD, joined);
+    for (uint32_t i = 0; i < m->rows.o.rows; i++)
+        ptx_set(f, m->rows.row[i].sum, joined[i]);
+}
+
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
 /* Q, which O later overlays, then K, V, weights and numbers. Returns their end. */
@@ -186,17 +203,7 @@ static void emit(attention *a)
     ptx_val of_block = ptx_mad(f, m->row_warp, number_byte(&w, 2, 0), w.numbers_at);
     w.number_to = ptx_mad(f, m->group, NUMBER_BYTES, of_block);
     attention_start_copies(m);
-    /* One total has V's sums and the rows' shifts, the other the sums of weights, added over the groups afterwards. */
-    attention_rows *const both[] = {rows, &w.own};
-    attention_add_chunks(m, both, 2, NULL, attention_add_tile);
-    ptx_val sum[2], joined[2 * MOST_BLOCKS];
-    for (uint32_t i = 0; i < 2; i++)
-        sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, FRAGMENT_LANES, w.own.row[i].sum);
-    attention_wait_for_copies(m);
-    share_numbers(&w, sum);
-    join_numbers(&w, PTX_OP_ADD, joined);
-    for (uint32_t i = 0; i < rows->o.rows; i++)
-        ptx_set(f, rows->row[i].sum, joined[i]);
+    add_tiles(&w);
     attention_find_before(a);
     ptx_val of_warp = ptx_mul(f, m->warp, rows->o.count * OCTET);
     ptx_val column = ptx_mad(f, attention_lane_t(m), 2, of_warp);

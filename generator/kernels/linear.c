@@ -34,17 +34,22 @@ enum {
 /* Enough stages that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks
  * have all of them. If registers leave room for only one, its products take longer than its copies; with more than four
  * vectors, twice as long. More stages would not fit sm_75. */
-linear_geometry linear_plan(linear_geometry g)
+static uint32_t stages_of(const linear_geometry *g)
 {
     enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };
+    const uint32_t ahead = g->vectors > 4 ? BYTES_AHEAD / 2 : BYTES_AHEAD;
+    const uint32_t stages = ahead / (LINEAR_WARPS * g->stage_bytes) + 1;
+    return stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
+}
+
+linear_geometry linear_plan(linear_geometry g)
+{
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     const uint32_t behind = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
     g.row_bytes = (g.tile_bytes + behind + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
     g.number_bytes = format_numbers_bytes(g.format);
     g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
-    const uint32_t ahead = g.vectors > 4 ? BYTES_AHEAD / 2 : BYTES_AHEAD,
-                   stages = ahead / (LINEAR_WARPS * g.stage_bytes) + 1;
-    g.stages = stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
+    g.stages = stages_of(&g);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd multiple of 16 bytes, so that neighbouring lanes' activations are in different banks. */
     g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
@@ -115,6 +120,17 @@ static void add_minima(linear_simt *g, const group_weights w[], uint32_t b, uint
 
 /* ---- products in q8 ----------------------------------------------------------------------------------------------- */
 
+/* The sum of the products of a part's words. */
+static ptx_val dot_q8(linear_simt *g, const ptx_val word[], const ptx_val h[], ptx_val start)
+{
+    ptx_fn *f = g->f;
+    ptx_val dot = start;
+    for (uint32_t i = 0; i < part_words(g); i++)
+        dot = g->of.format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
+                                      : ptx_dp4a_us(f, word[i], h[i], dot);
+    return ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
+}
+
 static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, uint32_t b)
 {
     ptx_fn *f = g->f;
@@ -129,13 +145,8 @@ static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, 
         ptx_val start =
             format->offset > 0 ? ptx_as(f, PTX_S32, numbers[1]) : ptx_s32((int32_t)LINEAR_SUM_START);
         for (uint32_t r = 0; r < g->of.rows; r++) {
-            const ptx_val *word = &w[r].word[p * words];
-            ptx_val dot = start;
-            for (uint32_t i = 0; i < words; i++)
-                dot = format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
-                                        : ptx_dp4a_us(f, word[i], h[i], dot);
-            ptx_val sum = ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
-            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], ptx_mul(f, sum, numbers[0]));
+            ptx_val dot = dot_q8(g, &w[r].word[p * words], h, start);
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], ptx_mul(f, dot, numbers[0]));
         }
         add_minima(g, w, b, p, numbers[1]);
     }
@@ -157,7 +168,6 @@ static void add_word(linear_simt *g, ptx_val dot[], ptx_val codes[][WORD_CODES],
     }
 }
 
-/* With minima a product is lowered in two steps, since no float is as large. */
 static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val share, uint32_t p)
 {
     ptx_fn *f = g->f;
@@ -185,7 +195,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
             ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, byte), PTX_PLAIN);
         for (uint32_t r = 0; r < g->of.rows; r++) {
             ptx_val product = dot[b][r];
-            if (format->has_minimum)
+            if (format->has_minimum) /* lowered in two steps, since no float is as large */
                 product = ptx_mul(f, ptx_mul(f, product, (float)(1ull << LINEAR_DENORMAL)), numbers[0]);
             ptx_fma_to(f, g->sum[r][b], w[r].scale[p], product);
         }
@@ -196,7 +206,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
 /* Adds the products of a tile to the sums; `share` is this lane's first share. */
 static void multiply_tile(linear_simt *g, ptx_val share)
 {
-    group_weights w[LINEAR_MOST_ROWS];
+    group_weights w[LINEAR_MOST_ROWS] = {{.word = {{0}}}};
     for (uint32_t r = 0; r < g->of.rows; r++)
         load_group(g, r, &w[r]);
     for (uint32_t b = 0; b < g->of.vectors && g->of.is_q8; b++)
@@ -319,6 +329,19 @@ static void make_chunk(linear_simt *g, ptx_val is_first_pass)
     }
 }
 
+/* Returns a row of all matrices as a row of one of them, clamped to that matrix. */
+static ptx_val row_in_matrix(linear *l, uint32_t matrix, ptx_val row)
+{
+    ptx_fn *f = l->f;
+    if (l->is_pair)
+        return ptx_min(f, ptx_div(f, row, l->column_rows), l->n[0]);
+    if (matrix > 0) {
+        ptx_val raised = ptx_max(f, row, l->first_row_of[matrix]);
+        row = ptx_sub(f, raised, l->first_row_of[matrix]);
+    }
+    return ptx_min(f, row, l->n[matrix]);
+}
+
 /* Prefetches one matrix's rows among the rows from `first` to `end`, from the multiple of 16 before them to the last one that
  * they reach. */
 static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end)
@@ -326,20 +349,11 @@ static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_
     enum { MOST_BYTES = 64 * 1024 /* about what arrives while one kernel ends */ };
     ptx_fn *f = g->f;
     linear *l = g->l;
-    ptx_val bound[2] = {first, end};
-    for (int i = 0; i < 2; i++) {
-        if (l->is_pair) {
-            bound[i] = ptx_div(f, bound[i], l->column_rows);
-        } else if (matrix > 0) {
-            ptx_val raised = ptx_max(f, bound[i], l->first_row_of[matrix]);
-            bound[i] = ptx_sub(f, raised, l->first_row_of[matrix]);
-        }
-        bound[i] = ptx_min(f, bound[i], l->n[l->is_pair ? 0 : matrix]);
-    }
-    ptx_val count = ptx_sub(f, bound[1], bound[0]);
+    ptx_val row = row_in_matrix(l, matrix, first), past = row_in_matrix(l, matrix, end);
+    ptx_val count = ptx_sub(f, past, row);
     ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), l->w_row_bytes);
     ptx_val bytes = ptx_min(f, all, MOST_BYTES);
-    ptx_val from = ptx_mad_wide(f, bound[0], l->w_row_bytes, ptx_address(f, l->w[matrix]));
+    ptx_val from = ptx_mad_wide(f, row, l->w_row_bytes, ptx_address(f, l->w[matrix]));
     ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
     ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
     ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
@@ -420,7 +434,7 @@ void linear_emit_simt(linear *l)
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
-    if (g->may_scale) {
+    if (g->may_scale) { /* by 1 until x's squares leave the range of f32 */
         PTX_WHEN (f, ptx_lt(f, g->l->tid, g->of.vectors)) {
             ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->l->tid, 4, g->scales), 0), 1);
         }

@@ -166,7 +166,7 @@ void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes);
 /* Finds where the rows start in the stage at `offset`, one stage after the previous call's. */
 void linear_next_lane_rows(linear_ring *ring, ptx_val offset);
 
-/* ---- linear_mma.c: strategy mma, with what a variant says and the arguments ------------------------- */
+/* ---- linear_mma.c: strategy mma; l has the variant's options and the arguments ------------------------------------ */
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
@@ -174,12 +174,12 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
 /* ---- linear_q8.c: strategies mma and tiles where x is codes and scales; l as for mma ------------------------------ */
 
 void linear_emit_q8(linear *l, const kiln_variant *v);
+void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
 /* The layout of x's scales: a row per block of a stage, a unit per eight rows of x. In tiles threads copy the scales of four blocks
  * of eight rows at once: padding, or without sums a swizzle, puts the blocks into different banks. Copies of scales that
  * alternate with sums use half the banks, and in mma a fourth. */
 layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums);
-
-void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
 

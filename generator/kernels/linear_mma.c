@@ -133,25 +133,32 @@ static void init_x_copies(mma *g)
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
 }
 
-/* Starts to copy the next stage, if there is one, to `offset`, `ahead` stages after the current one. */
-static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
+/* Starts to copy the next stage of x to the one at `offset`. */
+static void copy_x(mma *g, ptx_val offset)
 {
     enum { STEP = X_UNIT * WARP_LANES };
     ptx_fn *f = g->f;
+    ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
+    for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
+        ptx_val in_m = ptx_gt(f, g->x_rows, row);
+        if (row > 0)
+            from = ptx_at(f, from, g->x_step);
+        for (uint32_t element = 0; element < g->of.stage; element += STEP) {
+            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
+            ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
+            ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
+            copy_unit(f, unit_to, unit, &in_bounds, PTX_NC);
+        }
+    }
+}
+
+/* Starts to copy the next stage, if there is one, to `offset`, `ahead` stages after the current one. */
+static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
     PTX_IF (f, linear_has_stage(&g->w, ahead)) {
         linear_copy_ring(&g->w, offset);
-        ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
-        for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
-            ptx_val in_m = ptx_gt(f, g->x_rows, row);
-            if (row > 0)
-                from = ptx_at(f, from, g->x_step);
-            for (uint32_t element = 0; element < g->of.stage; element += STEP) {
-                ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
-                ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
-                ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
-                copy_unit(f, unit_to, unit, &in_bounds, PTX_NC);
-            }
-        }
+        copy_x(g, offset);
         row_ring_step(&g->w.codes);
         ptx_add_to(f, g->x_from, 2 * g->of.stage);
         ptx_sub_to(f, g->x_left, g->of.stage);
@@ -170,10 +177,32 @@ static uint32_t unit_distance(const mma_geometry *g)
     return g->is_paired ? 1 : FRAGMENT_LANES;
 }
 
+static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
+{
+    ptx_fn *f = g->f;
+    const format_lane *lane = &g->codes[group];
+    const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
+    format_place place = format_find_group(f, lane, row_at, group);
+    for (uint32_t i = 0; i < g->of.units; i += at_once)
+        format_codes(f, lane, &place, unit_distance(&g->of) * i, at_once, &quads[i]);
+}
+
 /* A scale and a minimum of each of the lane's rows. */
 typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
+
+/* The numbers of a part, from the four lanes that decoded one row's each. */
+static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
+{
+    row_numbers numbers = {.scale = {{0}}, .minimum = {{0}}};
+    for (uint32_t r = 0; r < LANE_ROWS; r++) {
+        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, r, FRAGMENT_LANES);
+        if (g->of.format->has_minimum)
+            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, r, FRAGMENT_LANES);
+    }
+    return numbers;
+}
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
@@ -230,6 +259,14 @@ static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], p
         tensor_multiply(g->f, g->type, out, w[1], x[1], half);
 }
 
+/* The sums of x over the sub-block: with ones all rows of a product are equal. */
+static void sum_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
+{
+    ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
+    ptx_val ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
+    multiply(g, s->count, ones, x, out);
+}
+
 /* Whether a barrier also keeps the loads of a group's codes and numbers after the previous group's products. */
 static bool bounds_groups(const mma_geometry *g)
 {
@@ -240,21 +277,24 @@ static bool bounds_groups(const mma_geometry *g)
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
-static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers, ptx_val x_at)
+static void bound_loads_ahead(mma *g, uint32_t tile)
 {
     enum { TILES_AHEAD = 2 };
+    const uint32_t ahead = bounds_groups(&g->of) ? 1 : TILES_AHEAD;
+    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % ahead == 0)
+        ptx_warp_barrier(g->f);
+}
+
+static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers, ptx_val x_at)
+{
     ptx_fn *f = g->f;
     const bool has_minimum = g->of.format->has_minimum;
-    const uint32_t ahead = bounds_groups(&g->of) ? 1 : TILES_AHEAD;
-    ptx_val one = ptx_as(f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80)),
-            ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
         ptx_val x[2][2], sum_of_x[4], products[4];
-        if (g->of.row_tiles > 2 * TILES_AHEAD && tile % ahead == 0)
-            ptx_warp_barrier(f);
+        bound_loads_ahead(g, tile);
         read_x(g, s, x_at, tile, x);
-        if (has_minimum) /* with ones all rows of a product are equal */
-            multiply(g, s->count, ones, x, sum_of_x);
+        if (has_minimum)
+            sum_x(g, s, x, sum_of_x);
         for (uint32_t i = 0; i < TILES; i++) {
             multiply(g, s->count, s->w[i], x, products);
             for (uint32_t e = 0; e < 4; e++) {
@@ -271,7 +311,6 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
     ptx_val x_at = ptx_add(f, g->x_at, g->stage);
     row_numbers numbers;
     linear_next_lane_rows(&g->w, g->stage);
@@ -281,22 +320,16 @@ static void multiply_stage(mma *g)
         const bool has_numbers = bounds_groups(&g->of) || format_begins_scale(g->of.format, group);
         if (group > 0 && bounds_groups(&g->of))
             ptx_warp_barrier(f);
-        for (uint32_t r = 0; r < LANE_ROWS; r++) {
-            format_place place = format_find_group(f, &g->codes[group], g->w.row_at[r], group);
-            for (uint32_t i = 0; i < g->of.units; i += at_once)
-                format_codes(f, &g->codes[group], &place, unit_distance(&g->of) * i, at_once, &quads[r][i]);
-        }
+        for (uint32_t r = 0; r < LANE_ROWS; r++)
+            decode_codes(g, group, g->w.row_at[r], quads[r]);
         if (has_numbers) {
             format_place place = format_find_numbers(f, &g->numbers[group], g->w.number_row_at, group);
             format_numbers(f, &g->numbers[group], &place, scale, minimum);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             sub_block s = pair_codes(g, group, part, quads);
-            for (uint32_t r = 0; r < LANE_ROWS && has_numbers; r++) { /* row r's are in lane r of the four */
-                numbers.scale[r] = ptx_shfl_idx_in(f, scale[part], r, FRAGMENT_LANES);
-                if (g->of.format->has_minimum)
-                    numbers.minimum[r] = ptx_shfl_idx_in(f, minimum[part], r, FRAGMENT_LANES);
-            }
+            if (has_numbers)
+                numbers = share_numbers(g, scale[part], minimum[part]);
             if (bounds_groups(&g->of) &&
                 (g->of.is_paired || format_has_values(g->of.format))) /* else some variants spill */
                 ptx_warp_barrier(f);
@@ -334,7 +367,7 @@ static void init_reads(mma *g)
     g->x_at = ptx_mad(f, element, 2, x_at);
 }
 
-/* Waits for the next stage, and refills the previous one. */
+/* Waits for the next stage, refills the previous one, and multiplies. */
 static void make_trip(void *strategy)
 {
     mma *g = strategy;

@@ -511,6 +511,22 @@ static void shuffle_batch(q8_product *g, uint32_t batch, batch_numbers out)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
+/* Where this lane's codes of x from an element of the step on are. */
+static x_codes find_x(q8_product *g, uint32_t element, ptx_val x_at)
+{
+    if (!g->of.is_tiles)
+        return (x_codes){.at = x_at, .byte = element};
+    ptx_val place = ptx_xor(g->f, g->place, element / UNIT_BYTES * UNIT_BYTES);
+    return (x_codes){.at = ptx_add(g->f, place, x_at), .byte = element % UNIT_BYTES};
+}
+
+/* The codes minus the format's offset, as signed bytes. */
+static ptx_val centre_quad(q8_product *g, ptx_val quad)
+{
+    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - g->of.format->offset));
+    return ptx_xor(g->f, raised, 0x80808080);
+}
+
 static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS],
                            ptx_val x_at)
 {
@@ -526,17 +542,9 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
             const uint32_t element =
                 format_row_element(format, group) - first + format_quad_element(format, unit, q);
             s.element = count == 0 ? element : s.element;
-            s.x[count] = (x_codes){.at = x_at, .byte = element};
-            if (g->of.is_tiles) {
-                ptx_val place = ptx_xor(g->f, g->place, element / UNIT_BYTES * UNIT_BYTES);
-                s.x[count] = (x_codes){.at = ptx_add(g->f, place, x_at), .byte = element % UNIT_BYTES};
-            }
+            s.x[count] = find_x(g, element, x_at);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
-                ptx_val quad = quads[r][unit][q];
-                if (g->of.is_centred) { /* as signed bytes */
-                    ptx_val raised = ptx_add(g->f, quad, 0x01010101 * (128u - format->offset));
-                    quad = ptx_xor(g->f, raised, 0x80808080);
-                }
+                ptx_val quad = g->of.is_centred ? centre_quad(g, quads[r][unit][q]) : quads[r][unit][q];
                 s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quad);
             }
             count++;
@@ -644,18 +652,20 @@ static void init_reads(q8_product *g)
     init_x_reads(g, unit);
 }
 
-/* mma: waits for the next stage, and refills the previous one. Tiles: the same for a step of x, and with a stage's first step for
- * the stage of W. */
+/* mma: waits for the next stage, and refills the previous one. */
+static void next_stage(q8_product *g)
+{
+    ptx_fn *f = g->f;
+    copy_wait(f, g->of.stages - 2);
+    ptx_barrier(f);
+    fill_stage(g, g->stage, g->of.stages - 1);
+    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+}
+
+/* Tiles: waits for the next step of x, and refills the previous one; with a stage's first step does the same for W. */
 static void next_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    if (!g->of.is_tiles) {
-        copy_wait(f, g->of.stages - 2);
-        ptx_barrier(f);
-        fill_stage(g, g->stage, g->of.stages - 1);
-        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-        return;
-    }
     ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
     copy_wait(f, 0);
     if (g->of.has_sums)
@@ -675,7 +685,10 @@ static void make_trip(void *strategy)
 {
     q8_product *g = strategy;
     for (uint32_t step = 0; step < g->of.steps; step++) {
-        next_step(g, step);
+        if (g->of.is_tiles)
+            next_step(g, step);
+        else
+            next_stage(g);
         multiply_step(g, step);
     }
 }

@@ -44,16 +44,16 @@ static ptx_val row_numbers_at(const linear_ring *r, ptx_val row)
     return ptx_add(f, ptx_add(f, layout_row_at(f, &l, row), r->number_byte), r->shared);
 }
 
-/* Some threads copy a row's numbers together. Recomputes addresses for each stage: the products leave no registers to keep
- * them. */
+/* Several threads copy a row's numbers. Addresses are recomputed for each stage: the products leave no registers to keep them. */
 static void copy_numbers(linear_ring *r, ptx_val offset)
 {
     linear *l = r->l;
     ptx_fn *f = l->f;
     const weight_format *format = l->of.format;
-    const uint32_t bytes = format_numbers_bytes(format), numbers = numbers_of(format, r->tile->stage),
-                   all_threads = r->codes.threads / r->codes.rows,
-                   threads = all_threads < numbers ? all_threads : numbers, copies = numbers / threads;
+    const uint32_t bytes = format_numbers_bytes(format), numbers = numbers_of(format, r->tile->stage);
+    const uint32_t all_threads = r->codes.threads / r->codes.rows;
+    const uint32_t threads = all_threads < numbers ? all_threads : numbers; /* of a row, that copy */
+    const uint32_t copies = numbers / threads;                              /* of a thread */
     ptx_val row = ptx_shr(f, l->tid, lanes_log2(threads));
     ptx_val first = ptx_mul(f, ptx_and(f, l->tid, threads - 1), copies);
     ptx_val to = ptx_add(f, row_numbers_at(r, row), offset);

@@ -90,7 +90,33 @@ void linear_find_tile_again(linear *l, linear_tile *s)
     s->stretch.each = words[1];
 }
 
-/* Neighbouring tiles have the same rows of W, so that several tiles of x read them from the L2 cache. */
+/* Finds this thread block's tile, and its part of k. */
+static void find_part(linear *l, linear_tile *s)
+{
+    ptx_fn *f = l->f;
+    ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
+    const split_part mine = split_find_part(f, stages, part, l->split_k);
+    set_part(l, s, mine.first, mine.count);
+    ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
+    s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
+    keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, part});
+}
+
+/* Finds the tile of stage `at` among the stages of all tiles, and the part of its k before `end`. Neighbouring tiles have the same
+ * rows of W, so that several tiles of x read them from the L2 cache. `rows`: tiles in a column of y. */
+static void find_stretch_part(linear *l, linear_tile *s, ptx_val at, ptx_val end, ptx_val rows)
+{
+    ptx_fn *f = l->f;
+    ptx_val stages = stages_of_k(l, s);
+    s->number = ptx_div(f, at, stages);
+    ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
+    ptx_val left = ptx_sub(f, stages, first);
+    set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
+    s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows), s->rows);
+    s->first_w = ptx_mul(f, ptx_div(f, s->number, rows), s->columns);
+    keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, ptx_u32(0)});
+}
+
 static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
 {
     ptx_fn *f = l->f;
@@ -104,14 +130,8 @@ static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy)
             rows_again = ptx_var(f, rows);
     PTX_IF (f, ptx_lt(f, at, end)) {
         PTX_LOOP (f) {
-            ptx_val stages = stages_of_k(l, s), kept[KEPT_WORDS];
-            s->number = ptx_div(f, at, stages);
-            ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
-            ptx_val left = ptx_sub(f, stages, first);
-            set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
-            s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows_again), s->rows);
-            s->first_w = ptx_mul(f, ptx_div(f, s->number, rows_again), s->columns);
-            keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, ptx_u32(0)});
+            ptx_val kept[KEPT_WORDS];
+            find_stretch_part(l, s, at, end, rows_again);
             make(strategy);
             get_back(l, s->kept_stretch, kept);
             ptx_val past = ptx_mad(f, s->number, kept[0], kept[0]);
@@ -126,21 +146,14 @@ static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy)
 
 void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
 {
-    ptx_fn *f = l->f;
     if (l->split_k != 1)
-        s->kept_tile = ptx_shared(f, PTX_U32, KEPT_WORDS, 16);
+        s->kept_tile = ptx_shared(l->f, PTX_U32, KEPT_WORDS, 16);
     if (l->split_k == 0) {
         make_stretch(l, s, make, strategy);
         return;
     }
-    if (l->split_k > 1) {
-        ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
-        const split_part mine = split_find_part(f, stages, part, l->split_k);
-        set_part(l, s, mine.first, mine.count);
-        ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
-        s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
-        keep(l, s->kept_tile, (ptx_val[]){s->number, s->first_x, s->first_w, part});
-    }
+    if (l->split_k > 1)
+        find_part(l, s);
     make(strategy);
 }
 

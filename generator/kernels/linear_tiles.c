@@ -98,23 +98,36 @@ static uint32_t shared_bytes(const tiles_geometry *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
+/* The first element of a step of x. */
+static ptx_val step_element(tiles *g, ptx_val step)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    if (format->parts < 4)
+        return ptx_mul(f, step, X_RING_STEP);
+    ptx_val block = ptx_div(f, step, format->groups), group = ptx_and(f, step, format->groups - 1);
+    return ptx_mad(f, block, format->elements, format_group_element(f, format, group));
+}
+
 /* Starts to copy the next step of x, and ends a group of copies, which includes a stage of W if one was started. */
 static void copy_x(tiles *g)
 {
     ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    ptx_val element;
-    if (format->parts < 4) {
-        element = ptx_mul(f, g->next, X_RING_STEP);
-    } else {
-        ptx_val block = ptx_div(f, g->next, format->groups);
-        ptx_val group = ptx_and(f, g->next, format->groups - 1);
-        element = ptx_mad(f, block, format->elements, format_group_element(f, format, group));
-    }
-    x_ring_copy(&g->x, element, g->x_to);
+    x_ring_copy(&g->x, step_element(g, g->next), g->x_to);
     ptx_add_to(f, g->next, 1);
     shared_next(f, g->x_to, x_ring_bytes(g->of.tile_m), g->of.stages);
     copy_commit(f);
+}
+
+/* Trips of the loop over this thread block's part of k. */
+static ptx_val trips_of_part(tiles *g)
+{
+    ptx_fn *f = g->f;
+    if (g->of.is_unrolled)
+        return g->l->part_stages;
+    ptx_val left = ptx_sub(f, g->l->k, g->l->part_element);
+    ptx_val steps = ptx_div(f, ptx_add(f, left, X_RING_STEP - 1), X_RING_STEP);
+    return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, g->of.steps));
 }
 
 static void init_copies(tiles *g)
@@ -135,15 +148,8 @@ static void init_copies(tiles *g)
                     .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
     g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
-    if (l->split_k != 1) {
-        ptx_val trips = l->part_stages;
-        if (!g->of.is_unrolled) {
-            ptx_val left = ptx_sub(f, l->k, l->part_element);
-            ptx_val steps = ptx_div(f, ptx_add(f, left, X_RING_STEP - 1), X_RING_STEP);
-            trips = ptx_min(f, steps, ptx_mul(f, l->part_stages, g->of.steps));
-        }
-        g->w.left = ptx_var(f, trips);
-    }
+    if (l->split_k != 1)
+        g->w.left = ptx_var(f, trips_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
     linear_fill_ring(&g->w, g->w_to, 0);

@@ -67,6 +67,17 @@ static void find_next_rows(linear_simt *g)
     }
 }
 
+/* Whether this lane has a last piece. A tile of rows that are not 16-byte aligned has one piece more. */
+static ptx_val has_last_piece(linear_simt *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
+    ptx_val behind = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
+    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
+    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
+    return ptx_lt(f, g->l->lane, first_without);
+}
+
 /* Copies a piece; of a row's last tile only `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
 static void copy_piece(linear_simt *g, ptx_val to, ptx_val from, const ptx_val *left)
 {
@@ -184,12 +195,7 @@ void linear_init_stages(linear_simt *g)
         for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
             g->next[r].numbers[i] = ptx_declare(f, PTX_U64);
     }
-    /* A tile of rows that are not 16-byte aligned has one piece more. */
-    const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
-    ptx_val behind = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
-    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
-    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
-    g->has_last = ptx_lt(f, g->l->lane, first_without);
+    g->has_last = has_last_piece(g);
     find_next_rows(g);
     PTX_FOR (f, offset, ptx_u32(0), last, g->of.stage_bytes) {
         fill_stage(g, offset);

@@ -194,12 +194,23 @@ static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
     return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
-/* Stores a part's numbers, for the vectors whose sums are joined in this lane; if several lanes have the same vectors, the first
- * stores. */
+/* Whether this lane stores the i-th number that it has joined: if several lanes of a part have the same vectors, the first does. */
+static ptx_val stores_number(linear_simt *g, const slot *at, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
+    ptx_val is_first = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
+    if (joined(g) == g->of.vectors)
+        return is_first;
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
+    return ptx_and(f, is_first, in_bounds);
+}
+
+/* Stores a part's numbers, for the vectors whose sums are joined in this lane. */
 static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
 {
     ptx_fn *f = g->f;
-    const uint32_t lanes = part_lanes(g), alike = lanes > joined(g) ? lanes / joined(g) : 1;
+    const uint32_t lanes = part_lanes(g);
     if (g->of.format->has_minimum || g->of.format->offset > 0)
         join_vectors(g, PTX_OP_ADD, lanes, sum);
     for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
@@ -210,12 +221,7 @@ static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val
             number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
         number[1] = second_number(g, number[0], sum[i]);
-        ptx_val stores = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
-        if (joined(g) != g->of.vectors) {
-            ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
-            stores = ptx_and(f, stores, in_bounds);
-        }
-        PTX_WHEN (f, stores) {
+        PTX_WHEN (f, stores_number(g, at, i)) {
             ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), number,
                           PTX_PLAIN);
         }
@@ -256,21 +262,27 @@ static uint32_t share_step(const linear_simt *g)
     return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
 }
 
-/* One of the steps of a trip, for all vectors: computes h, adds up x's squares, and stores the shares. */
+/* Computes h of a vector's run; adds up x's squares for the norm. */
+static void make_run(linear_simt *g, pass *p, uint32_t b, run x, const run gamma, run h)
+{
+    ptx_fn *f = g->f;
+    widen_words(f, g->l->x_type, run_words(g->l->x_type), x, h);
+    for (int i = 0; i < RUN && g->of.has_norm; i++) {
+        if (g->may_scale)
+            h[i] = ptx_mul(f, h[i], g->by[b]);
+        ptx_fma_to(f, p->squares[b], h[i], h[i]);
+        h[i] = ptx_mul(f, h[i], gamma[i]);
+    }
+}
+
+/* Makes the shares of one of a trip's steps, for all vectors. */
 static void make_step(linear_simt *g, pass *p, uint32_t step, ptx_val first, run x[], const run gamma)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
         run h[LINEAR_MOST_VECTORS] = {{{0}}};
-        for (uint32_t b = 0; b < g->of.vectors; b++) {
-            widen_words(f, g->l->x_type, run_words(g->l->x_type), x[b], h[b]);
-            for (int i = 0; i < RUN && g->of.has_norm; i++) {
-                if (g->may_scale)
-                    h[b][i] = ptx_mul(f, h[b][i], g->by[b]);
-                ptx_fma_to(f, p->squares[b], h[b][i], h[b][i]);
-                h[b][i] = ptx_mul(f, h[b][i], gamma[i]);
-            }
-        }
+        for (uint32_t b = 0; b < g->of.vectors; b++)
+            make_run(g, p, b, x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
             store_runs(g, &p->at, step * share_step(g), h);
         }

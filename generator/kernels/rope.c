@@ -130,8 +130,8 @@ static void find_head(rope *r)
 }
 
 /* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others the elements that are not
- * rotated. Neighbours: both elements of a pair are in one chunk. Loads the chunks unconverted; zeros if out of bounds. */
-static void load_chunks(rope *r)
+ * rotated. Neighbours: both elements of a pair are in one chunk. */
+static void find_chunks(rope *r)
 {
     ptx_fn *f = r->f;
     ptx_val first = ptx_mul(f, r->lane, r->elements), half = ptx_shr(f, r->rotary_dim, 1);
@@ -148,6 +148,12 @@ static void load_chunks(rope *r)
             r->pair[part] = ptx_shr(f, chunk, 1);
         }
     }
+}
+
+/* Loads the chunks unconverted; zeros if out of bounds. */
+static void load_chunks(rope *r)
+{
+    ptx_fn *f = r->f;
     ptx_val address[MATRICES];
     for (uint32_t i = 0; i < MATRICES; i++)
         address[i] = ptx_address(f, r->in[i]);
@@ -159,6 +165,21 @@ static void load_chunks(rope *r)
     for (uint32_t part = 0; part < PARTS; part++)
         tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
+}
+
+/* Converts to elements: variables, as tail_load's F32 are. */
+static void widen_chunks(rope *r)
+{
+    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
+        ptx_val raw = r->raw[i / WORDS][i % WORDS], pair[2];
+        if (r->type == PTX_F32) {
+            r->x[i] = raw;
+            continue;
+        }
+        widen_pair(r->f, r->type, raw, pair);
+        for (uint32_t n = 0; n < 2; n++)
+            r->x[2 * i + n] = ptx_var(r->f, pair[n]);
+    }
 }
 
 /* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
@@ -189,7 +210,25 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* The angle is position * frequency in units of 2^-64 full turns, a U64, so that it wraps as it should. */
+/* Computes cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
+static void evaluate_turn(ptx_fn *f, ptx_val turn, ptx_val *cosine, ptx_val *sine)
+{
+    ptx_val parts[2];
+    ptx_unpack(f, PTX_U32, 2, parts, turn);
+    ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
+    ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
+    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
+    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
+    ptx_val square = ptx_mul(f, z, z);
+    ptx_val odd_term = ptx_mul(f, polynomial(f, sine_terms, square), z);
+    ptx_val even_term = polynomial(f, cosine_terms, square);
+    ptx_val is_odd = ptx_ne(f, ptx_and(f, raised, 2 * EIGHTH), 0);
+    ptx_val before = ptx_select(f, is_odd, odd_term, even_term);
+    ptx_val after = ptx_select(f, is_odd, even_term, odd_term);
+    *sine = flip_sign(f, after, raised);
+    *cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
+}
+
 static void make_table(rope *r)
 {
     ptx_fn *f = r->f;
@@ -197,21 +236,10 @@ static void make_table(rope *r)
     r->sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
     ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
     PTX_IF (f, ptx_lt(f, pair, pairs)) {
-        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC), parts[2];
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
         ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
-        ptx_unpack(f, PTX_U32, 2, parts, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
-        ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
-        ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
-        ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
-        ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
-        ptx_val square = ptx_mul(f, z, z);
-        ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
-        ptx_val cosine = polynomial(f, cosine_terms, square);
-        ptx_val is_odd = ptx_ne(f, ptx_and(f, raised, 2 * EIGHTH), 0);
-        ptx_val before = ptx_select(f, is_odd, sine, cosine);
-        ptx_val after = ptx_select(f, is_odd, cosine, sine);
-        sine = flip_sign(f, after, raised);
-        cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
+        ptx_val cosine, sine;
+        evaluate_turn(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)), &cosine, &sine);
         ptx_val cosine_at = ptx_at(f, r->cosines, pair), sine_at = ptx_at(f, r->sines, pair);
         ptx_store(f, cosine_at, ptx_mul(f, cosine, r->magnitude));
         ptx_store(f, sine_at, ptx_mul(f, sine, r->magnitude));
@@ -221,21 +249,11 @@ static void make_table(rope *r)
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
-/* Converts the chunks to elements, which are variables, as tail_load's F32 are; rotates those of Q and K. */
+/* Rotates the elements of Q and K. */
 static void rotate(rope *r)
 {
     ptx_fn *f = r->f;
     const uint32_t pairs = r->elements / PARTS;
-    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
-        ptx_val raw = r->raw[i / WORDS][i % WORDS];
-        if (r->type == PTX_F32) {
-            r->x[i] = raw;
-            continue;
-        }
-        widen_pair(f, r->type, raw, &r->x[2 * i]);
-        for (uint32_t n = 2 * i; n < 2 * i + 2; n++)
-            r->x[n] = ptx_var(f, r->x[n]);
-    }
     for (uint32_t part = 0; part < PARTS; part++) {
         ptx_val keys_too = ptx_and(f, r->is_rotated[part], ptx_not(f, r->is_value));
         PTX_IF (f, ptx_and(f, keys_too, r->in_bounds)) {
@@ -360,8 +378,10 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     declare_arguments(&r);
     r.token = ptx_ctaid_x(f);
     find_head(&r);
+    find_chunks(&r);
     load_chunks(&r);
     make_table(&r);
+    widen_chunks(&r);
     rotate(&r);
     PTX_IF (f, r.is_query) {
         ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.out_row);
