@@ -192,7 +192,7 @@ typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
 
-/* The numbers of a part, from the four lanes that decoded one row's each. */
+/* Shuffles the numbers of a part among four lanes, each of which decoded those of one row. */
 static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers = {.scale = {{0}}, .minimum = {{0}}};

@@ -636,7 +636,7 @@ static uint32_t *met_of(const emu_race *r, unsigned warp)
     return r->met + (size_t)(warp / EMU_WARPGROUP_WARPS) * r->span;
 }
 
-/* The four warps have waited since they reached the fence, so this is also what they knew then. */
+/* The four warps have waited since they reached the fence, so their clocks are still those that they had there. */
 static void warpgroup_met(emu_warp *first)
 {
     const emu_launch *l = first->block->launch;
