@@ -31,7 +31,7 @@ enum {
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
     X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice this puts two, if lanes load 16 bytes */
+    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice this, two if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_UNITS = 2    /* of a lane and group */
 };

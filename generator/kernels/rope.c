@@ -22,8 +22,7 @@ typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
 enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
 
-/* A variant during emission. A lane has two chunks, and so as many pairs as a chunk has elements: each part is half of the
- * pairs. */
+/* A variant during emission. A lane has two chunks: as many pairs as a chunk has elements. A part is half of these pairs. */
 typedef struct rope {
     ptx_fn *f;
     ptx_type type;

@@ -14,7 +14,7 @@ typedef struct emu_report {
 } emu_report;
 
 /* A mistake that only a check finds: a device would continue, so the launch continues, and fails at its end.
- * Reported once per message, instruction, and instruction of the other party: the first in the lowest cluster. */
+   Reported once per message, instruction, and instruction of the other party: the first in the lowest cluster. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;
