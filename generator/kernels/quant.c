@@ -357,13 +357,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_number(s, v, "large_group", q.large_group);
 }
 
-/* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas spills a little to
- * fit one more thread block. */
+/* With pairs a tile stays packed until it is coded, so 40 registers are enough; so they are for f64 with groups of any size.
+ * Without this limit ptxas spills a little to fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
+    const bool is_any_f64 = q.wide == PTX_F64 && q.group == 0;
     s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
+                                   : is_any_f64 && kiln_has_sm(v, 80)                 ? 5
                                    : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;
