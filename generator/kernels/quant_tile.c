@@ -155,7 +155,8 @@ void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i], quant_in_bounds(q, step, i));
+            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
+                               quant_in_bounds(q, step, i));
     }
 }
 
