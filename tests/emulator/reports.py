@@ -122,7 +122,7 @@ def settings(corpus, folder):
                               ("VERBOSE", "3", "from 0 to 2"), ("BLOCKS", "4", "expected FIRST-LAST"),
                               ("BLOCKS", "4-3", "expected FIRST-LAST"), ("BLOCKS", "0--1", "expected FIRST-LAST"),
                               ("BLOCKS", " 0-0", "expected FIRST-LAST"), ("CHECK", ",", "is not one of memory"),
-                              ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, same, proxy, warpgroup, all, none"),
+                              ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, same, proxy, warpgroup, lanes, all, none"),
                               ("CHECK", "none,race", "'none' must be the only word"),
                               ("CHECK", "all,none", "'none' must be the only word"),
                               ("ORDER", "back", "expected forward, reverse or shuffle"),

@@ -934,6 +934,47 @@ static const bulk_rule proxy_rules[] = {
      NULL},
 };
 
+/* With the check `lanes`: the second warp reads the slot, and its lane 0 (%q4) releases it to thread 0, which fills it again. */
+#define LAST_LANE_0 "setp.eq.u32 %q4, %r0, 32; setp.lt.u32 %q2, %r0, 32;\n"
+#define REFILL(read)                                                                                         \
+    READY EXPECT("256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT LAST_LANE_0                             \
+        "@%q2 bra FIRST_WARP;\n" read                                                                        \
+        "@%q4 mbarrier.arrive.shared.b64 _, [bar2]; bra END;\nFIRST_WARP: @!%q0 bra END;\n" WAIT_2 EXPECT(   \
+            "256", "bar") LOAD("%r1", "%p1", "256", "bar") WAIT_PHASE("Z", "bar", "1") "END:\n"
+#define READ_SLOT "ld.shared.b32 %r4, [%r3];\n"
+
+static const bulk_rule lanes_rules[] = {
+    {"one lane arrives for its warp, and nothing brings the lanes together", REFILL(READ_SLOT),
+     "which thread (33,0,0) of block (0,0,0) reads in line 20 with only another lane's release"},
+    {"", REFILL(READ_SLOT "bar.warp.sync 0xffffffff;\n"), NULL},
+    {"", REFILL(READ_SLOT "elect.sync _|%q3, 0xffffffff;\n"), NULL},
+    {"", REFILL(READ_SLOT "shfl.sync.idx.b32 %r5, %r4, 0, 31, 0xffffffff;\n"), NULL},
+    {"", REFILL("@%q4 " READ_SLOT), NULL},
+    {"",
+     REFILL("and.b32 %r5, %r0, 7; shl.b32 %r5, %r5, 4; add.u32 %r5, %r5, %r1;\n"
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r5];\n"),
+     NULL},
+    {"a barrier of the warp after the release covers nothing",
+     REFILL(READ_SLOT "@%q4 mbarrier.arrive.shared.b64 _, [bar2];\nbar.sync 1, 32;\n@!%q2 bra END;\n"),
+     "which thread (33,0,0) of block (0,0,0) reads in line 20 with only another lane's release"},
+    {"the lanes read again after a warp-wide operation",
+     REFILL(READ_SLOT "bar.warp.sync 0xffffffff;\n" READ_SLOT),
+     "which thread (33,0,0) of block (0,0,0) reads in line 22 with only another lane's release"},
+    {"only two lanes meet",
+     REFILL(READ_SLOT "setp.gt.u32 %q3, %r0, 33; @%q3 bra MET; bar.warp.sync 3;\nMET:\n"),
+     "which thread (34,0,0) of block (0,0,0) reads in line 20 with only another lane's release"},
+    {"lanes meet in a chain",
+     REFILL("setp.gt.u32 %q3, %r0, 33;\n@%q3 bra TAIL;\nsetp.eq.u32 %q3, %r0, 33;\n@%q3 " READ_SLOT
+            "bar.warp.sync 3;\nTAIL:\n"),
+     NULL},
+    {"one lane sets a flag for its warp",
+     READY LAST_LANE_0 "st.shared.b32 [%r3], 0;\n" SYNC "@%q2 bra FIRST_WARP;\n" READ_SLOT
+                       "@%q4 st.release.cta.shared.b32 [%r1], 1;\nbra END;\nFIRST_WARP: @!%q0 bra END;\n"
+                       "S: ld.acquire.cta.shared.b32 %r5, [%r1];\nsetp.eq.u32 %q3, %r5, 0;\n@%q3 bra S;\n"
+                       "st.shared.b32 [%r1+140], 7;\nEND:\n",
+     "which thread (35,0,0) of block (0,0,0) reads in line 19 with only another lane's release"},
+};
+
 static void check_rules(const bulk_rule *all, size_t count)
 {
     static uint32_t data[1024];
@@ -973,6 +1014,12 @@ static void test_proxy_rules(void **state)
 {
     (void)state;
     check_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
+}
+
+static void test_lanes_rules(void **state)
+{
+    (void)state;
+    check_rules(lanes_rules, sizeof lanes_rules / sizeof *lanes_rules);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------------------------------- */
@@ -1242,10 +1289,11 @@ static void test_ptxas(void **state)
     unlink(log);
 }
 
-/* With the argument "proxy", runs under that check: a process reads KILN_EMU_CHECK only once. */
+/* With the argument "proxy" or "lanes", runs under that check: a process reads KILN_EMU_CHECK only once. */
 int main(int count, char **arguments)
 {
-    (void)arguments;
+    const char *check = count > 1 ? arguments[1] : NULL;
+    char checks[32];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_boxes),          cmocka_unit_test(test_large_boxes),
         cmocka_unit_test(test_bytes),          cmocka_unit_test(test_reductions),
@@ -1254,7 +1302,11 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_ptxas),
     };
     const struct CMUnitTest of_proxy[] = {cmocka_unit_test(test_proxy_rules)};
-    setenv("KILN_EMU_CHECK", count > 1 ? "all,same,proxy" : "all,same", 1);
-    return count > 1 ? cmocka_run_group_tests(of_proxy, begin_context, end_context)
-                     : cmocka_run_group_tests(tests, begin_context, end_context);
+    const struct CMUnitTest of_lanes[] = {cmocka_unit_test(test_lanes_rules)};
+    snprintf(checks, sizeof checks, "all,same%s%s", check ? "," : "", check ? check : "");
+    setenv("KILN_EMU_CHECK", checks, 1);
+    if (!check)
+        return cmocka_run_group_tests(tests, begin_context, end_context);
+    return strcmp(check, "lanes") == 0 ? cmocka_run_group_tests(of_lanes, begin_context, end_context)
+                                       : cmocka_run_group_tests(of_proxy, begin_context, end_context);
 }

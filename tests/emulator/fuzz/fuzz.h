@@ -20,11 +20,11 @@ static inline void fuzz_must(CUresult r, const char *what)
     abort();
 }
 
-/* All checks, unless KILN_EMU_CHECK is set. FUZZ_SHOW=1 prints the driver's reports, to see why a kept input fails. */
+/* All checks and `lanes`, unless KILN_EMU_CHECK is set. FUZZ_SHOW=1 prints the driver's reports, to see why a kept input fails. */
 static inline void fuzz_begin(void)
 {
     setenv("KILN_EMU_VERBOSE", getenv("FUZZ_SHOW") ? "2" : "0", 1);
-    setenv("KILN_EMU_CHECK", "all", 0);
+    setenv("KILN_EMU_CHECK", "all,lanes", 0);
     setenv("KILN_EMU_DEVICE", "sm_120,sm_75,sm_80,sm_90,sm_100", 1);
     setenv("KILN_EMU_JUMPS", "200", 1);
     setenv("KILN_EMU_THREADS", "1", 1);

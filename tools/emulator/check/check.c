@@ -11,9 +11,11 @@ static const struct {
     const char *name;
     unsigned checks;
 } names[] = {
-    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT},           {"race", EMU_CHECK_RACE},
-    {"sync", EMU_CHECK_SYNC},     {"same", EMU_CHECK_SAME},           {"proxy", EMU_CHECK_PROXY},
-    {"all", EMU_CHECK_ALL},       {"warpgroup", EMU_CHECK_WARPGROUP}, {"none", 0},
+    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT},
+    {"race", EMU_CHECK_RACE},     {"sync", EMU_CHECK_SYNC},
+    {"same", EMU_CHECK_SAME},     {"proxy", EMU_CHECK_PROXY},
+    {"all", EMU_CHECK_ALL},       {"warpgroup", EMU_CHECK_WARPGROUP},
+    {"lanes", EMU_CHECK_LANES},   {"none", 0},
 };
 
 static bool add_checks(emu_text word, unsigned *checks)
@@ -37,7 +39,7 @@ bool emu_read_checks(unsigned *checks)
         emu_text word = {at, strcspn(at, ",")};
         const char *wrong = NULL;
         if (!add_checks(word, checks))
-            wrong = "is not one of memory, init, race, sync, same, proxy, warpgroup, all, none";
+            wrong = "is not one of memory, init, race, sync, same, proxy, warpgroup, lanes, all, none";
         else if (emu_text_is(word, "none") && word.size != strlen(text))
             wrong = "must be the only word";
         if (wrong) {
@@ -71,9 +73,12 @@ void emu_check_launch(emu_launch *l, unsigned checks)
         l->races_of_same = (checks & EMU_CHECK_SAME) == EMU_CHECK_SAME;
         l->fences_reads = (checks & EMU_CHECK_PROXY) == EMU_CHECK_PROXY;
         l->parts_warpgroups = (checks & EMU_CHECK_WARPGROUP) == EMU_CHECK_WARPGROUP;
+        l->parts_lanes = (checks & EMU_CHECK_LANES) == EMU_CHECK_LANES;
         if (l->program->plans->has_read_only)
             emu_observe(l, &emu_read_only_check);
         emu_observe(l, &emu_race_check);
+        if (l->parts_lanes)
+            emu_observe(l, &emu_lanes_check);
         emu_observe(l, &emu_dependent_check);
     }
     if (checks & EMU_CHECK_SYNC)

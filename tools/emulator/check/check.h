@@ -13,6 +13,7 @@ enum {
     EMU_CHECK_SAME = 16 | EMU_CHECK_RACE,      /* also races of equal values */
     EMU_CHECK_PROXY = 32 | EMU_CHECK_RACE,     /* also bulk copies to bytes that were read, unfenced */
     EMU_CHECK_WARPGROUP = 64 | EMU_CHECK_RACE, /* also products that only wgmma.fence orders after a write */
+    EMU_CHECK_LANES = 128 | EMU_CHECK_RACE, /* also accesses that only another lane of their warp released */
 };
 
 /* Reads KILN_EMU_CHECK. Returns false after reporting a word that it does not know. */
@@ -23,7 +24,7 @@ void emu_check_memory(unsigned checks);
 void emu_check_launch(emu_launch *launch, unsigned checks);
 
 extern const emu_observer emu_bulk_check, emu_dependent_check, emu_init_check, emu_race_check,
-    emu_read_only_check, emu_sync_check, emu_wgmma_check;
+    emu_lanes_check, emu_read_only_check, emu_sync_check, emu_wgmma_check;
 extern const emu_memory_observer emu_dependent_memory, emu_init_memory, emu_race_memory;
 
 #endif

@@ -121,6 +121,15 @@ static emu_flow flow_of(const emu_program *p, size_t n, emu_plan *plan)
     return EMU_FLOW_LANES;
 }
 
+static bool is_collective(const emu_instruction *i)
+{
+    static const char *const opcodes[] = {"mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"};
+    for (size_t k = 0; k < sizeof opcodes / sizeof *opcodes; k++)
+        if (emu_text_is(i->opcode, opcodes[k]))
+            return true;
+    return false;
+}
+
 /* True if the first argument is a result, so that the address is the second. */
 static bool gives_result(const emu_instruction *i)
 {
@@ -156,6 +165,7 @@ static void plan_op(emu_program *p, size_t n, emu_plans *all)
         plan->flow == EMU_FLOW_BULK || plan->flow == EMU_FLOW_REMOTE)
         plan->address = slot_of(op->arg[gives_result(i) ? 1 : 0]);
     plan->initialises = emu_text_is(i->opcode, "mbarrier") && has_modifier(i, "init");
+    plan->is_collective = is_collective(i);
     plan->reads_only =
         plan->flow == EMU_FLOW_LOAD && ((op->mods.flags & EMU_NON_COHERENT) || emu_text_is(i->opcode, "ldu"));
     all->has_read_only |= plan->reads_only;

@@ -45,6 +45,7 @@ typedef struct emu_plan {
     uint8_t scope;      /* of a fence: emu_sync_scope */
     bool joins_proxies; /* fence.proxy.async */
     bool initialises;   /* mbarrier.init */
+    bool is_collective; /* all lanes of the warp execute it together */
     uint16_t order;     /* EMU_RELAXED, EMU_ACQUIRE and so on, as written or by default */
     uint32_t address; /* slot of the address of an atomic, mbarrier or copy, which is checked as an address */
 } emu_plan;

@@ -34,6 +34,7 @@
    issuing thread did. A wait for a group turns the group's accesses into accesses of the thread. Tensor maps are read in a proxy
    of their own. If a thread has two copies of the same bytes in flight, the first to complete counts for both. */
 #include "check.h"
+#include "lanes.h"
 #include "plan.h"
 
 #include "../core/async.h"
@@ -137,6 +138,7 @@ typedef struct emu_race {
         mbarrier_count; /* those where bulk copies complete: rank and offset in shared memory */
     uint32_t *grid;     /* what the block knows of other clusters' clocks, or NULL */
     emu_race_cell *shared;
+    emu_race_lanes *lanes; /* by warp; NULL unless the check `lanes` is on */
 } emu_race;
 
 static uint32_t *known_of(const emu_race *r, unsigned warp)
@@ -193,6 +195,7 @@ static void block_free(emu_block *b)
     free(r->known);
     free(r->remote);
     free(r->grid);
+    free(r->lanes);
     free(r);
     b->race = NULL;
 }
@@ -227,6 +230,8 @@ static void block_begin(emu_block *b)
     r->met = r->ended + r->span;
     if (b->cluster->count > 1)
         r->remote = emu_alloc(r->span * sizeof *r->remote);
+    if (l->parts_lanes)
+        r->lanes = emu_alloc(b->warp_count * sizeof *r->lanes);
     r->shared = l->race->spare;
     l->race->spare = NULL;
     if (!r->shared)
@@ -243,6 +248,15 @@ static void know_own_warp(emu_race *r, unsigned warp, uint32_t time)
             raise_to(&r->of[warp].lanes[i][k], time);
         raise_to(&r->of[warp].all[i], time);
     }
+    if (r->lanes)
+        emu_lanes_meet(&r->lanes[warp], EMU_ALL, time);
+}
+
+static void note_release(const emu_warp *w, uint32_t lanes, uint32_t time)
+{
+    const emu_race *r = w->block->race;
+    if (r->lanes)
+        emu_lanes_release(&r->lanes[w->id], lanes, time, first_of(w->block)->step);
 }
 
 static void raise_all(uint32_t *to, const uint32_t *from, size_t count)
@@ -318,10 +332,11 @@ static void raise_known(const emu_warp *w, uint32_t *to, uint32_t time)
     known[r->own + w->id] = own;
 }
 
-static void release(emu_warp *w, sync_object *p, uint32_t time, emu_sync_scope scope)
+static void release(emu_warp *w, sync_object *p, uint32_t lane, uint32_t time, emu_sync_scope scope)
 {
     emu_block *b = w->block;
     emu_race *r = b->race;
+    note_release(w, 1u << lane, time);
     if (!p->holder || p->holder == b) {
         if (p->block != b->index)
             memset(p->narrow, 0, r->span * sizeof *p->narrow);
@@ -359,12 +374,13 @@ static void release_fenced(emu_warp *w, sync_object *p, uint32_t lane, emu_sync_
     emu_race *r = w->block->race;
     emu_sync_scope fenced = (emu_sync_scope)r->of[w->id].fence_scope[lane];
     if (r->of[w->id].fenced[lane])
-        release(w, p, r->of[w->id].fenced[lane], fenced < scope ? fenced : scope);
+        release(w, p, lane, r->of[w->id].fenced[lane], fenced < scope ? fenced : scope);
 }
 
 static void barrier_arrive(emu_warp *w, const emu_fragment *arriving)
 {
     emu_race *r = w->block->race;
+    note_release(w, EMU_ALL, r->time);
     raise_known(w, r->arrived + arriving->barrier * r->span, r->time);
     r->time++;
 }
@@ -400,8 +416,10 @@ static void cluster_arrive(emu_warp *w)
     emu_race *r = w->block->race;
     bool is_relaxed = w->fragments[0].pc->mods.flags & EMU_RELAXED;
     uint32_t time = is_relaxed ? fenced_time(w) : r->time;
-    if (time)
+    if (time) {
+        note_release(w, EMU_ALL, time);
         raise_known(w, first_of(w->block)->arriving, time);
+    }
     r->time++;
 }
 
@@ -439,6 +457,8 @@ static void warp_sync(emu_warp *w, uint32_t lanes)
         memcpy(r->of[w->id].lanes[i], known, sizeof known);
         r->of[w->id].all[i] = least;
     }
+    if (r->lanes)
+        emu_lanes_meet(&r->lanes[w->id], lanes, r->time);
     r->time++;
 }
 
@@ -544,7 +564,7 @@ static void use_mbarrier(emu_warp *w, const emu_op *op, const emu_plan *plan, ui
 {
     emu_race *r = w->block->race;
     if (plan->order & EMU_RELEASE)
-        release(w, arrivals_at(holder, at), r->time++, scope_at_mbarrier(op));
+        release(w, arrivals_at(holder, at), lane, r->time++, scope_at_mbarrier(op));
     else if (plan->order & EMU_RELAXED)
         release_fenced(w, arrivals_at(holder, at), lane, scope_at_mbarrier(op));
 }
@@ -643,8 +663,10 @@ static void warpgroup_met(emu_warp *first)
     emu_race *r = first->block->race;
     if (!l->program->plans->has_products)
         return;
-    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++)
+    for (unsigned n = 0; n < EMU_WARPGROUP_WARPS; n++) {
+        note_release(&first[n], EMU_ALL, r->time);
         raise_known(&first[n], met_of(r, first->id), r->time);
+    }
     r->time++;
 }
 
@@ -817,6 +839,16 @@ static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t 
     return true;
 }
 
+/* With the check `lanes`: returns the lanes of an ordered access that no release covers. */
+static uint32_t uncovered_lanes(const emu_warp *w, const race_record *o)
+{
+    const emu_block *b = w->block, *other = o->block == b->index ? b : peer_of(b, o->block);
+    if (!b->race->lanes || !other || o->clock >= b->warp_count || (other == b && o->clock == w->id))
+        return 0;
+    return emu_lanes_uncovered(&other->race->lanes[o->clock], o->lanes, o->time,
+                               known_of(b->race, w->id)[other->race->own + o->clock]);
+}
+
 static bool are_strong(const emu_warp *w, const race_record *a, const race_record *b)
 {
     uint8_t both = a->flags & b->flags;
@@ -839,7 +871,8 @@ typedef struct race_access {
     uint32_t racing;
     race_record other;
     bool other_wrote;
-    bool is_same; /* both write the same value */
+    bool is_same;      /* both write the same value */
+    const char *order; /* what orders the pair, but not enough */
     uint64_t racing_at;
     uint64_t map; /* the tensor map that is read; 0: none */
     /* lanes that access what was accessed in another proxy */
@@ -892,6 +925,15 @@ static bool is_ordered_by_fence(const race_access *a, const race_record *o)
     return !o->pending && other && knew_at_fence(a, other->race->own + o->clock, o->time);
 }
 
+/* Names what orders the two accesses, but not enough. */
+static const char *order_of(const race_access *a, const race_record *o)
+{
+    return is_ordered(a->warp, o, a->lane)
+               ? "only another lane's release, without a warp-wide operation in between,"
+           : is_ordered_by_fence(a, o) ? "only wgmma.fence"
+                                       : "nothing";
+}
+
 static void report(race_access *a)
 {
     char place[160], thread[96], source[EMU_SOURCE_BYTES];
@@ -920,17 +962,19 @@ static void report(race_access *a)
                  "races: %s %u bytes at %s, which %s%s %s in line %u%s with %s to order the two%s", verb,
                  a->bytes, place,
                  emu_text_is(l->program->instructions[o->at]->opcode, "cp") ? "a copy of " : "", thread,
-                 other_verb, line, source, is_ordered_by_fence(a, o) ? "only wgmma.fence" : "nothing",
-                 a->is_same ? ", the same value" : "");
+                 other_verb, line, source, a->order, a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
 static void race_with(race_access *a, const race_record *o, bool other_wrote, bool is_same)
 {
+    const uint32_t uncovered = o->pending ? 0 : uncovered_lanes(a->warp, o);
     if (a->racing && (o->at != a->other.at || other_wrote != a->other_wrote || is_same != a->is_same))
         report(a);
     if (!a->racing) {
         a->other = *o;
+        a->other.lanes = uncovered ? uncovered : o->lanes;
+        a->order = order_of(a, o);
         a->other_wrote = other_wrote;
         a->is_same = is_same;
         a->racing_at = a->at;
@@ -940,7 +984,8 @@ static void race_with(race_access *a, const race_record *o, bool other_wrote, bo
 
 static bool is_race(const race_access *a, const race_record *o)
 {
-    return o->time && (o->bytes & a->now.bytes) && !is_ordered(a->warp, o, a->lane) &&
+    return o->time && (o->bytes & a->now.bytes) &&
+           (!is_ordered(a->warp, o, a->lane) || uncovered_lanes(a->warp, o)) &&
            !are_strong(a->warp, o, &a->now) &&
            (a->warp->block->launch->parts_warpgroups || !is_ordered_by_fence(a, o));
 }
@@ -1113,7 +1158,7 @@ static void synchronise(race_access *a, uint64_t run, const emu_block *holder, e
     else if (a->reads)
         remember_read(a->warp, p);
     if (a->writes && (a->plan->order & EMU_RELEASE))
-        release(a->warp, p, r->time++, scope);
+        release(a->warp, p, a->lane, r->time++, scope);
     else if (a->writes)
         release_fenced(a->warp, p, a->lane, scope);
 }
@@ -1281,6 +1326,30 @@ const emu_observer emu_race_check = {
     .product_read = product_read,
     .product_done = product_done,
 };
+
+/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+
+static void lanes_meet(emu_warp *w, const emu_op *op, uint32_t lanes)
+{
+    (void)op;
+    emu_lanes_meet(&w->block->race->lanes[w->id], lanes, w->block->race->time++);
+}
+
+static void lanes_issue(emu_warp *w, const emu_op *op, uint32_t mask)
+{
+    if (mask && emu_plan_of(w, op)->is_collective)
+        lanes_meet(w, op, mask);
+}
+
+/* After emu_race_check has noted the access: the lanes execute it together. */
+static void lanes_access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes, bool writes,
+                         const uint64_t at[EMU_LANES])
+{
+    (void)bytes, (void)writes, (void)at;
+    lanes_issue(w, op, mask);
+}
+
+const emu_observer emu_lanes_check = {.issue = lanes_issue, .exchange = lanes_meet, .access = lanes_access};
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 

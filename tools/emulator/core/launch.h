@@ -33,6 +33,7 @@ typedef struct emu_launch {
     bool races_of_same;    /* two writes of the same value are a race */
     bool fences_reads;     /* a bulk copy to bytes that loads have read needs a proxy fence */
     bool parts_warpgroups; /* wgmma.fence does not order a product after other threads' writes */
+    bool parts_lanes;      /* a lane releases only what other lanes of its warp have executed for sure */
     bool is_ordered;       /* runs on one host thread, so that accesses have one order */
     emu_report report;
     emu_findings findings;

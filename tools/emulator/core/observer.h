@@ -117,7 +117,7 @@ typedef struct emu_observer {
 #undef EMU_EVENT
 } emu_observer;
 
-#define EMU_MOST_OBSERVERS 8
+#define EMU_MOST_OBSERVERS 10
 
 /* The observers of each event, in the order of subscription; NULL ends the list. */
 typedef struct emu_audience {
