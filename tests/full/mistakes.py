@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes in calls of changed.py, and in its record: the message, and that the record stays as it is.
+"""Mistakes in calls of changed.py, and in its record: the message, and that the record is unchanged.
 
 usage: mistakes.py BUILD
 """
