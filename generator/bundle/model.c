@@ -1,4 +1,4 @@
-/* The bundle for its writers: every name, number and text is decided. */
+/* The bundle as its writers need it: every name, number and text is decided. */
 #include "model.h"
 
 #include <stdlib.h>

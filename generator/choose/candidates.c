@@ -556,7 +556,7 @@ static bool has_kind_on(const candidates *c, size_t kind, size_t target_index)
     return false;
 }
 
-/* A need for each listed target and each kind with a candidate there; if only the shapes count, one for each target. */
+/* Makes a need for each listed target and each kind that has a candidate there; one per target if only the shapes count. */
 static void find_needs(candidates *c)
 {
     size_t *kinds = arena_alloc(c->arena, (c->count + 1) * sizeof *kinds), kind_count = 1;

@@ -10,7 +10,7 @@ void copy_now(ptx_fn *f, uint32_t bytes, ptx_val to, ptx_val from, const ptx_val
     ptx_store_vec(f, (int)bytes / 4, to, words, PTX_PLAIN);
 }
 
-/* L1 is bypassed by 16 bytes only. */
+/* Only copies of 16 bytes can bypass L1. */
 static int cache_of(uint32_t bytes)
 {
     return bytes == UNIT_BYTES ? PTX_CG : PTX_CA;

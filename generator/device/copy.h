@@ -21,7 +21,7 @@ static inline void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_
     copy_now(f, UNIT_BYTES, to, from, in_bounds, hints);
 }
 
-/* copy_unit with a U32 for the bounds: 16 if in bounds, else 0. Saves an instruction per copy with the same bounds. */
+/* copy_unit with the number of bytes in bounds, 16 or 0, as a U32: saves an instruction per copy if several copies share it. */
 void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int hints);
 
 /* Copies the first `left` of `size` bytes, 16 or 4, an S32 that may be negative or too large; zero-fills the rest. Below sm_80

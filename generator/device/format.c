@@ -19,7 +19,7 @@ typedef struct format_unit {
     ptx_val word[FORMAT_RUNS];
 } format_unit;
 
-enum { SCALE, MINIMUM }; /* what numbers computes, for each part */
+enum { SCALE, MINIMUM }; /* results of format_decoder.numbers, per part */
 
 struct format_decoder {
     const uint64_t *values; /* sixteen bytes in four words, for lane->value; null: unused */
@@ -51,18 +51,18 @@ static uint32_t decode_raise(const format_lane *lane, uint32_t q)
  * element 16 + i in the high one. Q5_0 and Q5_1 have a word before them, whose bit i is bit 4 of element i.
  *
  * A group g of a super-block of 256 elements is 64 neighbouring elements in Q4_K and Q5_K, sub-blocks 2g and 2g + 1 of 32, and 32
- * in IQ4_XS, as in a block of 32. In the other formats it is four sub-blocks of 16, every second one of a half: h = g / 2 is
- * the half, o = g % 2 its first one. Words w of a group's codes are its units' (w = 4o + u in a half if two groups share a
- * run of 32 bytes).
+ * in IQ4_XS, as in a block of 32. In the other formats it is four sub-blocks of 16: every second one of half h = g / 2,
+ * from sub-block o = g % 2 on. Word w of a group's codes is its unit w's; if two groups share a run of 32 bytes in a half, unit
+ * u's is word 4o + u.
  *
  *     Q4_K  word w of 8 of a group has sub-block 2g in its low nibbles and 2g + 1 in its high ones
- *     Q5_K  the same with 8 words before, whose word w has in bit j of each byte bit 4 of sub-block j's codes
+ *     Q5_K  the same after 8 words: bit j of each byte of the w-th of these is bit 4 of a code of sub-block j
  *     Q6_K  low nibbles: words w and 8 + w of 16 of a half have quads 0, 2 and 1, 3; high two bits: bits 2q of word w of 8
  *     Q2_K  bits 2q of word w of 8 of a half; TQ2_0 too
  *     Q3_K  the same, and bit 2 of codes: bit 4h + q of word w of 8
  */
 
-/* A word has a field for each quad, the lowest first; they are shifted left if the lane's rule allows it. */
+/* Each byte of a word has a field per quad, quad 0's lowest. Quads are left-shifted as the lane's rule says: decode_raise. */
 static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     const uint32_t bits = 8u / lane->format->quads, mask = bits == 4 ? NIBBLES : 0x03030303;
@@ -73,7 +73,7 @@ static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *
     }
 }
 
-/* The quads' high bits are neighbours in each byte of the second word. turn: the left rotation that moves the first quad's above
+/* The quads' high bits are neighbours in each byte of the second word. turn: the left rotation that moves quad 0's high bit above
  * its field. */
 static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
@@ -130,7 +130,7 @@ static void join_bytes(ptx_fn *f, ptx_val first, ptx_val second, ptx_val pairs[2
     pairs[1] = ptx_prmt(f, first, second, 0x7362);
 }
 
-/* int4: a byte has two neighbours' codes, so 16 bytes have 32 elements, and four units of eight. */
+/* int4: a byte holds two neighbouring codes, so 16 bytes hold 32 elements: four units of eight. */
 static void split_pairs(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     ptx_val low = ptx_and(f, u->word[0], NIBBLES), high = ptx_and(f, ptx_shr(f, u->word[0], 4), NIBBLES);
@@ -142,7 +142,7 @@ static void split_pairs(ptx_fn *f, const format_lane *lane, const format_unit *u
 
 /* ---- codes that are indices --------------------------------------------------------------------------------------- */
 
-/* The nibbles of IQ4_NL, IQ4_XS and MXFP4 index sixteen integers, in Q4_0's order of elements; those of nf4 sixteen floats. */
+/* The nibbles of IQ4_NL, IQ4_XS and MXFP4 index sixteen integers, in Q4_0's order of elements; nf4's index sixteen floats. */
 static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
 static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
                                         0x00040608}; /* twice e2m1, plus the offset 12 */
@@ -155,8 +155,8 @@ static void load_values(ptx_fn *f, const uint64_t words[4], ptx_val value[4])
         value[i] = ptx_load(f, ptx_at_const(f, table, i));
 }
 
-/* One byte of the value of each of four codes: the low three bits pick among eight values twice, and the fourth bit picks
- * between the two. */
+/* Looks up one byte of the values of four codes: a code's low three bits select a byte from each half of the table, and its
+ * fourth bit selects the half. */
 static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, ptx_val between)
 {
     ptx_val low = ptx_prmt(f, value[0], value[1], in_eight);
@@ -164,7 +164,7 @@ static ptx_val pick_bytes(ptx_fn *f, const ptx_val value[4], ptx_val in_eight, p
     return ptx_prmt(f, low, high, between);
 }
 
-/* Sorts values of a word's nibbles into two quads: the even ones, and the odd ones. four[0] has nibbles 0 to 3, four[1] 4 to 7. */
+/* Splits the values of a word's nibbles into two quads, even nibbles and odd ones. four[0] has nibbles 0 to 3, four[1] 4 to 7. */
 static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
 {
     quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);
@@ -198,7 +198,7 @@ static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u
     sort_quads(f, four, quads);
 }
 
-/* nf4: codes stay in place, the first of each pair in the low nibble. A quad's are in its lower half. */
+/* nf4: codes stay packed, the first of each pair in the low nibble. A quad's four codes are its lower 16 bits. */
 static void split_values(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     quads[0] = u->word[0];
@@ -219,7 +219,7 @@ static uint32_t bytes_of(ptx_type type)
     return type == PTX_F32 ? 4 : 2;
 }
 
-/* Four words for each byte of the type. */
+/* Loads nf4's table: four words for each byte of the type. */
 void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
 {
     for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes_of(type); byte++) {
@@ -230,7 +230,8 @@ void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
     }
 }
 
-/* Values of a quad's codes as two pairs of 16 bits. An F32 is two such numbers: first come the pairs of lower halves. */
+/* Looks up the values of a quad's codes, two pairs of 16 bits. For F32 the pairs of lower halves come first, then the upper
+ * ones. */
 static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[])
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
@@ -317,7 +318,7 @@ static void numbers_d(ptx_fn *f, const format_lane *lane, const format_place *pl
     }
 }
 
-/* Loads `count` words of the run `run` from `byte` bytes after its first on. */
+/* Loads `count` words of run `run`, from its byte `byte` on. */
 static void load_run(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
                      uint32_t byte, uint32_t count, ptx_val words[])
 {
@@ -347,7 +348,7 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* Also sets turn, for bit 2g of each byte. */
+/* Also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
@@ -370,7 +371,7 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, to[MINIMUM]);
 }
 
-/* select: a prmt selector of every second one of eight bytes, from byte o on: those of the group's four sub-blocks. */
+/* select: the prmt selector of the bytes of the group's four sub-blocks: every second of eight, from byte o on. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
     ptx_val odd_bit = ptx_and(f, lane->group, 1);
@@ -399,7 +400,7 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, to[MINIMUM]);
 }
 
-/* shift: 4h. turn: for bit 4h of each byte. first: the left rotation that moves bit 4h to bit 4. */
+/* shift: 4h. turn, first: the left rotations that move bit 4h of each byte to bit 2, and to bit 4. */
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
@@ -442,7 +443,7 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     decode_products(f, lane, d[0], bits, 0, 32, true, to[SCALE]);
 }
 
-/* Builds 2^(e - 128), for values that are twice e2m1's, from e, the first byte. It is a denormal number if e is 0 or 1. */
+/* Builds 2^(e - 128) from e, the first byte, since the values are twice e2m1's. It is subnormal if e is 0 or 1. */
 static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
 {
     (void)lane;
@@ -527,7 +528,7 @@ static const weight_format table[] = {
          UNITS(0, .group = 16)),
 };
 
-/* Blocks of 32 elements, with their numbers in arrays: by the order of neighbours, then by the elements of a scale. */
+/* Blocks of 32 elements whose numbers are in arrays. Tables are indexed by is_high_first, then by the elements per scale. */
 #define ARRAYS(name, offset, has_zeros, decoder, group, is_high_first) \
     {name, 32, 16, NUMBERS_F32, 1, 4, 1, 2, 4, 8, offset, 0, 0, false, has_zeros, is_high_first, 0, group, decoder, {UNITS(0)}}
 #define ARRAYS_OF(is_high_first, ...)                                                     \
@@ -589,7 +590,7 @@ uint32_t format_row_element(const weight_format *w, uint32_t group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
-/* Alignment of a lane's words: `unit_bytes` from one possible first unit to the next, or 0. */
+/* Alignment of a lane's words. `unit_bytes` is the distance of possible first units, or 0 if there is only one. */
 static uint32_t run_alignment(const weight_format *w, const format_run *r, uint32_t unit_bytes)
 {
     const uint32_t steps[] = {r->group, r->half, r->odd, unit_bytes};
@@ -720,7 +721,7 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
     }
 }
 
-/* The codes as unsigned bytes, which have this offset. */
+/* Returns the codes as unsigned bytes, and sets their offset. */
 static ptx_val unsigned_codes(ptx_fn *f, const weight_format *w, ptx_val quad, float *offset)
 {
     ptx_val bytes = ptx_as(f, PTX_U32, quad);
@@ -785,7 +786,7 @@ void format_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val qua
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
 }
 
-/* scale * (code - offset) is a single fma with the code under 128, if 128 + offset times the scale is exact. MXFP4's scales are
+/* One fma computes scale * (code - offset) from raise_codes' 128 + code if (128 + offset) * scale is exact. MXFP4's scales are
  * too large for that, and F32 scales have too many bits. */
 void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val scale,
                     ptx_val minimum, ptx_val pairs[2])

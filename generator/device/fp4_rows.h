@@ -26,7 +26,7 @@ typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
-    bool is_branchless;             /* copies of scales are predicated: ptxas mixes copies with products */
+    bool is_branchless;             /* predicated copies of scales, which ptxas interleaves with products */
     layout codes;                   /* its row_bytes tell e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */

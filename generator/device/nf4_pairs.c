@@ -83,7 +83,7 @@ static ptx_val constants(const nf4_pairs *p)
     return ptx_global_table(p->f, word_type(p), BYTES * words, bits);
 }
 
-/* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight, of copies. */
+/* Fills `count` units of 16 bytes, `threads` apart, from unit `number` on. The copies of one entry are eight units. */
 static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;

@@ -18,7 +18,7 @@
 
 #include "shared.h"
 
-enum { ROW_RING_LANES = 4 /* at least, that copy a row together */, ROW_RING_MOST_PASSES = 8 };
+enum { ROW_RING_LANES = 4 /* that copy a row together, at least */, ROW_RING_MOST_PASSES = 8 };
 
 /* A stage's part of each row. */
 typedef struct row_ring_shape {

@@ -19,8 +19,8 @@ static bool is_half(ptx_type type)
 
 /* ---- the pipeline ------------------------------------------------------------------------------------------------- */
 
-/* Units of 16 bytes of a row in a stage, with `packed` elements in a byte, or if that is 0 with 16-bit elements. 0 if the depth is
- * invalid or the units are not whole. */
+/* Units of 16 bytes of a row in a stage. `packed`: elements per byte, or 0 for 16-bit elements. Returns 0 if the depth is invalid
+ * or the units are not whole. */
 static uint32_t stage_units(uint32_t depth, uint32_t packed)
 {
     const uint32_t unit_elements = packed ? packed * UNIT_BYTES : UNIT;
@@ -28,7 +28,7 @@ static uint32_t stage_units(uint32_t depth, uint32_t packed)
     return is_depth && depth % unit_elements == 0 ? depth / unit_elements : 0;
 }
 
-/* Rows of a thread block's pass, and of the passes that cover `rows`. */
+/* Rows of one pass of the thread block; rows of all passes that cover `rows`. */
 static uint32_t rows_at_once(uint32_t units, uint32_t threads)
 {
     return threads / units;
@@ -242,8 +242,9 @@ static bool has_operand(const tile_pipeline *p, uint32_t slot)
     return slot < p->slot_count && p->slots[slot].in_unit == UNIT;
 }
 
-/* Lane 8 * i + j points to row j of ldmatrix's matrix i: for rows these are rows 0 to 7 and 8 to 15 of the first unit, then
- * of the second; for columns both units of rows 0 to 7, then of rows 8 to 15. For words lane (g, t) points to row g. */
+/* Lane 8 * i + j points to row j of ldmatrix's matrix i. Rows: matrices 0 and 1 are the first units of rows 0 to 7 and 8 to 15, 2
+ * and 3 the second units. Columns: 0 and 1 are both units of rows 0 to 7, 2 and 3 of rows 8 to 15. Words: lane (g, t) points to
+ * row g. */
 tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val first, tile_view view,
                              const char *file, int line)
 {
@@ -289,14 +290,14 @@ tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles
     return s;
 }
 
-/* This lane's part of a step, `rows` below its row, in the current stage. */
+/* The address of this lane's part of a step in the current stage, `rows` rows below the lane's row. */
 static ptx_val part_at(const tile_operand *o, ptx_type type, ptx_val at, uint32_t rows)
 {
     const uint32_t row_bytes = UNIT_BYTES * o->steps * o->step_units;
     return shared_at(o->f, type, at, stage_byte(o->pipeline) + o->byte + row_bytes * rows);
 }
 
-/* Adds the products of a step, of A's row tiles in registers. `at` is this lane's part of the columns. */
+/* Adds the products of a step. `a`: A's row tiles in registers; `at`: this lane's part of the columns. */
 static void multiply(const tile_operand *columns, ptx_val at, const ptx_val a[], tile_sums *sums)
 {
     ptx_val b[4];
@@ -449,7 +450,7 @@ void tile_words_load(const tile_words *words, ptx_val out[])
 
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 
-/* Lane (g, t) has two neighbours of a row, or if the sums are transposed of a column, of each tile of 8 by 8 elements of y. */
+/* Lane (g, t) has two neighbours in a row of each 8 x 8 tile of y; in a column if the sums are transposed. */
 typedef struct sink {
     ptx_fn *f;
     const tile_matrix *y;
@@ -458,7 +459,7 @@ typedef struct sink {
     bool is_transposed;
     ptx_val row, column; /* this lane's first element of the first tile */
     ptx_val is_odd;      /* t */
-    ptx_val stored;      /* the first of the four columns that the lane stores of the first two tiles */
+    ptx_val stored;      /* the first of the four columns that the lane stores in the first two tiles */
 } sink;
 
 static ptx_val is_inside(const sink *s, ptx_val row, ptx_val column)
@@ -487,8 +488,8 @@ static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx
     return narrow_pair(f, (ptx_type)s->y->data.element, mapped[0], mapped[1]);
 }
 
-/* Even lanes store four neighbours of the first of two tiles, odd lanes of the second, so a row's four lanes store 32 bytes.
- * `start` is the row's first element; `further` the columns before the tiles. */
+/* Even lanes store four neighbours of the first of two tiles, odd lanes four of the second, so a row's four lanes store 32 bytes.
+ * `start` is the row's first element; `further` the columns from the first two tiles to these. */
 static void store_words(const sink *s, const ptx_val words[2], ptx_val start, uint32_t further,
                         ptx_val in_rows)
 {
@@ -504,7 +505,7 @@ static void store_words(const sink *s, const ptx_val words[2], ptx_val start, ui
     }
 }
 
-/* A tile of transposed sums is transposed within the warp: then lane (g, t) has row g of y and columns 2t and 2t + 1 too. */
+/* Tiles of transposed sums are transposed within the warp first, so lane (g, t) always has columns 2t and 2t + 1 of row g. */
 void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column, tile_map *map,
                    const void *of, bool is_transposed, const char *file, int line)
 {

@@ -93,9 +93,9 @@ typedef struct attention {
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift, then the shift and the sum of the
-     * weights of a part, and the same of a group. With codes, records in shared memory have padding: so four neighbouring columns,
-     * which a lane has, of eight rows are in different banks. */
+    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift; the shift and the sum of weights
+     * of a part; the same two of a group. With codes, records in shared memory are padded, so that the four neighbouring columns
+     * that a lane has, in eight rows, are in different banks. */
     uint32_t record, shared_record;
     /* With split_k: */
     ptx_val workspace, tile_counters;
@@ -164,8 +164,8 @@ typedef struct attention_rows {
  * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
  * before they are shaped, those of V weights before they are rounded. */
 
-/* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are multiplied
- * by it: F16 weights times these scales are then as far from overflow as V's rows are. */
+/* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are
+ * multiplied by it, so that F16 weights times these scales are as far from overflow as V's rows are. */
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
 
 /* Loads a head's scale, F32, given a pointer to the first head's. */
@@ -193,7 +193,7 @@ typedef struct attention_origin {
 void attention_shape_and_mask(const attention *a, ptx_val key, bool finds_once, const attention_slice *scores,
                               attention_origin (*find)(const void *of, ptx_val key), const void *of);
 
-/* Returns the shift of row i: the largest score of the `lanes` lanes that share it, times the factor. */
+/* Returns the shift of row i: the row's largest score, over the `lanes` lanes that share it, times the factor. */
 ptx_val attention_find_shift(const attention *a, const attention_slice *slice, uint32_t i, int lanes);
 
 /* Adds the sinks' scores to the sums of rows, and finds the factors that turn the rows' sums of V into O; they include the

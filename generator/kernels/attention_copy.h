@@ -22,10 +22,11 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 
 enum { MOST_SLOTS = 4 };
 
-/* A panel: some columns of some rows of a matrix, and its destination. A round copies a unit per thread, from round_rows rows. There
- * are parts * round_rows teams; the parts divide the rounds that one team needs for a row. An odd team has a thread per unit, and
- * whole octets of rows, so that rounds share no sectors if the matrix has no gaps. If that is more units than threads, a thread has
- * several slots: units whose numbers differ by the number of threads. */
+/* A panel: some columns of some rows of a matrix, and its destination. A round copies a unit per thread, from round_rows rows.
+ * There are parts * round_rows teams; the parts divide the rounds that one team needs for a row. A team of an odd number of
+ * threads has one per unit of the row, and a round has whole octets of rows, so that rounds share no sectors if the matrix has no
+ * gaps. If a round then has more units than threads, a thread has several slots: units whose numbers differ by the number of
+ * threads. */
 typedef struct attention_panel {
     attention_copier by;
     attention_matrix from;

@@ -7,7 +7,7 @@
  * BYTES IN FLIGHT. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its
  * warps calculate or wait. A lone warp takes at most 1200 cycles for a tile at head_dim 128, so that four process 27 bytes
  * per cycle: twice an H100's bandwidth per multiprocessor. 8-bit codes are half of these bytes, and a lone warp takes at most
- * 1700 cycles for a tile of them: the eight that fit by registers process 19 bytes per cycle.
+ * 1700 cycles for a tile of them: the eight warps for which there are registers process 19 bytes per cycle.
  */
 #include "attention_warp.h"
 #include "device/copy.h"
@@ -74,7 +74,8 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     copy_commit(f);
 }
 
-/* K makes weights, then V adds values. Each waits for the next stage, and refills the previous one, which all lanes have read. */
+/* Weighs the keys, then adds the values. Each step waits for its stage, and refills the previous one, which all lanes have
+ * read. */
 static void add_tile(attention_warp *m, ptx_val counted)
 {
     decode *d = (decode *)m;

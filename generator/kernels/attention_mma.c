@@ -20,7 +20,8 @@ typedef attention_warp warp;
 
 /* ---- geometry ------------------------------------------------------------------------------------------------------ */
 
-/* Registers hold two blocks up to some head_dim. Decoded codes, scales of keys and elements of a mask take registers too. */
+/* Two blocks of rows fit into registers up to some head_dim. Decoded codes, scales of keys and elements of a mask need some
+ * too. */
 static warp geometry(attention *a)
 {
     enum { MOST_BESIDE_OTHERS = 64 };

@@ -11,7 +11,7 @@
 #include "device/tail.h"
 
 enum {
-    GROUP_NUMBERS = 4, /* after a record's columns and the numbers of the part */
+    GROUP_NUMBERS = 4, /* offset after a record's columns: the part's numbers come first */
     LANES = 16,
     MOST_RECORDS = LANES, /* records of a row joined at once */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
@@ -149,7 +149,7 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
 {
     ptx_fn *f = a->f;
     if (is_start) {
-        ptx_val share; /* with the row's sink, as its logarithm has it */
+        ptx_val share; /* includes the row's sink, as the log-sum-exp does */
         attention_find_shares(a, &j->number, &j->row, &share, 1);
         ptx_set(f, j->share, share);
         attention_store_log(a, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0)), j->number, &j->row);
@@ -164,7 +164,7 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     }
 }
 
-/* Records that joined rows become if `keeps` holds, otherwise O. They may be the first of the joined ones. */
+/* Where joined rows go: to these records if `keeps` holds, otherwise to O. They may be the first of the joined records. */
 typedef struct destination {
     const records *to;
     ptx_val keeps;

@@ -42,7 +42,7 @@ static void load_q(warp *m, uint32_t block, uint32_t step)
     }
 }
 
-/* Adds a step, or the tail, to the scores of an octet of keys; the first step makes them. */
+/* Adds a step, or the tail, to the scores of an octet of keys; the first step initialises them. */
 static void multiply_octet(warp *m, uint32_t block, uint32_t octet, uint32_t step, const ptx_val k[2])
 {
     ptx_fn *f = m->a->f;
@@ -415,7 +415,8 @@ static void stage_rows(const warp *m, const ptx_val shares[])
         row = ptx_mad(f, m->row_warp, m->scores.rows * OCTET, row);
     else
         unit = ptx_mul(f, m->warp, attention_octets(o));
-    /* The lane's pairs in the first even and odd unit of its first row; with codes at[0]: its first four columns. */
+    /* The addresses of the lane's pairs in its first row, in the first even and the first odd unit; with
+     * codes at[0] is that of its first four columns. */
     ptx_val at[2], pair = ptx_mad(f, t, 4, m->shared);
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
         ptx_val mine = has_all_columns ? ptx_u32(odd) : ptx_add(f, unit, odd);
@@ -441,7 +442,7 @@ static void stage_rows(const warp *m, const ptx_val shares[])
     }
 }
 
-/* A warp with all columns of its rows stores these, otherwise the thread block stores all rows. */
+/* A warp that has all columns of its rows stores them; otherwise the thread block stores all rows together. */
 void attention_store_results(void *of, ptx_val first)
 {
     warp *m = of;
@@ -514,9 +515,9 @@ void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
     m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);
 }
 
-/* As many thread blocks per multiprocessor as leave enough registers per thread. ptxas counts warps by fours; without a limit, it
- * fits more and spills. A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail;
- * below sm_80 also the copies in flight, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
+/* As many thread blocks per multiprocessor as leave enough registers per thread, 255 at most. ptxas counts warps in fours;
+ * without a limit it fits more warps, and spills. Besides sums, scores and Q, registers hold addresses and offsets, more with a
+ * tail; below sm_80 the copies in flight, more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
 static uint32_t blocks_per_multiprocessor(const warp *m)
 {
     const attention *a = m->a;

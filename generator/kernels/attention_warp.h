@@ -45,7 +45,7 @@ typedef struct attention_operand {
 typedef struct attention_warp attention_warp;
 struct attention_warp {
     attention *a;
-    /* Makes weights for the keys from `key` on, and adds their values: of a tile. */
+    /* The steps of a tile: weigh makes the weights of the keys from `key` on, add_values adds their values. */
     void (*weigh)(attention_warp *m, ptx_val key);
     void (*add_values)(attention_warp *m);
     ptx_type pairs;   /* of elements */
@@ -63,7 +63,7 @@ struct attention_warp {
     ptx_val lane, warp, shared;
     ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
     ptx_val first_octet;     /* of its group's keys, if there are several */
-    /* Lane 8 * i + j points to row j of matrix i, of four that ldmatrix loads: i / 2, j + 8 * (i % 2). */
+    /* Lane 8 * i + j points to row j of the i-th of ldmatrix's four matrices. upper: i / 2; in_16: j + 8 * (i % 2). */
     ptx_val upper, in_16;
     ptx_val key;       /* the tile's first, whose rows of K are in flight */
     ptx_val scales_at; /* of codes: this lane's first scale of K */
@@ -77,8 +77,8 @@ struct attention_warp {
  * attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys);
 
-/* Lays out Q, which O later overlays, and after it K and V, for copies by all threads; or a warp's ring of K and V, from 0 on, and
- * Q, for copies by a warp. */
+/* Lays out shared memory. For copies by all threads: Q, which O later overlays, and after it K and V. With is_ring, for copies by
+ * one warp: its ring of K and V, from 0 on, and Q. */
 void attention_lay_out(attention_warp *m, bool is_ring, bool v_in_k);
 
 /* ---- products -------------------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ void attention_init_rows(const attention *a, attention_rows *r);
 /* Sets the resources of a kernel whose shared memory and warps are those of `m`. */
 void attention_warp_shape(kiln_shape *s, const attention_warp *m);
 
-/* Finds this thread, one of all that copy K and V, and initialises its rows to no keys. */
+/* Finds this thread, which copies K and V with all others, and initialises its rows to no keys. */
 void attention_warp_init(attention_warp *m);
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------- */
@@ -169,9 +169,9 @@ void attention_raise_rows(attention_warp *m, const ptx_val joined[], void (*rais
 
 /* ---- many keys ------------------------------------------------------------------------------------------------------- */
 
-/* Loops over this part's keys in tiles of tile_k, and passes each tile's first counted key to `add`: the warp's first, `ahead`
- * (U32) keys further, if warps have their own keys. The sums of all `count` rows cover all chunks of keys: see
- * attention_chunks.c. */
+/* Loops over this part's keys in tiles of tile_k, and passes each tile's first counted key to `add`; if warps have their own
+ * keys, the warp's first key of the tile, which is `ahead` (U32) keys further. The sums of all `count` rows cover all chunks of
+ * keys: see attention_chunks.c. */
 void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint32_t count,
                           const ptx_val *ahead, void (*add)(attention_warp *m, ptx_val counted));
 

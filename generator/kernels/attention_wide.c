@@ -42,7 +42,8 @@ static uint32_t number_byte(const wide *w, uint32_t row, uint32_t group)
     return (row * w->m.groups + group) * NUMBER_BYTES;
 }
 
-/* Stores a number for each of this warp's rows of scores, for all warps, and waits for theirs; four lanes have the same ones. */
+/* Shares a number for each of this warp's rows of scores with all warps: stores it, and waits for theirs. Four lanes have the
+ * same numbers. */
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->m.a->f;

@@ -81,7 +81,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                 : g.type == PTX_BF16 || shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80
                                                                                             : 75;
     s->trip = FP4_STAGE;
-    /* Lanes whose registers the sums leave: 512 with tile_m up to 32, then 384 and 256. A join needs more registers. */
+    /* Lanes per multiprocessor, by the registers of the sums: 512 with tile_m up to 32, then 384 and 256. A join needs more. */
     const bool has_join = split_k != 1;
     const uint32_t lanes = g.tile_m <= 32 && !has_join ? 512 : g.tile_m <= (has_join ? 32 : 64) ? 384 : 256;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, lanes);
@@ -110,9 +110,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 #define STAGES          "ceil_div(k, 128)"
 #define PART_K          "select(split_k == 1, k, 128 * " PART_STAGES ")"
 
-/* Cycles that parts of k add, counted: in a replay of sm_120's machine code a tile's start and store take about 1000 cycles and
- * half a cycle per element, and another half if its parts are joined, as those of a stretch's first and last tile are. With
- * split_k 2 and 4 the last of them reads all parts: 4 bytes of an element, on a multiprocessor with two thread blocks. */
+/* Cycles that parts of k add, counted in a replay of sm_120's machine code: a tile's start and store take about 1000 cycles and
+ * half a cycle per element. Joining its parts takes another half; in a stretch only the first and the last tile have parts to
+ * join. With split_k 2 and 4 a tile's last thread block reads all parts: 4 bytes per element, with two thread blocks per
+ * multiprocessor. */
 #define TILE_CYCLES "(1000 + tile_m * tile_n / 2)"
 #define JOIN                                                                                                 \
     "select(split_k == 0, (1 + ceil_div(" TILE_COUNT ", max(1, " SHARING "))) * " TILE_CYCLES                \

@@ -32,7 +32,7 @@ enum {
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
 /* Enough stages that all but one hold half of the bytes that a multiprocessor should have in flight: two thread blocks
- * have all of them. If registers leave room for only one, its products take longer than its copies; with more than four
+ * hold all of them. If registers leave room for only one, its products take longer than its copies; with more than four
  * vectors, twice as long. More stages would not fit sm_75. */
 static uint32_t stages_of(const linear_geometry *g)
 {
@@ -56,7 +56,7 @@ linear_geometry linear_plan(linear_geometry g)
     return g;
 }
 
-/* With the shares of `elements` of k. */
+/* Bytes of shared memory, with the shares of `elements` of k. */
 static uint32_t shared_bytes(const linear_geometry *g, uint32_t elements)
 {
     const uint32_t sums = LINEAR_PASS_ROWS * g->vectors, partials = LINEAR_WARPS * g->vectors;
@@ -329,7 +329,7 @@ static void make_chunk(linear_simt *g, ptx_val is_first_pass)
     }
 }
 
-/* Returns a row of all matrices as a row of one of them, clamped to that matrix. */
+/* Maps a row among those of all matrices to one matrix, clamped to it. */
 static ptx_val row_in_matrix(linear *l, uint32_t matrix, ptx_val row)
 {
     ptx_fn *f = l->f;
@@ -342,8 +342,7 @@ static ptx_val row_in_matrix(linear *l, uint32_t matrix, ptx_val row)
     return ptx_min(f, row, l->n[matrix]);
 }
 
-/* Prefetches one matrix's rows among the rows from `first` to `end`, from the multiple of 16 before them to the last one that
- * they reach. */
+/* Prefetches one matrix's rows among those from `first` to `end`, from the 16-byte boundary at or before the first of them on. */
 static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end)
 {
     enum { MOST_BYTES = 64 * 1024 /* about what arrives while one kernel ends */ };
@@ -363,9 +362,9 @@ static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_
     }
 }
 
-/* From sm_90 on a thread block may begin while the preceding launch still runs (kiln_options.overlap_launches). It prefetches the
- * first of its rows of W to the L2 cache, lets the next launch begin, and waits. A prefetch reads nothing, so that launch may even
- * write W. */
+/* From sm_90 on a thread block may begin while the preceding launch still runs (kiln_options.overlap_launches). It prefetches its
+ * first rows of W into the L2 cache, lets the next launch begin, and waits for the preceding one. A prefetch reads nothing, so
+ * that launch may even write W. */
 static void overlap_launches(linear_simt *g, ptx_val first, ptx_val end)
 {
     for (uint32_t i = 0; i < g->l->matrices; i++)

@@ -73,8 +73,8 @@ typedef struct linear {
 typedef struct linear_tile {
     uint32_t rows, columns, warp_columns; /* of a warp: 16, 32 or 64 */
     uint32_t k_warps, row_warps;          /* warps that share k, or rows; one of the two is 1 */
-    uint32_t stage; /* elements of k: parts of k have whole stages, or a row's last one */
-    ptx_val shared; /* address of the dynamic shared memory */
+    uint32_t stage;                       /* elements of k; a part of k has whole stages, or ends with k */
+    ptx_val shared;                       /* address of the dynamic shared memory */
     fragment_lane lane;
     ptx_val k_warp, row_warp, column_warp; /* this warp's; poison if k, or the rows, are not shared */
     ptx_val first_x, first_w;              /* rows */
@@ -87,8 +87,8 @@ typedef struct linear_tile {
 
 /* ---- linear.c: the kernel on CUDA cores; other families call it with fixed parameters ----------------------------- */
 
-/* Expressions of its estimates, over k, chunk and rows, for a thread block's `here` rows of W. Shares are made anew for each 256
- * rows if a chunk is less than x. */
+/* Expressions of its estimates, over k, chunk and rows, for a thread block's `here` rows of W. Shares are
+ * computed again for every 256 rows if a chunk is less than x. */
 #define LINEAR_REPEATS(here)    "ceil_div(" here ", 8 * rows) * ceil_div(k, chunk)"
 #define LINEAR_SIDE_TRIPS(here) "ceil_div(k, 1024) * select(k > chunk, ceil_div(" here ", 256), 1)"
 #define LINEAR_EXTRA(here)                                                                                   \
@@ -137,7 +137,7 @@ typedef struct linear_ring {
     row_ring codes;       /* the user sets `of` and options */
     uint32_t number_byte; /* offset of the numbers in a stage */
     ptx_val shared;       /* address of the first stage */
-    ptx_val left;         /* a variable if k is split: trips of the loop from this one on */
+    ptx_val left;         /* trips of the loop from this one on; a variable if k is split */
     row_ring_row rows[LINEAR_LANE_ROWS], number_row;
     ptx_val row_at[LINEAR_LANE_ROWS], number_row_at; /* where they start in the current stage */
 } linear_ring;
@@ -159,8 +159,8 @@ ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead);
 void linear_copy_ring(linear_ring *ring, ptx_val offset);
 void linear_fill_ring(linear_ring *ring, ptx_val offset, uint32_t ahead);
 
-/* Finds this lane's rows: rows g + 8i of its warp's, and of row g + 8t the numbers. Its part of a row's stage begins
- * index * bytes after the row; a poison index is 0. */
+/* Finds this lane's rows: rows g + 8i of its warp's, and for the numbers row g + 8t. Its part of a row's stage
+ * begins index * bytes after the row; a poison index is 0. */
 void linear_find_lane_rows(linear_ring *ring, ptx_val index, uint32_t bytes);
 
 /* Finds where the rows start in the stage at `offset`, one stage after the previous call's. */
@@ -176,9 +176,9 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
 void linear_emit_q8(linear *l, const kiln_variant *v);
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
-/* The layout of x's scales: a row per block of a stage, a unit per eight rows of x. In tiles threads copy the scales of four blocks
- * of eight rows at once: padding, or without sums a swizzle, puts the blocks into different banks. Copies of scales that
- * alternate with sums use half the banks, and in mma a fourth. */
+/* The layout of x's scales: a row per block of a stage, a unit per eight rows of x. With tiles, threads copy the scales of four
+ * blocks of eight rows at once; padding, or without sums a swizzle, puts the blocks into different banks. Copies of scales that
+ * alternate with sums use half of the banks, and with mma a quarter. */
 layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */

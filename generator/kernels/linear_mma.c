@@ -31,7 +31,7 @@ enum {
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
     X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice that two, if lanes load 16 bytes */
+    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice this, two if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_UNITS = 2    /* of a lane and group */
 };
@@ -192,7 +192,7 @@ typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
 
-/* The numbers of a part, from the four lanes that decoded one row's each. */
+/* Shuffles the numbers of a part among four lanes, each of which decoded those of one row. */
 static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers = {.scale = {{0}}, .minimum = {{0}}};

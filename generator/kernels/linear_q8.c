@@ -7,8 +7,8 @@
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
  * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
- * of the same elements of row g. A sub-block of 32 elements is one product, m16n8k32, one of 16 m16n8k16; on sm_75 four or
- * two m8n8k16.
+ * of the same elements of row g. A sub-block of 32 elements takes one product m16n8k32, one of 16 elements one m16n8k16; on
+ * sm_75 four and two m8n8k16.
  *
  * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so its bits, read as a float, are the sum plus
  * 1.5 * 2^23. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 significant bits: so one fma subtracts
@@ -191,7 +191,7 @@ static uint32_t sum_lanes(const q8_geometry *g)
     return g->step / UNIT_BYTES / g->scales;
 }
 
-/* Sets where this thread copies from: number `first` of a row of `in`, which has `count`. */
+/* Sets the source of this thread's copies: number `first` of a row of `in`, which has `count` numbers. */
 static void find_source(q8_product *g, x_copies *c, ptx_val in, ptx_val row, ptx_val first, ptx_val count)
 {
     ptx_fn *f = g->f;
@@ -370,7 +370,7 @@ static ptx_val of_warp(q8_product *g, ptx_val warp, uint32_t bytes, ptx_val at)
     return warp.type == PTX_NONE ? at : ptx_mad(g->f, warp, bytes, at);
 }
 
-/* Finds the addresses that this lane reads, from those of `unit` on. */
+/* Finds the addresses from which this lane reads x; `unit` is its first unit. */
 static void init_x_reads(q8_product *g, ptx_val unit)
 {
     ptx_fn *f = g->f;
@@ -511,7 +511,7 @@ static void shuffle_batch(q8_product *g, uint32_t batch, batch_numbers out)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
-/* Where this lane's codes of x from an element of the step on are. */
+/* Finds this lane's codes of x, from an element of the step on. */
 static x_codes find_x(q8_product *g, uint32_t element, ptx_val x_at)
 {
     if (!g->of.is_tiles)

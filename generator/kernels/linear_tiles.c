@@ -166,7 +166,7 @@ typedef struct group {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group;
 
-/* The quantised block of a stage's group. */
+/* Finds the quantised block of a group in the stage. */
 static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
@@ -175,7 +175,7 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Its numbers. */
+/* Finds the numbers of that group. */
 static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;

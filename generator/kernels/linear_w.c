@@ -67,7 +67,7 @@ static void find_next_rows(linear_simt *g)
     }
 }
 
-/* Whether this lane has a last piece. A tile of rows that are not 16-byte aligned has one piece more. */
+/* Whether this lane has a last piece. A tile has one piece more if rows are not 16-byte aligned. */
 static ptx_val has_last_piece(linear_simt *g)
 {
     ptx_fn *f = g->f;
@@ -78,7 +78,7 @@ static ptx_val has_last_piece(linear_simt *g)
     return ptx_lt(f, g->l->lane, first_without);
 }
 
-/* Copies a piece; of a row's last tile only `left` bytes are in bounds: whole pieces, or in unaligned rows some bytes of one. */
+/* Copies a piece. In a row's last tile only `left` bytes are in bounds: whole pieces, or in unaligned rows a part of one. */
 static void copy_piece(linear_simt *g, ptx_val to, ptx_val from, const ptx_val *left)
 {
     ptx_fn *f = g->f;

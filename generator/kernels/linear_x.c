@@ -104,7 +104,7 @@ static slot first_slot(linear_simt *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* A run's elements; as loaded, 16-bit types use two words of two elements each. */
+/* A run's elements. Elements of 16 bits are loaded as words of two. */
 typedef ptx_val run[RUN];
 
 static uint32_t run_words(ptx_type type)
@@ -123,7 +123,7 @@ static void load_run(linear_simt *g, ptx_type type, ptx_val vector, ptx_val elem
 
 /* ---- shares ------------------------------------------------------------------------------------------------------- */
 
-/* The absmax of 32 elements of this lane's vector. A NaN is above all numbers: below sm_80 as an integer. */
+/* The absmax of 32 elements of this lane's vector. A NaN is above all numbers; below sm_80 the comparison is of integers. */
 static ptx_val find_absmax(linear_simt *g, run h[])
 {
     ptx_fn *f = g->f;
@@ -194,7 +194,7 @@ static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
     return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
-/* Whether this lane stores the i-th number that it has joined: if several lanes of a part have the same vectors, the first does. */
+/* Whether this lane stores the i-th number that it has joined, as the first of a part's lanes with the same vectors. */
 static ptx_val stores_number(linear_simt *g, const slot *at, uint32_t i)
 {
     ptx_fn *f = g->f;

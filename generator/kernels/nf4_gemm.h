@@ -19,7 +19,7 @@ typedef struct nf4_scales {
     ptx_fn *f;
     nf4_args *args;
     uint32_t columns, k_warps;
-    uint32_t lanes; /* of a team, which copies a column's, four for each lane: a warp, or half of one */
+    uint32_t lanes; /* of a team, which copies a column's scales, four per lane: a warp, or half of one */
     uint32_t step;  /* quantised blocks of a k_warp at once, a power of two; scales past the last one are 0 */
     ptx_val k_warp; /* this warp's */
     ptx_val blocks; /* quantised blocks of a column */
@@ -30,14 +30,14 @@ typedef struct nf4_scales {
     ptx_val to;         /* address of the team's first column */
 } nf4_scales;
 
-/* Distance of columns; and the size, with nested scales' table. */
+/* Bytes from column to column; bytes of all columns, with the table of nested scales. */
 uint32_t nf4_scales_column_bytes(const nf4_scales *s);
 uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v);
 
-/* Finds whether columns are aligned, once `args` and `blocks` are set. */
+/* Sets is_aligned; `args` and `blocks` must be set. */
 void nf4_scales_align(nf4_scales *s);
 
-/* Sets up the copies to `at`, and fills nested scales' table, once `k_warp` is set. */
+/* Sets up the copies to `at`, and fills the table of nested scales; `k_warp` must be set. */
 void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
 
 /* The main loop: calls `multiply` for each of this k_warp's steps, with the step's first element along K and the address of

@@ -51,7 +51,7 @@ void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at)
         nf4_nested_fill(&s->args->nested, ptx_add(f, at, s->columns * nf4_scales_column_bytes(s)), tid);
 }
 
-/* Copies `count` scales of a column from `at` on; the lanes start at a sector. The rest of a step is 0. */
+/* Copies `count` scales of a column from `at` on; the lanes start at a sector boundary. The rest of the last step is zeros. */
 static void copy_column(const nf4_scales *s, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = s->f;

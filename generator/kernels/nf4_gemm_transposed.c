@@ -64,12 +64,12 @@ typedef struct product {
     ptx_val sum[MOST_SUMS], total[MOST_TOTALS];
 } product;
 
-/* ---- what lies where ------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------------------------- */
 
 /* A lane past the end of K repeats the last one's work.
  *
  * The first half of a column's lanes load the even rows of A and the others the odd ones, each for the columns that this group
- * multiplies. So the lane that has a column's a has the same number in every group. Rows past the last repeat it. */
+ * multiplies. So a column of A is with the same one of these lanes in every group. Rows past the last repeat it. */
 static void init_loads(product *g)
 {
     ptx_fn *f = g->f;
@@ -178,8 +178,8 @@ static void store_tile(product *g)
 }
 
 /* A row at a time: the lanes store their sums, and each thread adds those of elements tid, tid + threads, ... The 16-byte units
- * of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts, and neither have
- * readers, which take neighbouring elements of one lane, or of two. */
+ * of a lane are unit_stride apart, next to those of its neighbours: no bank conflicts. Readers have none either: they take
+ * neighbouring elements of one lane, or of two. */
 static void add_all(product *g)
 {
     ptx_fn *f = g->f;

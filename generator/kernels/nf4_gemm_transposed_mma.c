@@ -93,7 +93,7 @@ static uint32_t stage_bytes(const transposed_mma *g)
     return CODES_BYTES + SCALES_BYTES + 8 * g->groups * ROW_BYTES;
 }
 
-/* ---- what lies where ------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------------------------- */
 
 /* Finds where this thread loads and stores, and where this lane reads; the streams' stages begin at `codes`, `scales` and
  * `rows`. */

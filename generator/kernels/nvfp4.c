@@ -32,8 +32,7 @@ nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
     return bytes;
 }
 
-/* One of the two words as signed bytes, of the opposite sign if asked: 128 + positive - negative borrows nothing from the next
- * byte. */
+/* One of the two words as signed bytes, negated if is_opposite: 128 + positive - negative never borrows from the next byte. */
 static ptx_val signed_bytes(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half, bool is_opposite)
 {
     ptx_val raised = ptx_or(f, (is_opposite ? bytes->negative : bytes->positive)[half], 0x80808080);
@@ -74,8 +73,8 @@ void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, u
 
 /* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
 
-/* Two scales, from the low bytes of a U32, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8; for each NaN
- * `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on it is poison. */
+/* Two scales, from the low bytes of a U32, as F16X2. Below sm_89 they are scaled by 2^-8, and a NaN becomes 480 * 2^-8: for each
+ * NaN, `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
 static ptx_val widen_scales(ptx_fn *f, ptx_val raw, ptx_val *marks)
 {
     *marks = (ptx_val){0};

@@ -83,8 +83,8 @@ void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
 /* Multiplies two scales of row r, as for nvfp4_vector_scales, by two of b: F16X2. */
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
 
-/* Stores a block of b, decoded, in one or two vectors of 16 bytes, `apart` bytes apart: hardware, pairs in two; software, signed
- * bytes in one, with_opposites those times -1 in the second. */
+/* Stores a decoded block of b in vectors of 16 bytes, `apart` bytes apart. With decode=hardware: pairs, in two vectors; software:
+ * signed bytes in one, and with_opposites the negated bytes in a second. */
 void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, uint32_t apart,
                        bool with_opposites);
 

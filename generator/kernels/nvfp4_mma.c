@@ -50,7 +50,7 @@ typedef struct gemv {
     ptx_val shared;
     ptx_val supers;           /* of a row */
     ptx_val has_more;         /* whether the warp has rows in the pass after this one */
-    piece p[NVFP4_MOST_ROWS]; /* the current one; of.a_at and of.sfa_at are variables: the next loads */
+    piece p[NVFP4_MOST_ROWS]; /* the current one; of.a_at and of.sfa_at are variables, of the next loads */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */

@@ -183,7 +183,7 @@ static ptx_val find_power(quantizer *q)
     return ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
 }
 
-/* Does so, twice if the mean is out of range. */
+/* Calls quantize_row; if the mean is out of range, calls it again with x times a power of two. */
 static ptx_val quantize_in_range(quantizer *q)
 {
     ptx_fn *f = q->f;

@@ -15,10 +15,29 @@
 /* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
 
 /* The lanes of a group share its rows (device/lanes.h): each owns the numbers of one row. With 4 rows of 4 groups of 8 lanes
- * each, lanes 12 and 13 own those of row 2, group 1. So one access loads or stores the scales of a tile. */
+ * each, lanes 12 and 13 own those of row 1, group 1. So one access loads or stores the scales of a tile. */
 static uint32_t lanes_per_row(const quant *q)
 {
     return q->lanes / q->rows;
+}
+
+/* The place of a row among those that the lanes share: its bits reversed. So neighbouring rows are joined first, and ptxas
+ * need not have all loads in flight, which takes more than the 32 registers of eight thread blocks. */
+static uint32_t place_of(const quant *q, uint32_t row)
+{
+    uint32_t place = 0;
+    for (uint32_t bit = 1; bit < q->rows; bit *= 2)
+        place = 2 * place + (row & bit ? 1 : 0);
+    return place;
+}
+
+/* The row whose numbers this lane owns, U32. */
+static ptx_val own_row(quant *q)
+{
+    if (q->rows == 1)
+        return ptx_u32(0);
+    ptx_val reversed = ptx_shr(q->f, ptx_brev(q->f, q->lane), 32 - lanes_log2(q->lanes));
+    return ptx_and(q->f, reversed, q->rows - 1);
 }
 
 static ptx_val first_group(quant *q)
@@ -31,11 +50,13 @@ static ptx_val own_group(quant *q)
 {
     ptx_fn *f = q->f;
     const uint32_t row_groups = 32 / q->lanes;
-    ptx_val row = q->rows == 1 ? ptx_u32(0) : lanes_first(f, q->lanes, q->rows, q->lane);
+    if (q->is_cut)
+        return ptx_shr(f, q->offset, lanes_log2(q->group));
+    ptx_val row = own_row(q);
     if (row_groups == 1)
         return row;
     ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
-    return q->rows == 1 ? in_row : ptx_mad(f, row, row_groups, in_row);
+    return ptx_mad(f, row, row_groups, in_row);
 }
 
 /* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
@@ -46,14 +67,17 @@ static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t r
     quant_numbers g = {.at = {{0}}};
     for (int i = 0; i < QUANT_NUMBERS; i++)
         if (kept->at[i].type != PTX_NONE)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], row * lanes_per_row(q), (int)q->lanes);
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], place_of(q, row) * lanes_per_row(q), (int)q->lanes);
     return g;
 }
 
 static quant_numbers load_numbers(quant *q)
 {
     ptx_val first = first_group(q), group = own_group(q);
-    return quant_load_numbers(q, first, group, q->is_cut ? &q->in_bounds[0][0] : NULL);
+    if (!q->is_cut)
+        return quant_load_numbers(q, first, group, NULL);
+    ptx_val in_bounds = quant_in_bounds(q, 0, 0);
+    return quant_load_numbers(q, first, group, &in_bounds);
 }
 
 static void store_numbers(quant *q, const quant_numbers *kept)
@@ -65,7 +89,7 @@ static void store_numbers(quant *q, const quant_numbers *kept)
     ptx_val copy = ptx_and(f, q->lane, lanes_per_row(q) - 1);
     ptx_val stores = ptx_eq(f, copy, 0); /* others own the same ones */
     if (q->is_cut)
-        stores = ptx_and(f, stores, q->in_bounds[0][0]);
+        stores = ptx_and(f, stores, quant_in_bounds(q, 0, 0));
     PTX_WHEN (f, stores) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(f, at[i], kept->at[i]);
@@ -95,7 +119,7 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
         ptx_val of_row[2] = {{0}};
         extremes_of_row(q, x, row, of_row);
         for (uint32_t i = 0; i < 2; i++)
-            extremes[i][row] = of_row[i];
+            extremes[i][place_of(q, row)] = of_row[i];
     }
     for (uint32_t i = 0; i < q->stored; i++) {
         lanes_join(q->f, quant_extreme(q, i), q->lanes, q->rows, q->lane, extremes[i]);
@@ -111,11 +135,10 @@ static void load_tile(quant *q, bool is_packed, quant_elements x)
 {
     ptx_val at = quant_tile_at(q);
     for (uint32_t step = 0; step < q->steps; step++) {
-        ptx_val from = ptx_at_const(q->f, at, step * q->step_elements);
         if (q->is_cut)
-            quant_load_elements(q, q->lane_elements, from, q->in_bounds[step], x[step]);
+            quant_load_cut(q, at, step, x[step]);
         else
-            quant_load_words(q, q->lane_elements, from, x[step]);
+            quant_load_words(q, q->lane_elements, ptx_at_const(q->f, at, step * q->step_elements), x[step]);
     }
     for (uint32_t step = 0; step < q->steps && !q->is_cut && !is_packed; step++)
         quant_widen(q, q->lane_elements, x[step]);
@@ -169,10 +192,10 @@ static void encode(quant *q, ptx_val is_left)
 static void decode(quant *q)
 {
     ptx_val codes[QUANT_MOST_STEPS];
+    quant_numbers kept = load_numbers(q), g = kept;
     ptx_val from = quant_packed_at(q);
     for (uint32_t step = 0; step < q->steps; step++)
         codes[step] = quant_load_codes(q, from, step);
-    quant_numbers kept = load_numbers(q), g = kept;
     ptx_val to = quant_tile_at(q);
     for (uint32_t step = 0; step < q->steps; step++) {
         if (step % q->row_steps == 0)
@@ -334,13 +357,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_number(s, v, "large_group", q.large_group);
 }
 
-/* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas spills a little to
- * fit one more thread block. */
+/* With pairs a tile stays packed until it is coded, so 40 registers are enough; so they are for f64 with groups of any size.
+ * Without this limit ptxas spills a little to fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
+    const bool is_any_f64 = q.wide == PTX_F64 && q.group == 0;
     s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
+                                   : is_any_f64 && kiln_has_sm(v, 80)                 ? 5
                                    : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;

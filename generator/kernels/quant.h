@@ -56,8 +56,10 @@ typedef struct quant {
     ptx_val first;      /* its first element, U64 */
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
-    bool is_cut;        /* this lane may lack elements: in_bounds tells which it has, else poison */
-    ptx_val in_bounds[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
+    bool is_cut;        /* this lane may lack elements */
+    /* Of a cut tile, else poison: this lane's first element from the whole tile's first, U32, and how many follow up to the end,
+     * S32, not positive if it has none. */
+    ptx_val offset, has;
 } quant;
 
 /* The numbers that code a group's elements; poison if not computed. */
@@ -85,6 +87,9 @@ ptx_val quant_find_left(quant *q);
 
 /* The part of a tile that begins `start` elements (U32) after its first and has `steps` steps: a cut tile of one row. */
 quant quant_cut(const quant *tile, ptx_val start, uint32_t steps);
+/* Whether a cut tile has this lane's element i of a step. A new predicate where it is used: eight that stay live take
+ * registers for themselves. */
+ptx_val quant_in_bounds(const quant *q, uint32_t step, uint32_t i);
 
 /* This lane's first element of the tile; the bytes of its first codes. */
 ptx_val quant_tile_at(quant *q);
@@ -100,7 +105,8 @@ ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 /* `count` neighbours, aligned to their size; only the first ones may be in bounds. */
 void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_bounds[], ptx_val x[]);
 
-/* A lane's elements, and its codes, of a step of the tile that begins at `at` for this lane. */
+/* A lane's elements, and its codes, of a step of the tile that begins at `at` for this lane; elements of a cut tile. */
+void quant_load_cut(quant *q, ptx_val at, uint32_t step, ptx_val x[]);
 void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]);
 ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step);
 void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes);

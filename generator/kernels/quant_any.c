@@ -67,13 +67,15 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
 }
 
 /* The numbers of the i-th element after `offset`'s; from the lane that keeps them, if one does. Needs all lanes. */
-static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
+static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i)
 {
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, (float)i, offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    if (!w->is_kept)
+    if (!w->is_kept) {
+        ptx_val in_bounds = quant_in_bounds(q, 0, i);
         return quant_load_numbers(q, w->first_group, group, &in_bounds);
+    }
     quant_numbers g = {.at = {{0}}};
     for (uint32_t n = 0; n < q->stored; n++)
         g.at[n] = ptx_shfl_idx(f, w->kept.at[n], group);
@@ -88,13 +90,12 @@ static void code_steps(quant *tile, const finder *w)
     PTX_FOR (f, start, 0, tile->left, tile->step_elements) {
         quant step = quant_cut(tile, start, 1), *q = &step;
         quant_numbers numbers[QUANT_MOST_LANE_ELEMENTS];
-        ptx_val offset = ptx_mad(f, q->lane, q->lane_elements, start);
-        ptx_val groups = group_offset(q, w, offset), x[QUANT_MOST_LANE_ELEMENTS];
+        ptx_val groups = group_offset(q, w, q->offset), x[QUANT_MOST_LANE_ELEMENTS];
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            numbers[i] = element_numbers(q, w, groups, i, q->in_bounds[0][i]);
+            numbers[i] = element_numbers(q, w, groups, i);
         ptx_val tensor = quant_tile_at(q), packed = quant_packed_at(q);
         if (q->makes_codes) {
-            quant_load_elements(q, q->lane_elements, tensor, q->in_bounds[0], x);
+            quant_load_cut(q, tensor, 0, x);
             quant_store_codes(q, packed, 0, quant_codes(q, numbers, 1, x, q->lane_elements));
         } else {
             ptx_val codes = quant_load_codes(q, packed, 0);

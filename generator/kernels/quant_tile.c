@@ -61,15 +61,15 @@ quant quant_cut(const quant *tile, ptx_val start, uint32_t steps)
     q.rows = 1;
     q.has_pairs = false;
     q.is_cut = true;
-    ptx_val skipped = ptx_cvt(f, PTX_U64, start);
-    q.first = ptx_add(f, tile->first, skipped);
-    q.lane_first = ptx_add(f, tile->lane_first, skipped);
-    ptx_val mine = ptx_mad(f, q.lane, q.lane_elements, start);
-    ptx_val has = ptx_as(f, PTX_S32, ptx_sub(f, tile->left, mine));
-    for (uint32_t step = 0; step < steps; step++)
-        for (uint32_t i = 0; i < q.lane_elements; i++)
-            q.in_bounds[step][i] = ptx_gt(f, has, (int)(step * q.step_elements + i));
+    q.offset = ptx_mad(f, q.lane, q.lane_elements, start);
+    q.lane_first = ptx_add(f, q.first, ptx_cvt(f, PTX_U64, q.offset));
+    q.has = ptx_as(f, PTX_S32, ptx_sub(f, tile->left, q.offset));
     return q;
+}
+
+ptx_val quant_in_bounds(const quant *q, uint32_t step, uint32_t i)
+{
+    return ptx_gt(q->f, q->has, (int)(step * q->step_elements + i));
 }
 
 ptx_val quant_tile_at(quant *q)
@@ -134,6 +134,14 @@ void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_
     }
 }
 
+void quant_load_cut(quant *q, ptx_val at, uint32_t step, ptx_val x[])
+{
+    ptx_val in_bounds[QUANT_MOST_LANE_ELEMENTS];
+    for (uint32_t i = 0; i < q->lane_elements; i++)
+        in_bounds[i] = quant_in_bounds(q, step, i);
+    quant_load_elements(q, q->lane_elements, ptx_at_const(q->f, at, step * q->step_elements), in_bounds, x);
+}
+
 void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[])
 {
     ptx_fn *f = q->f;
@@ -142,12 +150,13 @@ void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]
         narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
         return;
     }
-    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
         narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i], q->in_bounds[step][i]);
+            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
+                               quant_in_bounds(q, step, i));
     }
 }
 
@@ -171,13 +180,13 @@ ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step)
     if (!q->is_cut)
         return ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val codes = ptx_var(f, ptx_u32(0));
-    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
         ptx_set(f, codes, ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC));
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i += 2) {
             ptx_val two = ptx_var(f, ptx_u32(0));
-            PTX_WHEN (f, q->in_bounds[step][i]) {
+            PTX_WHEN (f, quant_in_bounds(q, step, i)) {
                 ptx_set(f, two, ptx_load_hint(f, byte_at(q, at, step, i), PTX_NC));
             }
             ptx_mad_to(f, codes, two, UINT32_C(1) << 4 * i);
@@ -193,13 +202,13 @@ void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
         ptx_store(f, word_at(q, at, step), codes);
         return;
     }
-    PTX_IF (f, q->in_bounds[step][q->lane_elements - 1]) {
+    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
         ptx_store(f, word_at(q, at, step), codes);
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i += 2) {
             ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
-            PTX_WHEN (f, q->in_bounds[step][i]) {
+            PTX_WHEN (f, quant_in_bounds(q, step, i)) {
                 ptx_store(f, byte_at(q, at, step, i), two);
             }
         }

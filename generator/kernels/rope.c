@@ -22,7 +22,7 @@ typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
 enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
 
-/* A variant during emission. A lane has as many pairs as a chunk has elements: half are part 0, the others part 1. */
+/* A variant during emission. A lane has two chunks: as many pairs as a chunk has elements. A part is half of these pairs. */
 typedef struct rope {
     ptx_fn *f;
     ptx_type type;
@@ -35,7 +35,7 @@ typedef struct rope {
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
     ptx_val frequencies, positions, slots, q_out;
-    ptx_val slot_of[KINDS][2];           /* K, V; with e4m3 and int8 the scales are of heads */
+    ptx_val slot_of[KINDS][2];           /* K, V; with e4m3 and int8 there is a scale per head */
     ptx_val slot_stride[KINDS][STRIDES]; /* elements, U64 */
     ptx_val rotary_dim, magnitude, pages, page_size;
 
@@ -167,7 +167,7 @@ static void load_chunks(rope *r)
                   ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
 }
 
-/* Converts to elements: variables, as tail_load's F32 are. */
+/* Widens the chunks to F32, in variables; tail_load has made variables of those that are F32. */
 static void widen_chunks(rope *r)
 {
     for (uint32_t i = 0; i < PARTS * WORDS; i++) {
@@ -210,7 +210,7 @@ static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
     return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
-/* Computes cosine and sine of turn * 2^-64 full turns, a U64, so that angles wrap as they should: F32, each within 2^-22. */
+/* Computes cosine and sine, F32, each within 2^-22. turn: the angle in 2^-64 full turns, a U64, so that it wraps exactly. */
 static void evaluate_turn(ptx_fn *f, ptx_val turn, ptx_val *cosine, ptx_val *sine)
 {
     ptx_val parts[2];

@@ -1,8 +1,8 @@
 /* Texts of expressions for products whose thread blocks make tiles of y and may share a tile's k (linear_tile.c). The family
- * defines TILE_COUNT, its tiles, and GUESSED_SHARERS, the most thread blocks that share k with split_k 0: more cost workspace and
- * hardly save time. PART_STAGES also needs STAGES, those of a tile's k.
+ * defines TILE_COUNT, its tiles, and GUESSED_SHARERS, the most thread blocks that share k with split_k 0: more would cost
+ * workspace, and hardly save time. PART_STAGES also needs STAGES, the stages of a tile's k.
  *
- * What is named a guess was never measured on a GPU; kiln-tune's times replace the estimates that it goes into. */
+ * Constants named GUESSED were never measured on a GPU; where kiln-tune has measured times, they replace the estimates. */
 #ifndef KERNELS_SHARING_H
 #define KERNELS_SHARING_H
 

@@ -469,7 +469,7 @@ static int begin_devices(void **state)
     return begin_context(state);
 }
 
-/* With the argument "forms" it only looks for forms that the ISA does not have, which takes 20 seconds. */
+/* With the argument "forms" it only looks for forms that the ISA lacks, which takes 20 seconds. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest forms[] = {cmocka_unit_test(test_forms_are_the_isas)};

@@ -801,8 +801,8 @@ static void test_ptxas(void **state)
     unlink(log);
 }
 
-/* With an argument, runs what one process cannot run beside the rest, or takes long: "warpgroup", the rules of that check, which
- * a process reads only once, or "ptxas", 10 seconds. */
+/* An argument selects tests that need a process of their own or take long: "warpgroup" tests that check, which a process enables
+ * only once, at its start; "ptxas" takes 10 seconds. */
 int main(int argc, char **argv)
 {
     const char *part = argc > 1 ? argv[1] : "";

@@ -62,7 +62,7 @@ def main():
                            "LOADED": str(loaded), "STATUS": str(status)}
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             outcomes.append((done, wanted, words.format(**names)))
-        # with --changed only a variant with other images than those of its row
+        # --changed assembles only variants whose images differ from their row's
         environment.update(STORED="0", LOADED="0", STATUS="0")
         for verb, option, change, words in (("rebase", "--filter=type=f32", "", "1 assemblies: 0 failed"),
                                             ("check", "--changed", "", "0 assemblies"),

@@ -20,8 +20,8 @@ sys.path.insert(0, str(SOURCE_DIR / "tools/python"))
 import kiln  # noqa: E402
 SKIPPED = 77
 LANGUAGES = {"c11": ("c", ("gcc", "clang")), "c++17": ("cc", ("g++", "clang++")), "c++20": ("cc", ("g++", "clang++"))}
-# The standards in which the calls are made, with variables: kernels need not compute again what they computed for C. With --full
-# all compilers compile the calls in all standards.
+# The standards in which the calls run, with environment variables: for C++ one block is enough, since C has computed the values.
+# With --full all compilers compile the calls in all standards.
 RUN = {"c11": [], "c++17": ["KILN_EMU_BLOCKS=0-0"]}
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 MOST_LINES = 60

@@ -283,7 +283,7 @@ ret;
 
 
 def check_rates(c):
-    """Products of each type at its rate, by hand: one of each. A GPU without block-scaled e2m1 takes it as f16."""
+    """The time of one product of each type, calculated by hand. Without block-scaled e2m1 a GPU has the rate of f16 for it."""
     with tempfile.TemporaryDirectory() as scratch:
         config = pathlib.Path(scratch, "kernels.yaml")
         config.write_text(CONFLICT_CONFIG.replace("conflict", "rates").replace("sm_75", "sm_120f"))

@@ -27,8 +27,8 @@ def runs_on(name, target):
 
 
 def variants(kiln, config, target):
-    """Returns {variant: the target in the configuration whose image a device of `target` runs}. The newest base target decides
-    which base images fit it: one that an older target runs may take more shared memory than a newer one has."""
+    """Returns {variant: the target in the configuration whose image a device of `target` runs}. Only the newest base target
+    counts: a variant that is listed for older ones only may need more shared memory than newer devices have."""
     listing = subprocess.run([kiln, "list", config], capture_output=True, text=True)
     if listing.returncode != 0:
         sys.exit(f"join.py: kiln list {config} ended with {listing.returncode}\n{listing.stderr}")

@@ -9,9 +9,9 @@ repeated on an emulated device of the target; its results there are expected of 
 - with the thread blocks in reverse: bytes that differ depend on their order, and are undefined unless there are atomics
 - with the check for uninitialised values, where registers and local memory begin as NaNs: bytes that differ are undefined
 
-A text for a newer target, or for the features of another one (sm_120a), becomes one for this target. A launch is left out, and listed with the
-reason, if the target lacks its instructions, if only a check makes it fail, if its results are undefined, or if it repeats
-another launch. A large launch is cut to its first thread blocks and their share of the inputs.
+A text for a newer target, or for the features of another one (sm_120a), becomes one for this target. A launch is left out, and
+listed with the reason, if the target lacks its instructions, if only a check makes it fail, if its results are undefined, or if
+it repeats another launch. A large launch is cut to its first thread blocks and their share of the inputs.
 """
 import argparse
 import collections
@@ -74,7 +74,7 @@ def cut(launch):
 
 
 def retargeted(text, target):
-    """The text with this target, unless it is for an older one, or for this one's own features (sm_90a)."""
+    """Returns the text with this target, unless its own is older, or has this one's features (sm_90a)."""
     number = int(target.removeprefix("sm_"))
 
     def choose(match):
@@ -84,7 +84,7 @@ def retargeted(text, target):
 
 
 def identity(launch):
-    """Equal for launches of the same kernel on equal memory, at any addresses."""
+    """Returns a key that is equal for launches of the same kernel on equal memory, at any addresses."""
     def placed(data, pointers):
         words = {offset: int.from_bytes(data[offset:offset + 8], "little") for offset in pointers}
         return [(offset, *next((i, word - b["at"]) for i, b in enumerate(launch["blocks"]) if 0 <= word - b["at"] <= b["bytes"]))

@@ -288,7 +288,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 
 /* The same bits under another type of the same width; emits nothing. */
 #define ptx_as(f, type, a)     ptx_as_at(f, type, a, PTX_HERE)
-/* Packs count parts (2 or 4), the lowest first, into one value of a type, and unpacks it into parts of a type: one mov. */
+/* Packs count parts (2 or 4), the lowest first, into one value of a type; unpacks a value into parts of a type: one mov each. */
 #define ptx_pack(f, type, count, parts) ptx_pack_at(f, type, count, parts, PTX_HERE)
 #define ptx_unpack(f, type, count, parts, a) ptx_unpack_at(f, type, count, parts, a, PTX_HERE)
 

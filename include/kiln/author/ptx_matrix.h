@@ -70,8 +70,8 @@ ptx_element ptx_mma_c(ptx_mma_shape shape, int lane, int i);
 void ptx_mma_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val a[], const ptx_val b[], const ptx_val c[],
                 const char *file, int line);
 
-/* The scales of A or B, one byte each: `scales` of them from byte `byte` of `word` on, a multiple of that number. Of four
- * neighbouring lanes, lane 2*thread holds those of row g of A, lane 2*thread + 1 those of row g + 8, thread 0 or 1; lane `thread`
+/* The scales of A or B, one byte each: `scales` of them from byte `byte` of `word` on, a multiple of `scales`. In a
+ * group of four lanes, lane 2*thread holds those of row g of A, lane 2*thread + 1 those of row g + 8, thread 0 or 1; lane `thread`
  * holds those of column g of B, thread 0 to 3. Scale i multiplies elements i * k / scales and on. ue4m3 is e4m3 without its sign
  * bit, which must be 0. */
 typedef struct ptx_mma_scales {

@@ -174,7 +174,7 @@ static void try_one(const trial *t)
         free(host[i]);
 }
 
-/* f32 and f64 have only images for sm_75, and all of bf16 except rows of 40 only some for sm_80. */
+/* f32 and f64 have images for sm_75 only, bf16 for sm_80 only; bf16 with rows of 40 has both. */
 static bool has_own_image(const trial *t)
 {
     return loader.device.sm >= 80 ? size_of(t->type) == 2 : t->type != TYPE(BF16) || t->dim == 40;

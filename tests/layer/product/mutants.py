@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Mutants of the synchronisation of the product on wgmma: checks that kiln-verify finds each, or that survivors.txt says why not.
+"""Mutates the synchronisation of the product on wgmma: kiln-verify must find each mutant, or survivors.txt must say why not.
 
 usage: mutants.py KILN CONFIG VARIANT VERIFY PLANT SURVIVORS
 
-PLANT is the driver library of tests/mutants/plant.c. A mutant drops a fence, barrier, arrival, commit, copy or wait; it changes the
-bytes that a phase expects by 16, flips the parity of a wait, or changes a descriptor's offsets by one unit or its swizzle. It is
-found if a check of the emulated driver reports it or a value is wrong. The size has a second trip around the ring.
+PLANT is the driver library of tests/mutants/plant.c. A mutant drops a fence, barrier, arrival, commit, copy or wait; or it
+changes the bytes that a phase expects by 16, the parity of a wait, a descriptor's offsets by one unit, or its swizzle. It is
+found if a check of the emulated driver reports it or a value is wrong. The size is large enough for a second trip around the ring.
 """
 import os
 import pathlib
@@ -22,7 +22,7 @@ GUARD = r"^\t(?:@!?%p\d+ )?"
 WAIT = r"^\t(mbarrier\.try_wait\S*) (%p\d+), (\S+), (%r\d+);\n\tnot\.pred (%p\d+), \2;\n\t@\5 bra \w+;\n"
 DESCRIPTOR = r"^(\tor\.b64 %rd\d+, %rd\d+, )0x([0-9a-f]{16});\n"
 OFFSETS = {"LBO": 1 << 16, "SBO": 1 << 32}
-SWIZZLE = 62  # its lower bit
+SWIZZLE = 62  # lower bit of the field
 
 # A kind of mutant, the instructions that it changes, and the text that replaces them.
 KINDS = [
@@ -42,7 +42,7 @@ KINDS = [
 
 
 def mutants_of(text):
-    """Returns {name: text}. A name has the first instruction without numbers of registers, and a number if several are alike."""
+    """Returns {name: text}. A name has the kind, the first instruction without register numbers, and a number."""
     mutants = {}
     for kind, pattern, change in KINDS:
         for place in re.finditer(pattern, text, re.M):

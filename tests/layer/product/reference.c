@@ -25,7 +25,7 @@ static const double levels[16] = {
 
 enum { GROUP = 64, EDGES = 5 };
 
-/* One size at a time at an edge of a tile, and beside it. The others are beyond an edge, except for m: blocks do not share rows. */
+/* One size at a time is at or next to the edge of a tile. The others are beyond an edge, except m: blocks do not share rows. */
 static void plan(kiln_size_plan *sizes)
 {
     static const struct {

@@ -20,8 +20,8 @@
    While its records are pending, nothing is ordered after it, not even its own thread. A wait of the thread turns them into the
    thread's own accesses at that time. If they arrive at an mbarrier instead, they become accesses of the warp's second clock,
    which only the end of that phase passes on: cp.async.mbarrier.arrive releases nothing else. What arrivals release is
-   collected, belongs to the phase when it ends, and is acquired by a test that sees the end. What arrives between the ends of
-   two phases may count as seen with the first, which may miss a race.
+   collected, and becomes the phase's when it ends; a test that sees the end acquires it. An arrival between the ends of two phases
+   may count for the first, which may miss a race.
 
    Products of wgmma (ISA 9.7.15.4) read shared memory like copies, in the async proxy: as accesses of their warpgroup's clock,
    pending until a warp has waited for their group. Each warp knows the products that it has waited for. Unless `warpgroup`
@@ -636,7 +636,7 @@ static uint32_t *met_of(const emu_race *r, unsigned warp)
     return r->met + (size_t)(warp / EMU_WARPGROUP_WARPS) * r->span;
 }
 
-/* The four warps have waited since they reached the fence, so this is also what they knew then. */
+/* The four warps have waited since they reached the fence, so their clocks are still those that they had there. */
 static void warpgroup_met(emu_warp *first)
 {
     const emu_launch *l = first->block->launch;

@@ -19,8 +19,8 @@ typedef enum emu_misuse {
     EMU_PART_OF_WARP,    /* lanes that execute a warp-wide operation without the rest of their warp */
     EMU_INIT_OF_VALID,   /* lanes that initialise a valid mbarrier object again */
     EMU_STALE_PHASE,     /* lanes that test for a phase before the last two */
-    EMU_INC_LOWERS,      /* lanes that execute setmaxnreg.inc with fewer registers than they have */
-    EMU_DEC_RAISES,      /* setmaxnreg.dec with more */
+    EMU_INC_LOWERS,      /* setmaxnreg.inc that asks for fewer registers than the lanes have */
+    EMU_DEC_RAISES,      /* setmaxnreg.dec that asks for more */
     EMU_PARTED_UNIFORM,  /* lanes that take a .uni branch while other active lanes do not */
 } emu_misuse;
 
@@ -28,7 +28,7 @@ typedef enum emu_misuse {
 
    launch_begin      the launch is complete except for what observers add to it
    launch_end        the result is final
-   block_begin       a block is ready to run, in memory that served others before it
+   block_begin       a block is ready to run, in memory that earlier blocks may have used
    block_end         all its threads have ended
    block_free        the block's memory is freed, and what observers keep with it
    issue             the active lanes reach an operation; those of `mask`, perhaps none, are about to execute it

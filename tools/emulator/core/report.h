@@ -13,8 +13,8 @@ typedef struct emu_report {
     char *text;
 } emu_report;
 
-/* A mistake that only a check finds: a device would continue, so the launch continues, and fails at its end. One per
-   instruction, other party's instruction, and message: the first of the lowest cluster. */
+/* A mistake that only a check finds: a device would continue, so the launch continues, and fails at its end.
+   Reported once per message, instruction, and instruction of the other party: the first in the lowest cluster. */
 typedef struct emu_finding {
     uint32_t at, other;
     const char *what;

@@ -137,7 +137,7 @@ void emu_product_commit(emu_warp *w)
     serve(w);
 }
 
-/* Resumes the warps that wait at a wgmma.fence once no warp of the warpgroup is missing there. */
+/* Resumes the warps that wait at a wgmma.fence once all warps of the warpgroup have reached it. */
 static void meet(emu_warp *any)
 {
     emu_warp *all = group_of(any);

@@ -1,6 +1,6 @@
 /* The report of a launch: one line of JSON in the file that KILN_EMU_REPORT names. The process's first launch empties the
    file. KILN_EMU_REPORT_LINES=1 adds every executed instruction, with its line of the PTX text. A failed launch has a
-   result and no counters, since it is chance how far its blocks came. */
+   result and no counters, since how far its blocks came is chance. */
 #define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "report.h"
 #include "count.h"

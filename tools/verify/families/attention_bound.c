@@ -54,8 +54,8 @@ static double grow(const attention_arithmetic *a, double n)
     return a->is_random ? sqrt(n) : n;
 }
 
-/* Sums over the keys, relative to the sum of magnitudes. If all scores are 0, tensor cores use weights of exactly
- * 1, whose 16 bits lose nothing: only their truncation, the joining of totals and parts, and the division remain. */
+/* Sums over the keys, relative to the sum of magnitudes. If all scores are 0, weights on tensor cores are exactly 1,
+ * and lose nothing in 16 bits: only truncation, the joining of totals and parts, and the division remain. */
 static double values_lose(const attention_arithmetic *a, const attention_query *t)
 {
     double keys = (double)t->count;

@@ -247,8 +247,9 @@ static void add_packed(size_plan *plan)
     size_plan_add_far(plan, 1 << 19);
 }
 
-/* Adds edges of visibility at each key of a tile, so that each comparison with a key's number decides once: first
- * keys, and the length. With mma a lane has pairs of keys in each octet, and each edge separates two of its keys. */
+/* Adds edges of visibility (first keys, and the length) at each key of a tile, so that every comparison with a key's
+ * number matters in some problem. With mma a lane has pairs of keys in each octet, and each edge separates two of
+ * its keys. */
 static void add_edges(size_plan *plan)
 {
     const problem *p = plan->problem;

@@ -1,6 +1,5 @@
 /* What kiln-verify knows about a kernel family beyond the manifest: a reference, difficult inputs, relevant sizes.
- * One file per family. Shares nothing with the generator: tables and formulas are written
- * again from the family's contract. */
+ * One file per family. Shares nothing with the generator: tables and formulas are derived anew from the contract. */
 #ifndef VERIFY_FAMILIES_H
 #define VERIFY_FAMILIES_H
 

@@ -354,8 +354,8 @@ static double exact_scale(const filling *f, uint64_t column, uint64_t i)
     return ldexp(1, (int)random_below(f->s, i, 3) - (is_first ? 0 : f->is_normal ? 14 : 30));
 }
 
-/* Returns a scale: each second 16 columns nearly cancel the 16 before, so that rounding errors of sums show in 16
- * bits, too. */
+/* Returns a scale with which every second 16 columns nearly cancel the 16 before them, so that rounding errors of
+ * sums show in 16-bit results, too. */
 static double paired_scale(const filling *f, uint64_t column, uint64_t block)
 {
     const uint64_t is_second = column / CHUNK % 2, i = (column - is_second * CHUNK) * f->blocks + block;
