@@ -905,8 +905,8 @@ kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream
  * Accuracy, and results for NaN and infinity: `kiln families nf4_gemm`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
- * at most 2^31; with strategy tiles k and a_stride must be at most 2^24 (where strategy == tiles); split_k
- * 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together (where split_k == 0);
+ * at most 2^31; with strategy tiles k must be at most 2^24 (where strategy == tiles); split_k 0 needs k
+ * above 0, and at most 2^31 quantised blocks of 64 in all tiles together (where split_k == 0);
  * workspace_size must be at least (ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k + (split_k == 0) *
  * 2 * min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m * tile_n (where split_k != 1).
  * C: kiln_default_nf4_gemm_args args = {0};  C++: kiln_default_nf4_gemm_args args = {};

@@ -140,13 +140,13 @@ static void take_images(baked images, bundle_variant *made)
     const variant *v = made->variant;
     made->ptx = made->images = images.images;
     made->ptx_count = made->image_count = images.count;
+    if (made->image_count == 0)
+        internal_error("%s runs on none of the bundle's targets", v->id);
     made->costs = made->images[made->image_count - 1].costs;
     check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
     made->is_dependent = are_dependent(made->images, made->image_count);
-    if (made->image_count == 0)
-        internal_error("%s runs on none of the bundle's targets", v->id);
 }
 
 /* Adds cubins after its PTX images, or in their place. False after a diagnostic. */

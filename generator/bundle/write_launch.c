@@ -18,13 +18,15 @@ static void write_failure(text *out, const bundle_family *f, const char *conditi
                 f->family->name);
 }
 
-/* A broken rule's message; for a variant, with the tuning values that the rule uses. */
+/* A broken rule's message; for a variant, with the tuning values that the rule uses and its text does not have. */
 static const char *rule_detail(arena *a, const kiln_rule *rule, const expression *condition, const variant *v)
 {
     text out = text_new(a);
     for (size_t i = 0; v && i < family_param_count(v->family); i++) {
         const kiln_param *param = &v->family->params[i];
-        if (param->role == KILN_ROLE_TUNING && expression_uses_param(condition, i))
+        const char *named = arena_format(a, "%s %s", param->name, v->values[i].text); /* "strategy tiles" */
+        if (param->role == KILN_ROLE_TUNING && expression_uses_param(condition, i) &&
+            !strstr(rule->text, named))
             text_printf(&out, "%s%s=%s", out.length > 0 ? ", " : ", with ", param->name, v->values[i].text);
     }
     return arena_format(a, "%s%s", rule->text, out.data);

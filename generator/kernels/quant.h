@@ -57,7 +57,7 @@ typedef struct quant {
     ptx_val lane_first; /* this lane's first, U64 */
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
     bool is_cut;        /* this lane may lack elements */
-    /* Of a cut tile, else poison: this lane's first element from the whole tile's first, U32, and how many follow up to the end,
+    /* In a cut tile, else poison: this lane's first element from the whole tile's first, U32, and how many follow up to the end,
      * S32, not positive if it has none. */
     ptx_val offset, has;
 } quant;

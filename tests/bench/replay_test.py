@@ -218,6 +218,13 @@ def sample():
         said = launched(build, room / "nowhere/raw")
         expect("a file that cannot be written", re.findall(r"KILN_EMU_RECORD: \S+ cannot be written", said) != [], True)
         make(room, build, folder)
+        for arguments, status, message in (("--target sm_91", 1, "launches did not run: no start: "),
+                                           ("--target sm_90a", 2, "expected a base target such as sm_90, found 'sm_90a'"),
+                                           ("--build nowhere", 2, "there is no nowhere/lib/emulator/libcuda.so.1")):
+            command = [BENCH / "record.py", room / "none", "--build", build, *arguments.split(), "--launches", *room.glob("raw.*.jsonl")]
+            done = subprocess.run([sys.executable, "-B", *command], capture_output=True, text=True)
+            expect(f"record.py {arguments}", (done.returncode, message in done.stderr.splitlines()[-1], (room / "none").exists()),
+                   (status, True, False))
         launches = dict(zip(SAMPLE, recording.Recording(folder).launches))
         expect("launches", len(launches), len(SAMPLE))
         expect("launches left out", {name: launch["left_out"] for name, launch in launches.items() if "left_out" in launch}, WHY)

@@ -123,7 +123,7 @@ static const kiln_arg blend_args[] = {
 static const kiln_rule blend_rules[] = {
     {"stride % 8 == 0", "stride must be a multiple of 8"},
     {"stride >= width", "stride must be at least \"width\""},
-    {"strategy != wide || stride % 16 == 0", "stride must be a multiple of 16"},
+    {"strategy != wide || stride % 16 == 0", "with strategy wide stride must be a multiple of 16"},
     {0}};
 
 static const kiln_alignment blend_alignments[] = {{"norm", "select(strategy == wide, 16, 4)"}, {0}};

@@ -279,7 +279,7 @@ static void checks_rules_of_the_variant(void **state)
                    "stride must be at least \"width\"");
     args.stride = 72;
     expect_failure(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT,
-                   "blend", "stride must be a multiple of 16, with strategy=wide");
+                   "blend", "with strategy wide stride must be a multiple of 16");
     assert_status(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_OK);
 }
 

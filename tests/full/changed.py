@@ -7,9 +7,10 @@ files for its family. A row means that the variant was right under all checks on
 usage: changed.py check BUILD SECONDS               what a commit verifies: a fixed sample, then some of the variants without a row
        changed.py more BUILD SECONDS [FAMILY]...    verifies variants without a row, of these families, and adds their rows
        changed.py record BUILD SECONDS              rewrites the record after a full run of SECONDS that passed
-BUILD is a build folder. check and more start no further variant after SECONDS of processor time; more may be repeated until no
-variant is left, and stopped at any time.
+BUILD is a build folder; its kiln is built first. check and more start no further variant after SECONDS of processor time; more may
+be repeated until no variant is left, and stopped at any time.
 """
+import argparse
 import hashlib
 import json
 import os
@@ -39,6 +40,12 @@ def values(variant):
     return dict(pair.split("=") for pair in variant.partition("/")[2].split(","))
 
 
+def build_target(build, target):
+    done = subprocess.run(["cmake", "--build", build, "--target", target], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+
+
 # ---- hashes of PTX and references ----
 
 def reference_files(folder, family):
@@ -55,12 +62,13 @@ def reference_files(folder, family):
     return [re.sub(r"/\*.*?\*/|\s+", " ", every[name], flags=re.S) for name in sorted(found)]  # without comments
 
 
-def hashes(kiln):
-    """Returns {variant: (key, targets, hash)} of all configurations."""
+def hashes(build):
+    """Returns {variant: (key, targets, hash)} of all configurations, from a kiln of the present sources: the programs are."""
+    build_target(build, "kiln")
     rows, references = {}, {}
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([kiln, "generate", "-q", REPOSITORY / config, "--output", folder], check=True)
+            subprocess.run([build / "bin/kiln", "generate", "-q", REPOSITORY / config, "--output", folder], check=True)
             manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
         for v in manifest["variants"]:
             family = v["family"]
@@ -75,8 +83,15 @@ def hashes(kiln):
 
 def read_record():
     """Returns the lines of the head, and {key: hash}."""
-    lines = RECORD.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.startswith("#")], dict(line.split() for line in lines if not line.startswith("#"))
+    head, record = [], {}
+    for number, line in enumerate(RECORD.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if line.startswith("#"):
+            head.append(line)
+        elif re.fullmatch("[0-9a-f]{16} [0-9a-f]{16}", line):
+            record.update([line.split()])
+        else:
+            sys.exit(f"{RECORD}:{number}: error: expected a key and a hash, found '{line}'")
+    return head, record
 
 
 def write_record(head, record):
@@ -115,9 +130,7 @@ def build_programs(build, rows, wanted):
         items.append(f"  - {{{', '.join(['family: ' + family_of(variant), *(p.replace('=', ': ') for p in params)])}}}\n")
     targets = re.search("^targets: .*$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[0]
     (build / "tests/full/changed.yaml").write_text(f"bundle: changed\n{targets}\nkernels:\n{''.join(items)}", encoding="utf-8")
-    done = subprocess.run(["cmake", "--build", build, "--target", "changed_programs"], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(done.stdout + done.stderr)
+    build_target(build, "changed_programs")
 
 
 # ---- verification ----
@@ -160,25 +173,29 @@ def without_row(rows, record):
 
 
 def check(build, seconds):
-    rows = hashes(build / "bin/kiln")
+    record, rows = read_record()[1], hashes(build)
     sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
-    changed = [v for v in without_row(rows, read_record()[1]) if v not in sample]
-    right = list(verified(build, rows, (sample + changed)[:MOST], float(seconds)))
+    changed = [v for v in without_row(rows, record) if v not in sample]
+    right = list(verified(build, rows, (sample + changed)[:MOST], seconds))
     print(f"{len(right)} were verified; {len(set(changed) - set(right))} are left for tests/full/changed.py more")
     return None in right
 
 
 def more(build, seconds, *families):
-    rows = hashes(build / "bin/kiln")
-    head, record = read_record()
+    (head, record), rows = read_record(), hashes(build)
+    every = set(map(family_of, rows))
+    if unknown := [f for f in families if f not in every]:
+        sys.exit(f"changed.py: no variant is of the family {unknown[0]}; there are {' '.join(sorted(every))}")
     record = {key: record[key] for key, _, _ in rows.values() if key in record}
+    write_record(head, record)  # fails here, not after a variant, if it cannot be written
     left = without_row(rows, record)
     order = families or sorted(set(map(family_of, left)))
     wanted = sorted((v for v in left if family_of(v) in order), key=lambda v: order.index(family_of(v)))
     all_right = True
-    for variant in verified(build, rows, wanted, float(seconds)):
+    for variant in verified(build, rows, wanted, seconds):
         if variant:
             key, _, digest = rows[variant]
+            head, record = read_record()  # another folder's changed.py may have added rows
             record[key] = digest
             write_record(head, record)
         all_right &= variant is not None
@@ -189,10 +206,33 @@ def record_all(build, seconds):
     told = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     head = ["# Each verified variant's key, and a hash of its PTX and reference (changed.py). On every target with an image of its own",
             f"# it was right under all checks with at least the cases of kiln-verify {' '.join(OPTIONS)}.",
-            f"# last full run: commit {told.stdout.strip() or 'unknown'}, passed, {seconds} s"]
-    write_record(head, {key: digest for key, _, digest in hashes(build / "bin/kiln").values()})
+            f"# last full run: commit {told.stdout.strip() or 'unknown'}, passed, {seconds:.0f} s"]
+    write_record(head, {key: digest for key, _, digest in hashes(build).values()})
     return 0
 
 
 COMMANDS = {"check": check, "more": more, "record": record_all}
-sys.exit(COMMANDS[sys.argv[1]](pathlib.Path(sys.argv[2]).resolve(), *sys.argv[3:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[2].removeprefix("usage: "))
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("build", type=lambda name: pathlib.Path(name).resolve())
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("families", nargs="*")
+    options = parser.parse_args()
+    if options.families and options.command != "more":
+        parser.error(f"{options.command} takes no family")
+    if not (options.build / "CMakeCache.txt").is_file():
+        parser.error(f"{options.build} is not a build folder")
+    try:
+        return COMMANDS[options.command](options.build, options.seconds, *options.families)
+    except OSError as e:
+        return f"changed.py: {e}"
+    except subprocess.CalledProcessError as e:
+        return e.returncode  # its message is printed
+    except KeyboardInterrupt:
+        return 130  # the rows so far are in the record
+
+
+sys.exit(main())

@@ -62,13 +62,16 @@ def write_if_changed(path, text):
 
 
 def main():
+    if len(sys.argv) < 7:
+        sys.exit(__doc__.split("\n\n")[1])
     kiln, bundle, target, output, sets, *configs = sys.argv[1:]
     if not re.fullmatch(r"sm_\d+", target):
         sys.exit(f"join.py: expected a base target such as sm_90, found '{target}'")
     first, targets = {}, {target: None}
     for config in configs:
+        found = variants(kiln, config, target)
         name = re.search(r"^bundle: *(\w+)", pathlib.Path(config).read_text(encoding="utf-8"), re.MULTILINE)[1]
-        for variant, image in variants(kiln, config, target).items():
+        for variant, image in found.items():
             first.setdefault(variant, name)
             if split_target(image)[1]:
                 targets[image] = None

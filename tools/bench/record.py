@@ -133,15 +133,21 @@ def draft(raw, target, writer, test, seen):
 
 def repeat(recording, numbers, driver, jobs, room, settings):
     """Repeats launches on an emulated device. Returns each launch's row."""
-    rows = {}
+    rows, reasons = {}, [f"{SECONDS} s are over"]
+
+    def lose(line, why):
+        if line is None:  # no process started
+            reasons.append(why)
+        else:
+            rows[int(line)] = {"result": "lost", "why": why}
     os.environ.update(settings)
-    replay.feed_shards(replay.command(recording.folder, str(driver), "--child", "--capture", str(room)),
-                       replay.shards_of(recording, numbers, jobs), time.monotonic() + SECONDS,
-                       lambda line, row: rows.update({int(line): row}),
-                       lambda line, why: rows.update({int(line): {"result": "lost", "why": why}}) if line else sys.exit(why),
-                       lambda first: None)
+    left = replay.feed_shards(replay.command(recording.folder, str(driver), "--child", "--capture", str(room)),
+                              replay.shards_of(recording, numbers, jobs), time.monotonic() + SECONDS,
+                              lambda line, row: rows.update({int(line): row}), lose, lambda first: None)
     for name in settings:
         del os.environ[name]
+    if left:
+        sys.exit(f"record.py: {len(left)} launches did not run: {reasons[-1]}")
     return rows
 
 
@@ -221,12 +227,13 @@ def record(out, build, target, jobs, only=(), raw=()):
                 lines.unlink()
                 lines.with_suffix(".bytes").unlink()
         writer.close()
-        recording, writer, passes = Recording(room / "draft"), Writer(out), {}
+        recording, passes = Recording(room / "draft"), {}
         numbers = replay.repeated(recording)
         for name, settings in PASSES.items():
             settings = {"KILN_EMU_DEVICE": target, "KILN_EMU_VERBOSE": "0", **IN_ORDER, **settings}
             passes[name] = repeat(recording, numbers, driver, jobs, room, settings)
             numbers = [number for number in numbers if passes["expected"][number]["result"] == "ran"]
+        writer = Writer(out)
         for number, launch in enumerate(recording.launches):
             if "left_out" not in launch:
                 rows = {name: passes[name].get(number) for name in PASSES} | {"device": int(target.removeprefix("sm_"))}
@@ -265,6 +272,10 @@ def main():
     parser.add_argument("--conformance", type=pathlib.Path, default=MORE["conformance"][1])
     parser.add_argument("--launches", nargs="+", type=pathlib.Path, default=())
     options = parser.parse_args()
+    if not re.fullmatch(r"sm_\d+", options.target):
+        parser.error(f"argument --target: expected a base target such as sm_90, found '{options.target}'")
+    if missing := [str(path) for path in (options.build / "lib/emulator/libcuda.so.1", *options.launches) if not path.exists()]:
+        parser.error(f"there is no {missing[0]}")
     MORE["conformance"][1] = options.conformance.resolve()
     record(options.out, options.build, options.target, options.jobs, options.only,
            [(file.name.split(".")[0], file) for file in options.launches])

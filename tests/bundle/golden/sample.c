@@ -652,7 +652,7 @@ static kiln_status run_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstre
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a->stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
+        static const char detail[] = "with strategy wide stride must be a multiple of 16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     kiln_status status = blend_extents_1(loader, a);
@@ -974,7 +974,7 @@ static kiln_status run_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstr
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     if (!(a->stride % 16 == 0)) {
-        static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
+        static const char detail[] = "with strategy wide stride must be a multiple of 16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
     kiln_status status = blend_extents_2(loader, a);
@@ -1208,7 +1208,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
         }
         {
             static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_2[] = "with strategy wide stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 16, 1, 1, 16};
@@ -1246,7 +1246,7 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
         }
         {
             static const char why_1[] = "stride must be at least \"width\"";
-            static const char why_2[] = "stride must be a multiple of 16";
+            static const char why_2[] = "with strategy wide stride must be a multiple of 16";
             static const char why_3[] = "norm must be aligned to 16 bytes";
             static const char why_4[] = "the device has less shared memory than this call takes";
             static const kiln_code code = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {10, 6, 2, 0, 0, 0}, 16, 1, 1, 16};
@@ -1721,7 +1721,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0xfdfff810;
+const uint32_t sample_manifest_crc = 0xda716ab8;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,

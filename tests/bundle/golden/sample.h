@@ -73,7 +73,7 @@ kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_
  * exact.
  * When rows == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: stride must be a multiple of 8; stride must be at least "width";
- * stride must be a multiple of 16 (where strategy == wide).
+ * with strategy wide stride must be a multiple of 16 (where strategy == wide).
  * C: sample_blend_args args = {0};  C++: sample_blend_args args = {};
  * Both: args.x = x; args.y = y; args.factor = factor; args.rows = rows; args.stride = stride;
  * args.type = SAMPLE_BLEND_TYPE_F32; args.acc = SAMPLE_BLEND_ACC_F32; args.width = 64;

@@ -134,6 +134,32 @@ static void try_strided(arguments a, unsigned type, size_t bytes)
     expect("a_stride below k", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
 }
 
+/* Strategy tiles takes rows of at most 2^24 elements; other variants for the same call take longer ones. */
+static void try_long_rows(arguments a)
+{
+    enum { MOST = 1 << 24 };
+    const kiln_kernel *picked = NULL;
+    kiln_error error;
+    is_dry = true;
+    arguments packed = a;
+    packed.a = SAMPLE_NF4_GEMM_A_F16;
+    packed.k = MOST + 64;
+    expect("the pick for long rows", sample_nf4_gemm_pick(&loader, &packed, &picked), KILN_OK, 0);
+    judge(picked && !has(picked, "strategy=tiles"), "the pick has another strategy", KILN_OK);
+    a.a = SAMPLE_NF4_GEMM_A_BF16; /* with these, only strategy tiles */
+    a.nibbles = SAMPLE_NF4_GEMM_NIBBLES_HIGH;
+    a.rows = SAMPLE_NF4_GEMM_ROWS_STRIDED;
+    a.c_stride = N;
+    a.a_stride = MOST;
+    expect("the longest rows", call(&a), KILN_OK, 1);
+    a.a_stride = MOST + 8;
+    expect("rows that are too long", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
+    kiln_last_error(&loader, &error);
+    judge(strcmp(error.detail, "with strategy tiles a_stride must be at most 2^24") == 0, error.detail,
+          error.status);
+    is_dry = false;
+}
+
 /* Calls the kernel with the aligned table by its own function. */
 static void try_forced(const arguments *right, bool has_aligned)
 {
@@ -168,5 +194,7 @@ int main(int argc, char **argv)
     try_forced(&right, has_aligned);
     try_strided(right, SAMPLE_NF4_GEMM_A_F32, 4);
     try_strided(right, SAMPLE_NF4_GEMM_A_F16, 2);
+    if (loader.device.sm >= 80)
+        try_long_rows(right);
     return end_calls();
 }
