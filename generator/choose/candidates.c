@@ -270,7 +270,8 @@ static bool are_complete(const candidates *c, diagnostics *d)
     return ok;
 }
 
-static const char expression_fails[] = "an expression subtracts more than there is, divides by 0, or is above 2^64 - 1";
+static const char expression_fails[] =
+    "an expression subtracts more than there is, divides by 0, or is above 2^64 - 1";
 
 /* ---- times -------------------------------------------------------------------------------------------------------- */
 
