@@ -112,7 +112,7 @@ bool call_try_number(const call *c, const expression *e, uint64_t *value)
         return false;
     }
     family_errors_jump_to(&failure);
-    *value = call_number(c, e);
+    *value = expression_exact_value_of_call(e, number_of, (void *)c);
     family_errors_jump_to(NULL);
     return true;
 }

@@ -48,7 +48,7 @@ terms terms_bind(arena *a, const terms *t, const variant *v);
 /* The value of a bound expression. */
 uint64_t call_number(const call *c, const expression *e);
 
-/* The value of an expression that a user wrote; false if it subtracts below 0 or divides by 0. */
+/* The value of an expression that a user wrote; false if it subtracts below 0, divides by 0, or exceeds 64 bits. */
 bool call_try_number(const call *c, const expression *e, uint64_t *value);
 
 /* The first rule that the call breaks, among the rules that use parameters or among the others; null: none. */

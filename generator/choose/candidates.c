@@ -189,7 +189,7 @@ static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *arg
     return high;
 }
 
-/* Evaluates the shape's expressions. False: an expression subtracts below 0 or divides by 0. */
+/* Evaluates the shape's expressions. False: an expression subtracts below 0, divides by 0, or exceeds 64 bits. */
 static bool put_in_expressions(const call_sizes *s, const call_shape *shape, const call *asked,
                                uint64_t *args)
 {
@@ -270,7 +270,8 @@ static bool are_complete(const candidates *c, diagnostics *d)
     return ok;
 }
 
-static const char expression_fails[] = "an expression subtracts more than there is, or divides by 0";
+static const char expression_fails[] =
+    "an expression subtracts more than there is, divides by 0, or is above 2^64 - 1";
 
 /* ---- times -------------------------------------------------------------------------------------------------------- */
 

@@ -50,6 +50,8 @@ uint64_t expression_value(const expression *e, const variant *v);
  * integers are assumed to be finite and at least 0. */
 typedef uint64_t number_of_name(void *context, name_kind kind, const char *name, size_t index);
 uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context);
+/* The same, but a product or a sum above 2^64 - 1 is a mistake. The other wraps, as generated code does. */
+uint64_t expression_exact_value_of_call(const expression *e, number_of_name *number, void *context);
 
 /* Describes what a call lacks to meet a bound condition that it breaks, with a verb between spaces or one space in its
  * place: "k a multiple of 32", "m must be at most 8 or k must be at least 64". Null if the form does not show it. */

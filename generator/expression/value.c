@@ -10,6 +10,8 @@
 
 #define MISTAKE(e, what) expression_fail((e)->source, what)
 
+static const char too_large[] = "a number above 2^64 - 1";
+
 bool expression_is_constant(const expression *e, uint64_t *value)
 {
     if (e->operation != OPERATION_LITERAL)
@@ -135,6 +137,14 @@ static bool word_value(const expression *e, const variant *v, bool *value)
 }
 
 /* ---- folding ---------------------------------------------------------------------------------------------------- */
+
+/* Whether a product or a sum needs more than 64 bits. No other operation wraps. */
+static bool wraps(const expression *e, uint64_t x, uint64_t y)
+{
+    if (e->operation == OPERATION_MULTIPLY)
+        return x != 0 && y > UINT64_MAX / x;
+    return e->operation == OPERATION_ADD && y > UINT64_MAX - x;
+}
 
 static uint64_t apply(const expression *e, uint64_t x, uint64_t y)
 {
@@ -267,6 +277,8 @@ static const expression *fold(arena *a, const expression *e)
     if (divisor_is_zero && (e->operation == OPERATION_DIVIDE || e->operation == OPERATION_REMAINDER ||
                             e->operation == OPERATION_CEIL_DIV || e->operation == OPERATION_ALIGNED))
         MISTAKE(e, "division by zero");
+    if (known_count == operands && wraps(e, known[0], known[1]))
+        MISTAKE(e, too_large);
     if (known_count == operands)
         return expression_literal(a, e, apply(e, known[0], known[1]));
     const expression *inner = e->operands[0];
@@ -334,7 +346,8 @@ static bool is_known(const expression *e, const variant *v, uint64_t *value)
     }
     if (e->operation != OPERATION_ADD && e->operation != OPERATION_MULTIPLY)
         return false;
-    if (!is_known(e->operands[0], v, &known[0]) || !is_known(e->operands[1], v, &known[1]))
+    if (!is_known(e->operands[0], v, &known[0]) || !is_known(e->operands[1], v, &known[1]) ||
+        wraps(e, known[0], known[1]))
         return false;
     *value = apply(e, known[0], known[1]);
     return true;
@@ -376,6 +389,7 @@ typedef struct scope {
     const variant *variant;
     number_of_name *number;
     void *context;
+    bool is_exact; /* a product or a sum that wraps is a mistake */
 } scope;
 
 static uint64_t evaluate(const expression *e, const scope *s)
@@ -415,7 +429,10 @@ static uint64_t evaluate(const expression *e, const scope *s)
         break;
     }
     value = evaluate(operands[0], s);
-    return apply(e, value, operands[1] ? evaluate(operands[1], s) : 0);
+    const uint64_t other = operands[1] ? evaluate(operands[1], s) : 0;
+    if (s->is_exact && wraps(e, value, other))
+        MISTAKE(e, too_large);
+    return apply(e, value, other);
 }
 
 uint64_t expression_value(const expression *e, const variant *v)
@@ -426,4 +443,9 @@ uint64_t expression_value(const expression *e, const variant *v)
 uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context)
 {
     return evaluate(e, &(scope){.number = number, .context = context});
+}
+
+uint64_t expression_exact_value_of_call(const expression *e, number_of_name *number, void *context)
+{
+    return evaluate(e, &(scope){.number = number, .context = context, .is_exact = true});
 }

@@ -184,9 +184,10 @@ static void copy_x(fp4_gemm *g, ptx_val offset)
         return;
     }
     ptx_val element = ptx_mul(f, g->next_step, STEP);
-    for (uint32_t step = 0; step < STEPS; step++)
-        x_ring_copy(&g->x, ptx_add(f, element, step * STEP),
-                    ptx_add(f, offset, step * x_ring_bytes(g->of.tile_m)));
+    for (uint32_t step = 0; step < STEPS; step++) {
+        ptx_val to = ptx_add(f, offset, step * x_ring_bytes(g->of.tile_m));
+        x_ring_copy(&g->x, ptx_add(f, element, step * STEP), to);
+    }
     ptx_add_to(f, g->next_step, STEPS);
 }
 
@@ -466,12 +467,14 @@ static void init_reads(fp4_gemm *g)
     const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
     ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
     ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
-    find_scaled(g, &g->w, ptx_add(f, first, ptx_and(f, g->l->lane, 15)), ptx_shr(f, g->l->lane, 4), w_row,
-                number_of(g, w_row), STEPS, g->w_at, &g->w_scales, &g->w_selector);
-    ptx_val number = ptx_add(f, x_row, g->tile.first_x);
+    ptx_val number = number_of(g, w_row), unit = ptx_shr(f, g->l->lane, 4);
+    ptx_val row = ptx_add(f, first, ptx_and(f, g->l->lane, 15));
+    find_scaled(g, &g->w, row, unit, w_row, number, STEPS, g->w_at, &g->w_scales, &g->w_selector);
+    number = ptx_add(f, x_row, g->tile.first_x);
     if (!g->of.is_e4m3) { /* one load has both steps */
-        find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), ptx_shr(f, g->l->lane, 3), x_row, number, 1,
-                    g->x_at, &g->x_scales, &g->x_selector);
+        unit = ptx_shr(f, g->l->lane, 3);
+        find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), unit, x_row, number, 1, g->x_at, &g->x_scales,
+                    &g->x_selector);
         return;
     }
     find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, number, MX_BLOCKS, g->x_at,

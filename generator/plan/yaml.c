@@ -10,6 +10,7 @@
 #include "support/messages.h"
 #include "support/names.h"
 #include "support/quote.h"
+#include "support/utf8.h"
 
 enum { DEEPEST = 8 };
 
@@ -25,44 +26,17 @@ typedef struct reader {
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
 
-/* The length of the well-formed sequence at s, 0 if there is none. A NUL is not text. */
-static size_t sequence_length(const unsigned char *s, size_t bytes)
-{
-    static const struct {
-        unsigned char first, last, second_low, second_high;
-        size_t length;
-    } rows[] = {
-        {0x01, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        if (s[0] < rows[r].first || s[0] > rows[r].last)
-            continue;
-        if (bytes < rows[r].length)
-            return 0;
-        if (rows[r].length > 1 && (s[1] < rows[r].second_low || s[1] > rows[r].second_high))
-            return 0;
-        for (size_t i = 2; i < rows[r].length; i++)
-            if (s[i] < 0x80 || s[i] > 0xbf)
-                return 0;
-        return rows[r].length;
-    }
-    return 0;
-}
-
 static bool check_utf8(const reader *r)
 {
-    const unsigned char *s = (const unsigned char *)r->data;
     place at = {r->file, 1, 1};
     for (size_t i = 0, length; i < r->bytes; i += length) {
-        length = sequence_length(s + i, r->bytes - i);
+        length = utf8_sequence(r->data + i, r->bytes - i);
         if (length == 0) {
-            diagnose(r->d, at, message_not_utf8, s[i]);
+            diagnose(r->d, at, message_not_utf8, (unsigned char)r->data[i]);
             return false;
         }
         at.column++;
-        if (s[i] == '\n')
+        if (r->data[i] == '\n')
             at = (place){r->file, at.line + 1, 1};
     }
     return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "diagnostics.h"
+#include "utf8.h"
 #include "words.h"
 
 json json_new(text *out)
@@ -95,24 +96,25 @@ void json_end(json *j)
     text_add_bytes(j->out, &j->levels[j->depth].close, 1);
 }
 
+/* Names of files may have bytes that are not UTF-8; JSON may not. */
 static void add_escaped(text *out, const char *s)
 {
+    static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
     text_add(out, "\"");
-    while (*s) {
-        size_t plain = 0;
-        while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
-            plain++;
-        text_add_bytes(out, s, plain);
-        s += plain;
-        if (!*s)
-            break;
-        if (*s == '"' || *s == '\\')
+    for (size_t left = strlen(s), length; left > 0; s += length, left -= length) {
+        length = utf8_sequence(s, left);
+        if (length == 0) {
+            text_add(out, replacement);
+            length = 1;
+        } else if (*s == '"' || *s == '\\') {
             text_printf(out, "\\%c", *s);
-        else if (*s == '\n')
+        } else if (*s == '\n') {
             text_add(out, "\\n");
-        else
-            text_printf(out, "\\u%04x", (unsigned)(unsigned char)*s);
-        s++;
+        } else if ((unsigned char)*s < 0x20) {
+            text_printf(out, "\\u%04x", (unsigned)*s);
+        } else {
+            text_add_bytes(out, s, length);
+        }
     }
     text_add(out, "\"");
 }

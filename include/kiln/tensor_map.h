@@ -24,6 +24,12 @@ typedef struct kiln_box {
     int swizzle;                          /* CUtensorMapSwizzle */
 } kiln_box;
 
+/* x * y, or UINT64_MAX if that is more: the driver rejects so many bytes. */
+static inline uint64_t kiln_capped_product(uint64_t x, uint64_t y)
+{
+    return y != 0 && x > UINT64_MAX / y ? UINT64_MAX : x * y;
+}
+
 /* Encodes the map of an array at `data`. sizes: elements per dimension, innermost first; strides: elements, of all dimensions
  * except the first; null: contiguous. Elements outside of the array are read as zeros. If a size is 0, the map is zeros.
  * One copy per bundle. OK; DRIVER_SYMBOL; BAD_ARGUMENT if the driver rejects it. */
@@ -38,8 +44,9 @@ kiln_encode_map(kiln_loader *loader, const char *subject, const kiln_box *box, C
         map->words[i] = 0;
     for (uint32_t i = 0; i < box->dimensions; i++) {
         if (i > 0)
-            stride_bytes[i - 1] = (strides ? strides[i - 1] : elements) * box->element_bytes;
-        elements *= sizes[i];
+            stride_bytes[i - 1] =
+                kiln_capped_product(strides ? strides[i - 1] : elements, box->element_bytes);
+        elements = kiln_capped_product(elements, sizes[i]);
     }
     if (elements == 0)
         return KILN_OK;

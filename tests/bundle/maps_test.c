@@ -166,6 +166,22 @@ static void encodes_dimensions(void **state)
         assert_int_equal(map.words[i], 0);
 }
 
+/* Sizes and strides that wrap would describe a small array; the driver gets a stride that it rejects. */
+static void caps_what_wraps(void **state)
+{
+    (void)state;
+    static const kiln_box box = {"rejected", 6, 2, 3, {16, 4, 2}, 1};
+    static const uint64_t sizes[] = {24, 5, 3}, strides[] = {32, (UINT64_C(1) << 63) + 256},
+                          large[] = {UINT64_C(1) << 32, UINT64_C(1) << 32, 3};
+    kiln_tensor_map map;
+    assert_status(kiln_encode_map(&loader, "s", &box, 0x1000, sizes, strides, &map), KILN_OK);
+    assert_int_equal(calls[0].strides[1], UINT64_MAX);
+    assert_status(kiln_encode_map(&loader, "s", &box, 0x1000, large, NULL, &map), KILN_OK);
+    assert_int_equal(call_count, 2);
+    assert_int_equal(calls[1].strides[0], UINT64_C(1) << 33);
+    assert_int_equal(calls[1].strides[1], UINT64_MAX);
+}
+
 /* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
 /* Calls an entry point that the table lacks, with at most two pointers or numbers, and flags: all fit in registers. */
@@ -225,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup(reports_rejected_maps, set_up),
         cmocka_unit_test_setup(reports_a_missing_entry, set_up),
         cmocka_unit_test_setup(encodes_dimensions, set_up),
+        cmocka_unit_test_setup(caps_what_wraps, set_up),
         cmocka_unit_test(keeps_maps_in_a_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,9 @@ static void test_json(void **state)
     json j = json_new(&out);
     json_begin_object(&j);
     json_string_member(&j, "a\"\\b", "line\n\ttab\x01\x7f/\xc3\xa9");
+    json_string_member(&j, "cut",
+                       "\xff"
+                       "a\xc3");
     json_string_member(&j, "none", NULL);
     json_number_member(&j, "most", UINT64_MAX);
     json_boolean_member(&j, "yes", true);
@@ -118,6 +121,8 @@ static void test_json(void **state)
     json_finish(&j);
     assert_string_equal(out.data, "{\n"
                                   "  \"a\\\"\\\\b\": \"line\\n\\u0009tab\\u0001\x7f/\xc3\xa9\",\n"
+                                  "  \"cut\": \"\xef\xbf\xbd"
+                                  "a\xef\xbf\xbd\",\n"
                                   "  \"none\": null,\n"
                                   "  \"most\": 18446744073709551615,\n"
                                   "  \"yes\": true,\n"

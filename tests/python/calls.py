@@ -60,6 +60,16 @@ def primary_is_active(device=0):
     return bool(active.value)
 
 
+class Integer:
+    """An integer that is no int, as NumPy's are."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
 class Like:
     """A device array like CuPy's or PyTorch's."""
 
@@ -153,6 +163,17 @@ class Arguments(Opened):
             self.k.attention(head_dim="128")
         with self.assertRaisesRegex(ValueError, "rope: expected f32 for magnitude, found 'one'"):
             self.k.rope(magnitude="one")
+
+    def test_integers(self):
+        """Sizes are checked, and strides computed, with integers of any type."""
+        self.refused(ValueError, f"in: expected f32[n], {8 * N} bytes, found {4 * N}", n=Integer(2 * N))
+        self.assertEqual(list(self.quantize(n=Integer(N))), list(self.quantize()))
+        sizes = {"q_heads": 8, "kv_heads": 4, "batch": 2, "q_length": 3, "k_length": 5}
+        wanted = self.k.attention.set_contiguous(**sizes, type="bf16", causal=True)
+        found = self.k.attention.set_contiguous(**{name: Integer(n) for name, n in sizes.items()}, type="bf16", causal=True)
+        self.assertEqual(wanted, {**found, **sizes})
+        with self.assertRaisesRegex(ValueError, "attention: expected u32 for batch, found 2.0"):
+            self.k.attention.set_contiguous(**{**sizes, "batch": 2.0}, type="bf16", causal=True)
 
     def test_rules(self):
         self.fails(kiln.Status.NO_VARIANT, "no variant for these arguments: nf4_quantize: group differs; the bundle has type f32 "
@@ -586,6 +607,7 @@ class Files(unittest.TestCase):
         error = self.expect(kiln.Error, "^driver library lacks an entry point: cu", MANIFEST, driver=library)
         self.assertEqual(error.status, kiln.Status.DRIVER_SYMBOL)
         self.expect(FileNotFoundError, "nothing.json", "nothing.json")
+        self.expect(kiln.Error, "^driver library not found: /nowhere", os.fsencode(MANIFEST), driver="/nowhere/libcuda.so.1")
         with tempfile.TemporaryDirectory() as scratch:
             changed = pathlib.Path(scratch, "kiln_default.json")
             whole = json.loads(MANIFEST.read_text())

@@ -233,6 +233,25 @@ def check_killed(folder):
     expect(done.returncode == 2 and done.stderr == f"kiln-verify: --resume: cannot read {journal}: File too large\n" and
            journal.stat().st_size == 1 << 28, "a journal that is too large", done.stderr)
     journal.unlink()
+    out.unlink()
+    mine = folder / "notes.txt"
+    for text in ("a note\n", "a note"):
+        mine.write_text(text)
+        journal.symlink_to(mine)
+        for options in (flags, ("--resume", *flags)):
+            done = run(*options)
+            expect(done.returncode == 2 and not out.exists() and mine.read_text() == text, "a file of mine", done.stderr)
+        expect(text[-1] == "\n" or f"cannot write {journal}: kiln-verify did not write this file" in done.stderr, "its message", done.stderr)
+        journal.unlink()
+    mine.write_text(text)
+    mine.rename(folder / "out.json.tmp")
+    done = run(*flags)
+    expect(done.returncode == 0 and (folder / "out.json.tmp").read_text() == text and len(list(folder.glob("*.tmp"))) == 1,
+           "a temporary file of mine", done.stderr)
+    journal.write_text(text)
+    done = run("--force", *flags)
+    expect(done.returncode == 0 and not journal.exists(), "--force", done.stderr)
+    out.unlink()
     with open(journal, "w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         done = run(*flags)

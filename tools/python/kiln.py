@@ -729,6 +729,15 @@ class _Signature:
             raise ValueError(f"{self.name}: expected a value of {param['name']}, found '{value}'{_suggest(str(value), words)}")
         return param["numbers"][words.index(str(value))]
 
+    def _plain_number(self, arg, value):
+        """Returns a value for use in expressions: integers of other types, as NumPy's, are no ints and may wrap."""
+        if value is None or arg.get("bytes") or _CODES[arg["c_type"]] in "fd":
+            return 0 if value is None else value
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise self._wrong(arg["name"], arg["type"].strip("$"), value) from None
+
     def _pack(self, storage, arg, value):
         if arg.get("bytes"):
             data = bytes(value)
@@ -768,7 +777,7 @@ class _Signature:
                 struct.pack_into("Q", storage, arg["offset"], arrays[name].address)
                 values[name] = arrays[name].address
             else:
-                values[name] = 0 if value is None else value
+                values[name] = self._plain_number(arg, value)
                 if value is not None:
                     self._pack(storage, arg, value)
         self._check_sizes_given(keywords, values)
@@ -786,6 +795,8 @@ class _Signature:
             if param and value is not None:
                 number = self._number(param, value)
                 value = _plain(value) if param["type"] == "word" else number
+            elif name in self.args and not self._takes_array(self.args[name], value):
+                value = self._plain_number(self.args[name], value)
             values[name] = 0 if value is None else value
         return values
 
@@ -928,7 +939,7 @@ class Bundle:
     """
 
     def __init__(self, manifest, library, driver, device, options):
-        path = os.fspath(manifest)
+        path = os.fsdecode(manifest)
         with open(path, "rb") as file:
             contents = file.read()
         try:

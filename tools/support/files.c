@@ -1,17 +1,18 @@
 /* Files, read whole, and written whole or not at all. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _XOPEN_SOURCE 700 /* realpath, fdopen */
 #include "files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { MOST_BYTES = 1 << 28 };
-#define ENDING ".tmp" /* of the temporary file that replaces the file */
 
 char *file_read_all(pool *p, FILE *in, size_t most, size_t *length)
 {
@@ -86,6 +87,23 @@ bool fail_write(const char *path)
     return false;
 }
 
+/* Creates a file beside the one at `place`, with a name that no file has. Null on failure, with errno. */
+static FILE *open_beside(out_file *f, const char *place)
+{
+    for (long number = getpid();; number++) {
+        const int length = snprintf(f->temporary, sizeof f->temporary, "%s.%ld.tmp", place, number);
+        const bool fits = length < (int)sizeof f->temporary;
+        const int file = fits ? open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+        f->place_length = strlen(place);
+        if (file >= 0)
+            return fdopen(file, "w");
+        if (!fits)
+            errno = ENAMETOOLONG;
+        if (errno != EEXIST)
+            return NULL;
+    }
+}
+
 bool out_open(out_file *f, const char *path)
 {
     *f = (out_file){.out = stdout, .path = path};
@@ -93,14 +111,11 @@ bool out_open(out_file *f, const char *path)
         return true;
     if (is_plain_file(path)) {
         char *real = realpath(path, NULL); /* null: the file is new */
-        const int length = snprintf(f->temporary, sizeof f->temporary, "%s" ENDING, real ? real : path);
+        f->out = open_beside(f, real ? real : path);
         free(real);
-        if (length >= (int)sizeof f->temporary) {
-            errno = ENAMETOOLONG;
-            return fail_write(path);
-        }
+    } else {
+        f->out = fopen(path, "w");
     }
-    f->out = fopen(f->temporary[0] ? f->temporary : path, "w");
     return f->out || fail_write(path);
 }
 
@@ -112,7 +127,7 @@ bool out_close(out_file *f)
         is_written = fclose(f->out) == 0 && is_written;
     if (is_written && f->temporary[0]) {
         char place[sizeof f->temporary];
-        snprintf(place, sizeof place, "%.*s", (int)(strlen(f->temporary) - strlen(ENDING)), f->temporary);
+        snprintf(place, sizeof place, "%.*s", (int)f->place_length, f->temporary);
         is_written = rename(f->temporary, place) == 0;
     }
     if (is_written)
@@ -136,18 +151,21 @@ static bool is_of_form(const char *path, const out_form *form)
            (strncmp(front, form->begins, strlen(form->begins)) == 0 && strstr(front, form->holds));
 }
 
-bool out_may_open(const char *path, const out_form *form)
+bool out_may_replace(const char *path, const out_form *form)
 {
-    out_file f;
-    if (form && !is_of_form(path, form)) {
-        fprintf(
-            stderr,
+    if (is_of_form(path, form))
+        return true;
+    fprintf(stderr,
             "error: cannot write %s: kiln-verify did not write this file, so it stays: write elsewhere, or "
             "replace it with --force\n",
             path);
-        return false;
-    }
-    if (!out_open(&f, path))
+    return false;
+}
+
+bool out_may_open(const char *path, const out_form *form)
+{
+    out_file f;
+    if ((form && !out_may_replace(path, form)) || !out_open(&f, path))
         return false;
     if (f.out != stdout)
         fclose(f.out);

@@ -21,7 +21,8 @@ void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1]);
 typedef struct out_file {
     FILE *out;
     const char *path;
-    char temporary[4096]; /* replaces the file when it is closed; empty: written directly */
+    char temporary[4096]; /* a new file that replaces the file when it is closed; empty: written directly */
+    size_t place_length;  /* of the file's name, with which the temporary one begins */
 } out_file;
 
 /* Opens an output; "-" is standard output. Anything but a plain file, such as a pipe, is written directly; a
@@ -34,8 +35,10 @@ typedef struct out_form {
     const char *begins, *holds;
 } out_form;
 
-/* Returns whether out_open can and may write the file: an existing file must be empty or of the form. A null form
- * means any. False after a message. */
+/* Returns whether the file may be replaced: an existing plain file must be empty or of the form. False after a message. */
+bool out_may_replace(const char *path, const out_form *form);
+
+/* Returns whether out_open can and may write the file. A null form means any. False after a message. */
 bool out_may_open(const char *path, const out_form *form);
 
 /* Returns whether the path is, or would become, a plain file. */

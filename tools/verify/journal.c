@@ -76,6 +76,9 @@ static bool write_again(journal *j, const run_results *all)
     return fflush(j->out) == 0 || fail_write(j->path);
 }
 
+/* A journal begins with the facts of its run. */
+static const out_form form = {"{\"bundle\": ", "\"verifier\": "};
+
 bool journal_open(journal *j, const options *o, run_results *all)
 {
     results_text lines = {.path = j->path, .is_journal = true}, whole = {.path = o->json};
@@ -90,6 +93,10 @@ bool journal_open(journal *j, const options *o, run_results *all)
         return false;
     bool is_read = !o->resumes || read_file(all, &lines);
     drop_last_line(&lines);
+    if (is_read && lines.length == 0 && !o->replaces_all && !out_may_replace(j->path, &form)) {
+        journal_close(j, false);
+        return false;
+    }
     if (is_read && o->resumes && lines.length == 0)
         is_read = read_file(all, &whole);
     if (!is_read || !read_results(all, &lines) || !read_results(all, &whole)) {
