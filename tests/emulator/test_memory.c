@@ -59,6 +59,16 @@ static void test_null_and_host(void **state)
     assert_contains(printed, "this is no device address");
 }
 
+/* An address that the device may have, but without an allocation before it. */
+static void test_far(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        run_faulty(HEAD "add.u64 %p0, %p0, 0x20000000000; ld.global.u32 %r1, [%p0]; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "no allocation is near");
+}
+
 static void test_freed(void **state)
 {
     (void)state;
@@ -276,11 +286,12 @@ static int begin_two_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_past_the_end),  cmocka_unit_test(test_null_and_host),
-        cmocka_unit_test(test_freed),         cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_generic),       cmocka_unit_test(test_large),
-        cmocka_unit_test(test_widths),        cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_shared_layout), cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host),
+        cmocka_unit_test(test_far),          cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_atomics),      cmocka_unit_test(test_shared_layout),
+        cmocka_unit_test(test_vectors),
     };
     return cmocka_run_group_tests(tests, begin_two_devices, end_context);
 }
