@@ -484,6 +484,41 @@ static void test_graph(void **state)
     OK(cuMemFree_v2(p));
 }
 
+/* External events are recorded and waited for whenever the graph runs, so it fails once they are destroyed. */
+static void test_external_events(void **state)
+{
+    (void)state;
+    CUdeviceptr p;
+    CUstream s;
+    CUevent event;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode list[4] = {0}, wrong = (CUgraphNode)&p;
+    char log[8] = "log";
+    size_t nodes = 3;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuEventCreate(&event, 0));
+    FAILS(cuEventRecordWithFlags(event, s, 1), CUDA_ERROR_INVALID_VALUE); /* only in a capture */
+    FAILS(cuStreamWaitEvent(s, event, 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuStreamBeginCapture_v2(s, 2));
+    capture_stderr();
+    FAILS(cuMemAllocAsync(&p, 16, s), CUDA_ERROR_NOT_SUPPORTED);
+    assert_contains(captured_stderr(), "cuMemAllocAsync in a stream capture\n");
+    OK(cuEventRecordWithFlags(event, s, 1));
+    OK(cuStreamWaitEvent(s, event, 1));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphGetNodes(graph, list, &nodes));
+    assert_true(nodes == 2 && list[0] && list[1] && list[0] != list[1]);
+    OK(cuGraphInstantiate_v2(&exec, graph, &wrong, log, sizeof log));
+    assert_true(!wrong && !log[0]);
+    OK(cuGraphLaunch(exec, s));
+    OK(cuEventDestroy_v2(event));
+    FAILS(cuGraphLaunch(exec, s), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy_v2(s));
+}
+
 /* Objects that a graph uses, and pinned memory, may be freed before the graph runs. */
 static void test_gone(void **state)
 {
@@ -696,6 +731,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_and_events),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_external_events),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_context_ends),
         cmocka_unit_test(test_sticky_errors),
