@@ -231,7 +231,7 @@ static void test_shared_layout(void **state)
     cuMemFree_v2(p);
 }
 
-/* Vectors of every size, copied by full warps and by 27 lanes; a store leaves the elements of `_` as they are. */
+/* Vectors of every size, copied by full warps and by 27 lanes; a store does not change the elements of `_`. */
 static void test_vectors(void **state)
 {
     (void)state;
