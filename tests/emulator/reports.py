@@ -7,6 +7,7 @@ usage: reports.py test_corpus FOLDER-OF-CORRECT-KERNELS
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -139,8 +140,28 @@ def settings(corpus, folder):
         fail(f"KILN_EMU_BLOCKS=900-901: exit {done.returncode}, {done.stderr}")
 
 
+def output_files(corpus, folder):
+    """Files of counters, of instructions not reached and of recorded launches that cannot be written."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        (scratch / "one").mkdir()
+        shutil.copy(sorted(pathlib.Path(folder).glob("*.ptx"))[0], scratch / "one")
+        text = scratch / "text"
+        text.write_text("not a report\n", encoding="utf-8")
+        for name, path, words in (("REPORT", scratch / "none/file", "cannot write KILN_EMU_REPORT to"),
+                                  ("UNREACHED", scratch / "none/file", "cannot write KILN_EMU_UNREACHED to"),
+                                  ("RECORD", scratch / "none/file", "cannot be written"),
+                                  ("REPORT", text, "is not a report, so it is not overwritten"),
+                                  ("UNREACHED", text, "is not a report, so it is not overwritten")):
+            done = run(corpus, "correct", scratch / "one", "print", **{name: path})
+            if words not in done.stdout + done.stderr or text.read_text(encoding="utf-8") != "not a report\n":
+                fail(f"KILN_EMU_{name}={path}: {done.stdout}{done.stderr}")
+    print("files that cannot be written are reported")
+
+
 def main(corpus, folder):
     settings(corpus, folder)
+    output_files(corpus, folder)
     findings(corpus)
     check_counters(corpus, folder)
 

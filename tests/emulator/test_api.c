@@ -211,6 +211,8 @@ static void test_launch_attributes(void **state)
         {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION}, CUDA_SUCCESS},
         {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmatic = 1}, CUDA_SUCCESS},
         {{.id = COMPLETION_EVENT}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = CU_LAUNCH_PREFERRED_CLUSTER_DIMENSION}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = CU_LAUNCH_DEVICE_UPDATABLE_NODE}, CUDA_ERROR_NOT_SUPPORTED},
         {{.id = STREAM_POLICY}, CUDA_ERROR_INVALID_VALUE},
         {{.id = UNKNOWN}, CUDA_ERROR_INVALID_VALUE},
         {{.id = LARGE}, CUDA_ERROR_INVALID_VALUE},
@@ -229,6 +231,163 @@ static void test_launch_attributes(void **state)
         if (r == CUDA_ERROR_NOT_SUPPORTED)
             assert_contains(printed, "CUDA_ERROR_NOT_SUPPORTED: cuLaunchKernelEx with a");
     }
+}
+
+/* What a device before sm_90 lacks. */
+static void test_older_device(void **state)
+{
+    (void)state;
+    CUcontext context;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value.programmatic = 1};
+    CUlaunchConfig config = {1, 1, 1, 8, 1, 1, 0, NULL, &attribute, 1};
+    _Alignas(64) CUtensorMap map;
+    OK(cuCtxCreate_v2(&context, 0, 1));
+    CUfunction f = kernel_of(".version 7.1\n.target sm_80", "ret;");
+    CUdeviceptr p = 0;
+    void *parameters[] = {&p, &p, &p};
+    capture_stderr();
+    CUresult launched = cuLaunchKernelEx(&config, f, parameters, NULL);
+    attribute = (CUlaunchAttribute){.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {2, 1, 1}};
+    config.gridDimX = 2;
+    CUresult clustered = cuLaunchKernelEx(&config, f, parameters, NULL);
+    CUresult encoded = cuTensorMapEncodeTiled(&map, 0, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0);
+    captured_stderr();
+    FAILS(launched, CUDA_ERROR_NOT_SUPPORTED);
+    FAILS(clustered, CUDA_ERROR_NOT_SUPPORTED);
+    FAILS(encoded, CUDA_ERROR_NOT_SUPPORTED);
+    assert_contains(printed, "with a dependent launch, which is for sm_90 and newer\n");
+    assert_contains(printed, "with a cluster of several thread blocks, which is for sm_90 and newer\n");
+    assert_contains(printed, "a tensor map with a device below sm_90\n");
+    OK(cuCtxDestroy_v2(context));
+    capture_stderr();
+    encoded = cuTensorMapEncodeIm2col(&map, 0, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0);
+    assert_contains(captured_stderr(), "a tensor map with the im2col mode\n");
+    FAILS(encoded, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    int value, other;
+    char text[13];
+    CUfunction f = kernel_of(NULL, store_body);
+    OK(cuCtxGetStreamPriorityRange(&value, &other));
+    assert_true(value == 0 && other == -5);
+    OK(cuCtxGetStreamPriorityRange(NULL, NULL));
+    OK(cuCtxGetCacheConfig(&value));
+    assert_int_equal(value, 0);
+    FAILS(cuCtxGetCacheConfig(NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuModuleGetLoadingMode(&value));
+    assert_int_equal(value, 1);
+    OK(cuDeviceCanAccessPeer(&value, 0, 1));
+    assert_int_equal(value, 0);
+    FAILS(cuDeviceCanAccessPeer(NULL, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuDeviceCanAccessPeer(&value, 0, 2), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuDeviceGetPCIBusId(text, sizeof text, 0));
+    assert_int_equal(strlen(text), 12);
+    FAILS(cuDeviceGetPCIBusId(text, 12, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuFuncSetAttribute(f, 8, 1000));
+    OK(cuFuncGetAttribute(&value, 8, f));
+    assert_int_equal(value, 1000);
+    OK(cuFuncSetAttribute(f, 9, 50));
+    OK(cuFuncGetAttribute(&value, 9, f));
+    assert_int_equal(value, 50);
+    FAILS(cuFuncSetAttribute(f, 9, 101), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuFuncGetAttribute(&value, 16, f), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuFuncGetAttribute(&value, -1, f), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Pointers for results that are null, objects that are none, and kernel parameters that are given twice or not at all. */
+static void test_mistaken_calls(void **state)
+{
+    (void)state;
+    int value;
+    CUdeviceptr p = device_bytes(128, NULL);
+    CUmodule m;
+    CUfunction f = kernel_of(NULL, store_body);
+    FAILS(cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuDeviceGet(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuDeviceComputeCapability(&value, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuModuleGetLoadingMode(NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuModuleGetGlobal_v2(&p, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuModuleLoad(NULL, "absent"), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuModuleLoad(&m, "absent"), CUDA_ERROR_FILE_NOT_FOUND);
+    FAILS(cuStreamWaitEvent(NULL, NULL, 0), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuLinkAddFile_v2(NULL, 0, "absent", 0, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuLinkComplete(NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuLinkDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+
+    CUlaunchConfig config = {1, 1, 1, 0, 1, 1, 0, NULL, NULL, 0};
+    FAILS(cuOccupancyMaxPotentialClusterSize(NULL, f, &config), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuOccupancyMaxPotentialClusterSize(&value, f, &config), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuOccupancyMaxPotentialClusterSize(&value, NULL, &config), CUDA_ERROR_INVALID_HANDLE);
+    config.numAttrs = 1;
+    FAILS(cuOccupancyMaxActiveClusters(&value, f, &config), CUDA_ERROR_INVALID_VALUE);
+
+    unsigned n = 5;
+    size_t size = 8;
+    void *parameters[] = {&p, &p, &n}, *lacking[] = {&p, NULL, &n};
+    void *extra[] = {(void *)1, parameters, (void *)2, &size, NULL}, *unknown[] = {(void *)3, NULL, NULL};
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, extra), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, lacking, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra),
+          CUDA_ERROR_INVALID_VALUE); /* too short */
+    FAILS(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, unknown), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree_v2(p));
+}
+
+/* A text that is longer than one read of the file. */
+static void test_module_from_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/kiln_test_api_XXXXXX";
+    CUmodule m;
+    CUfunction f;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    FILE *out = fdopen(file, "w");
+    fputs(".version 8.8\n.target sm_90\n.address_size 64\n", out);
+    for (int i = 0; i < 3000; i++)
+        fputs("// a comment of a line, as long as many another\n", out);
+    fputs(".visible .entry last() { ret; }\n", out);
+    fclose(out);
+    CUresult r = cuModuleLoad(&m, path);
+    unlink(path);
+    OK(r);
+    OK(cuModuleGetFunction(&f, m, "last"));
+    OK(cuModuleUnload(m));
+}
+
+static void test_pointers(void **state)
+{
+    (void)state;
+    CUdeviceptr p, start;
+    void *host;
+    unsigned char syncs;
+    unsigned long long first, second;
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemHostAlloc(&host, 16, 0));
+    CUdeviceptr h = (CUdeviceptr)(uintptr_t)host;
+    void *found;
+    FAILS(cuPointerGetAttribute(&found, 4, p), CUDA_ERROR_INVALID_VALUE);
+    OK(cuPointerGetAttribute(&found, 4, h));
+    assert_ptr_equal(found, host);
+    OK(cuPointerGetAttribute(&syncs, 6, p));
+    assert_int_equal(syncs, 1);
+    OK(cuPointerGetAttribute(&first, 7, p));
+    OK(cuPointerGetAttribute(&second, 7, h));
+    assert_true(first != second);
+    OK(cuPointerGetAttribute(&start, 11, p + 5));
+    assert_true(start == p);
+    uint32_t words[4] = {1, 2, 3, 4};
+    memcpy(host, words, sizeof words);
+    OK(cuMemcpy(p, h, 16));
+    memset(host, 0, sizeof words);
+    OK(cuMemcpy(h, p, 16));
+    assert_memory_equal(host, words, sizeof words);
+    OK(cuMemFreeHost(host));
+    OK(cuMemFree_v2(p));
 }
 
 static void test_memory(void **state)
@@ -323,6 +482,41 @@ static void test_graph(void **state)
     OK(cuGraphExecDestroy(exec));
     OK(cuStreamDestroy_v2(s));
     OK(cuMemFree_v2(p));
+}
+
+/* External events are recorded and waited for whenever the graph runs, so it fails once they are destroyed. */
+static void test_external_events(void **state)
+{
+    (void)state;
+    CUdeviceptr p;
+    CUstream s;
+    CUevent event;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode list[4] = {0}, wrong = (CUgraphNode)&p;
+    char log[8] = "log";
+    size_t nodes = 3;
+    OK(cuStreamCreate(&s, 1));
+    OK(cuEventCreate(&event, 0));
+    FAILS(cuEventRecordWithFlags(event, s, 1), CUDA_ERROR_INVALID_VALUE); /* only in a capture */
+    FAILS(cuStreamWaitEvent(s, event, 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuStreamBeginCapture_v2(s, 2));
+    capture_stderr();
+    FAILS(cuMemAllocAsync(&p, 16, s), CUDA_ERROR_NOT_SUPPORTED);
+    assert_contains(captured_stderr(), "cuMemAllocAsync in a stream capture\n");
+    OK(cuEventRecordWithFlags(event, s, 1));
+    OK(cuStreamWaitEvent(s, event, 1));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphGetNodes(graph, list, &nodes));
+    assert_true(nodes == 2 && list[0] && list[1] && list[0] != list[1]);
+    OK(cuGraphInstantiate_v2(&exec, graph, &wrong, log, sizeof log));
+    assert_true(!wrong && !log[0]);
+    OK(cuGraphLaunch(exec, s));
+    OK(cuEventDestroy_v2(event));
+    FAILS(cuGraphLaunch(exec, s), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy_v2(s));
 }
 
 /* Objects that a graph uses, and pinned memory, may be freed before the graph runs. */
@@ -529,9 +723,15 @@ int main(void)
         cmocka_unit_test(test_launch_limits),
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_launch_attributes),
+        cmocka_unit_test(test_older_device),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_mistaken_calls),
+        cmocka_unit_test(test_module_from_file),
+        cmocka_unit_test(test_pointers),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_and_events),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_external_events),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_context_ends),
         cmocka_unit_test(test_sticky_errors),

@@ -838,6 +838,9 @@ static const bulk_rule rules[] = {
      READY
      "@%q0 mbarrier.expect_tx.shared.b64 [bar], 1048575; @%q0 mbarrier.complete_tx.shared.b64 [bar], 1048575;\n",
      NULL},
+    {"more bytes arrive than the count can hold",
+     READY "@%q0 mbarrier.complete_tx.shared.b64 [bar], 1048575;\n" LOAD("%r1", "%p1", "256", "bar") WAIT,
+     "completes 256 bytes at an mbarrier object, whose transaction count then leaves its range"},
     {"an old state",
      READY "@!%q0 bra END; mbarrier.arrive.shared.b64 %x1, [bar]; mbarrier.arrive.shared.b64 %x2, [bar];\n"
            "mbarrier.test_wait.shared.b64 %q1, [bar], %x1;\nEND:\n",
@@ -893,6 +896,10 @@ static const bulk_rule rules[] = {
     {"a made map that no fence acquires", READY MAKE SYNC EXPECT("128", "bar") BOX("%r1", "{4, 2}") WAIT,
      "with no fence.proxy.tensormap that acquires the map"},
     {"", READY MAKE SYNC ACQUIRE_MAP EXPECT("128", "bar") BOX("%r1", "{4, 2}") WAIT, NULL},
+    {"a made map of 8 dimensions",
+     READY MAKE SYNC
+     "@%q0 tensormap.replace.tile.rank.global.b1024.b32 [%p2], 7;\n" ACQUIRE_MAP BOX("%r1", "{4, 2}"),
+     "uses an invalid tensor map: its rank is not one of 1 to 5"},
     {"a made map, and no barrier",
      READY MAKE LATE("L") ACQUIRE_MAP "setp.eq.u32 %q0, %r0, 32;\n" EXPECT("128", "bar") BOX("%r1", "{4, 2}")
          WAIT,

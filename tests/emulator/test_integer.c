@@ -162,6 +162,13 @@ static uint64_t dot2(uint64_t a, uint64_t b, uint64_t c, int half, bool a_signed
     return low32((uint64_t)sum);
 }
 
+/* True if the f32 is at least 0. */
+static bool is_positive(uint32_t bits)
+{
+    bool is_zero = (bits & 0x7f800000) == 0; /* with .ftz */
+    return is_zero || bits <= 0x7f800000;
+}
+
 static int64_t clamped(int64_t x)
 {
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x;
@@ -185,6 +192,14 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
 #define WIDE(x)         ((wide)(x))
 #define SIGNED_WIDE(x)  ((signed_wide)(int64_t)(x))
 #define HIGH(x)         ((uint64_t)((x) >> 64))
+#define ABOVE(x, y)     MOST(MOST(x, y), 0)
+#define HIGH_U64(x, y)  HIGH(WIDE(x) * WIDE(y))
+#define HIGH_S64(x, y)  HIGH((wide)(SIGNED_WIDE(x) * SIGNED_WIDE(y)))
+#define HIGH_S32(x, y)  low32((uint64_t)(S(x) * S(y) >> 32))
+#define CARRY_32(x, y)  (((x) + (y)) >> 32)
+#define CARRY_64(x, y)  HIGH(WIDE(x) + WIDE(y))
+#define FOLD_32(x)      low32(low32(x) + ((x) >> 32)) /* the result plus its carry */
+#define FOLD_64(x)      ((uint64_t)(x) + HIGH(x))
 
 /* a, b and c have 64 bits with W, otherwise 32. f: bit fields, with small b and c; s: selectors, with consecutive c. */
 #define CASES(X)                                                                                             \
@@ -250,7 +265,9 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('r', "mul24.lo.s32 %r5, %r0, %r1;", low32((uint64_t)product24(a, b, true)))                            \
     X('r', "mul24.hi.s32 %r5, %r0, %r1;", low32((uint64_t)(product24(a, b, true) >> 16)))                    \
     X('r', "mad24.lo.s32 %r5, %r0, %r1, %r2;", low32((uint64_t)product24(a, b, true) + c))                   \
+    X('r', "mad24.lo.u32 %r5, %r0, %r1, %r2;", low32((uint64_t)product24(a, b, false) + c))                  \
     X('r', "mad24.hi.u32 %r5, %r0, %r1, %r2;", low32((uint64_t)(product24(a, b, false) >> 16) + c))          \
+    X('r', "mad24.hi.s32 %r5, %r0, %r1, %r2;", low32((uint64_t)(product24(a, b, true) >> 16) + c))           \
     X('r', "mad24.hi.sat.s32 %r5, %r0, %r1, %r2;",                                                           \
       low32((uint64_t)clamped((product24(a, b, true) >> 16) + S(c))))                                        \
     X('r', "mad.hi.sat.s32 %r5, %r0, %r1, %r2;", low32((uint64_t)clamped((S(a) * S(b) >> 32) + S(c))))       \
@@ -291,6 +308,20 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('W', "add.cc.u64 %d4, %d0, %d1; subc.u64 %d5, %d2, 7;", c - 8 + HIGH(WIDE(a) + WIDE(b)))               \
     X('W', "sub.cc.u64 %d4, %d0, %d1; madc.hi.u64 %d5, %d0, %d1, %d2;",                                      \
       HIGH(WIDE(a) * WIDE(b)) + c + (a >= b))                                                                \
+    X('W', "mad.hi.cc.u64 %d4, %d0, %d1, %d2; addc.u64 %d5, %d4, 0;", FOLD_64(WIDE(HIGH_U64(a, b)) + c))     \
+    X('W', "mad.hi.cc.s64 %d4, %d0, %d1, %d2; addc.u64 %d5, %d4, 0;", FOLD_64(WIDE(HIGH_S64(a, b)) + c))     \
+    X('W', "add.cc.u64 %d4, %d0, %d1; madc.hi.cc.u64 %d4, %d0, %d1, %d2; addc.u64 %d5, %d4, 0;",             \
+      FOLD_64(WIDE(HIGH_U64(a, b)) + c + CARRY_64(a, b)))                                                    \
+    X('W', "add.cc.u64 %d4, %d0, %d1; madc.hi.cc.s64 %d4, %d0, %d1, %d2; addc.u64 %d5, %d4, 0;",             \
+      FOLD_64(WIDE(HIGH_S64(a, b)) + c + CARRY_64(a, b)))                                                    \
+    X('W', "add.cc.u64 %d4, %d0, %d1; madc.lo.cc.u64 %d4, %d0, %d1, %d2; addc.u64 %d5, %d4, 0;",             \
+      FOLD_64(WIDE(a *b) + c + CARRY_64(a, b)))                                                              \
+    X('W', "add.cc.u64 %d4, %d0, %d1; madc.hi.s64 %d5, %d0, %d1, %d2;", HIGH_S64(a, b) + c + CARRY_64(a, b)) \
+    X('W', "add.cc.u64 %d4, %d0, %d1; madc.lo.u64 %d5, %d0, %d1, %d2;", a *b + c + CARRY_64(a, b))           \
+    X('r', "add.cc.u32 %r4, %r0, %r1; madc.hi.cc.s32 %r4, %r0, %r1, %r2; addc.u32 %r5, %r4, 0;",             \
+      FOLD_32(HIGH_S32(a, b) + c + CARRY_32(a, b)))                                                          \
+    X('r', "add.cc.u32 %r4, %r0, %r1; madc.hi.s32 %r5, %r0, %r1, %r2;",                                      \
+      low32(HIGH_S32(a, b) + c + CARRY_32(a, b)))                                                            \
     X('r', "add.u16x2 %r5, %r0, %r1;", EACH(PLUS, false))                                                    \
     X('r', "add.s16x2 %r5, %r0, %r1;", EACH(PLUS, true))                                                     \
     X('r', "min.u16x2 %r5, %r0, %r1;", EACH(LEAST, false))                                                   \
@@ -298,6 +329,7 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('r', "min.s16x2 %r5, %r0, %r1;", EACH(LEAST, true))                                                    \
     X('r', "max.s16x2 %r5, %r0, %r1;", EACH(MOST, true))                                                     \
     X('r', "min.relu.s16x2 %r5, %r0, %r1;", EACH(RELU, true))                                                \
+    X('r', "max.relu.s16x2 %r5, %r0, %r1;", EACH(ABOVE, true))                                               \
     X('r', "min.relu.s32 %r5, %r0, %r1;", (uint64_t)RELU(S(a), S(b)))                                        \
     X('r', "max.relu.s32 %r5, %r0, %r1;", (uint64_t)MOST(MOST(S(a), S(b)), 0))                               \
     X('r', "min.s16 %h5, %h0, %h1;", (uint64_t)LEAST(L16(a, true), L16(b, true)) & 0xffff)                   \
@@ -308,6 +340,8 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
     X('W', "cnot.b64 %d5, %d0;", a == 0)                                                                     \
     X('r', "abs.s32 %r5, %r0;", low32((uint64_t)(S(a) < 0 ? -S(a) : S(a))))                                  \
     X('r', "slct.u32.s32 %r5, %r0, %r1, %r2;", S(c) >= 0 ? a : b)                                            \
+    X('W', "slct.ftz.b64.f32 %d5, %d0, %d1, %r2;", is_positive(low32(c)) ? a : b)                            \
+    X('r', "slct.ftz.b16.f32 %h5, %h0, %h1, %r2;", (is_positive(low32(c)) ? a : b) & 0xffff)                 \
     X('W', "mov.b64 {%r4, %r10}, %d0; mov.b64 %d5, {%r10, %r4};", a << 32 | a >> 32)                         \
     X('W', "mov.b64 {%h1, %h2, %h3, %h4}, %d0; mov.b64 %d5, {%h4, %h3, %h2, %h1};",                          \
       PAIR(a >> 48, a >> 32) | PAIR(a >> 16, a) << 32)                                                       \

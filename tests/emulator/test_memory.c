@@ -59,6 +59,16 @@ static void test_null_and_host(void **state)
     assert_contains(printed, "this is no device address");
 }
 
+/* An address that the device may have, but without an allocation before it. */
+static void test_far(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        run_faulty(HEAD "add.u64 %p0, %p0, 0x20000000000; ld.global.u32 %r1, [%p0]; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "no allocation is near");
+}
+
 static void test_freed(void **state)
 {
     (void)state;
@@ -221,14 +231,67 @@ static void test_shared_layout(void **state)
     cuMemFree_v2(p);
 }
 
+/* Vectors of every size, copied by full warps and by 27 lanes; a store does not change the elements of `_`. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *form, *loaded, *stored;
+        unsigned bytes, kept; /* words of each element that the store leaves: a bit each */
+    } rows[] = {
+        {"global.v2.b16", "{%h0, %h1}", "{%h0, %h1}", 4, 0},
+        {"global.v4.b16", "{%h0, %h1, %h2, %h3}", "{%h0, %h1, %h2, %h3}", 8, 0},
+        {"global.b128", "%x", "%x", 16, 0},
+        {"global.v4.b64", "{%d0, %d1, %d2, %d3}", "{%d0, %d1, %d2, %d3}", 32, 0},
+        {"global.v8.b32", "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, _}", "{%r1, %r2, %r3, _, %r5, %r6, %r7, _}",
+         32, 0x88},
+        {"relaxed.gpu.global.v2.b16", "{%h0, %h1}", "{%h0, %h1}", 4, 0},
+        {"relaxed.gpu.global.b128", "%x", "%x", 16, 0},
+        {"relaxed.gpu.global.v4.b64", "{%d0, %d1, %d2, %d3}", "{%d0, _, %d2, %d3}", 32, 0x0c},
+    };
+    enum { MOST = 64 * 8 };
+    CUcontext context;
+    assert_int_equal(cuCtxCreate_v2(&context, 0, 1), CUDA_SUCCESS); /* sm_100 */
+    uint32_t in[MOST], out[MOST];
+    for (unsigned i = 0; i < MOST; i++)
+        in[i] = (uint32_t)random_bits() | 1;
+    CUdeviceptr p0 = device_bytes(sizeof out, NULL), p1 = device_bytes(sizeof in, in);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[1024];
+        snprintf(body, sizeof body,
+                 ".reg .u64 %%p<2>; .reg .b64 %%d<4>; .reg .u32 %%r<8>; .reg .b16 %%h<4>; .reg .b128 %%x;\n"
+                 "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%tid.x;\n"
+                 "mad.wide.u32 %%p0, %%r0, %u, %%p0; mad.wide.u32 %%p1, %%r0, %u, %%p1;\n"
+                 "ld.%s %s, [%%p1];\nst.%s [%%p0], %s;\nret;",
+                 rows[i].bytes, rows[i].bytes, rows[i].form, rows[i].loaded, rows[i].form, rows[i].stored);
+        CUfunction f = kernel_of(".version 8.8\n.target sm_100", body);
+        assert_int_equal(cuMemsetD32_v2(p0, 0, MOST), CUDA_SUCCESS);
+        assert_int_equal(launch(f, 1, 32 + 27, p0, p1, 0), CUDA_SUCCESS);
+        assert_int_equal(cuMemcpyDtoH_v2(out, p0, sizeof out), CUDA_SUCCESS);
+        for (unsigned k = 0; k < MOST; k++) {
+            bool is_stored = k < (32 + 27) * rows[i].bytes / 4 && !(rows[i].kept >> k % 8 & 1);
+            if (out[k] != (is_stored ? in[k] : 0))
+                fail_msg("%s: word %u is %x", rows[i].form, k, out[k]);
+        }
+    }
+    assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+static int begin_two_devices(void **state)
+{
+    setenv("KILN_EMU_DEVICE", "sm_90,sm_100", 1);
+    return begin_context(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_past_the_end),  cmocka_unit_test(test_null_and_host),
-        cmocka_unit_test(test_freed),         cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_generic),       cmocka_unit_test(test_large),
-        cmocka_unit_test(test_widths),        cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_shared_layout),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host),
+        cmocka_unit_test(test_far),          cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_atomics),      cmocka_unit_test(test_shared_layout),
+        cmocka_unit_test(test_vectors),
     };
-    return cmocka_run_group_tests(tests, begin_context, end_context);
+    return cmocka_run_group_tests(tests, begin_two_devices, end_context);
 }

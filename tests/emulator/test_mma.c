@@ -461,6 +461,36 @@ static void test_refusals(void **state)
     }
 }
 
+/* Selectors in registers, which are known only when the product runs. */
+static void test_selectors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *message;
+    } rows[] = {
+        {"cvt.u16.u32 %h0, %laneid;", "gives other selectors of A's scales than the warp's first lane"},
+        {"mov.u16 %h0, 1;", "selects A's scales by {1, 0}, which are undefined"},
+    };
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+        char body[1024];
+        CUcontext context;
+        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        snprintf(
+            body, sizeof body,
+            ".reg .b32 %%r<8>; .reg .f32 %%f<4>; .reg .u16 %%h<2>;\n"
+            "mov.b32 %%r0, 0; mov.b32 %%r1, 0; mov.b32 %%r2, 0; mov.b32 %%r3, 0; mov.b32 %%r4, 0; mov.b32 %%r5, 0;\n"
+            "mov.b32 %%r6, 127; mov.b32 %%r7, 127; mov.f32 %%f0, 0.0; mov.f32 %%f1, 0.0; mov.f32 %%f2, 0.0;\n"
+            "mov.f32 %%f3, 0.0; %s\n" MXF4 "%s, %%r6, {%%h0, 0}, %%r7, {0, 0}; ret;",
+            rows[n].value, D_TO_C);
+        CUfunction f = kernel_of(".version 9.0\n.target sm_120f", body);
+        capture_stderr();
+        CUresult r = launch(f, 1, 32, 0, 0, 0);
+        assert_contains(captured_stderr(), rows[n].message);
+        assert_int_equal(r, CUDA_ERROR_LAUNCH_FAILED);
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
 static int begin_devices(void **state)
 {
     setenv("KILN_EMU_DEVICE", "sm_120,sm_100,sm_90,sm_89,sm_80,sm_75", 1);
@@ -477,6 +507,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_layouts_cover),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_selectors),
     };
     return argc == 2 && strcmp(argv[1], "forms") == 0
                ? cmocka_run_group_tests(forms, begin_devices, end_context)

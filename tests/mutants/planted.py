@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Plants mistakes that people could make into kernels' PTX, and counts how many kiln-verify finds.
 
-usage: planted.py check TABLE KILN PLANT [--only REGEX] [--each N] VERIFY CONFIG [VERIFY CONFIG]...
+usage: planted.py check TABLE KILN PLANT [--only REGEX] [--few] VERIFY CONFIG [VERIFY CONFIG]...
 
 TABLE is planted.txt, whose first lines describe the format; PLANT is the driver library of plant.c. If kiln-verify misses a case,
 it must find it with the options of its line `reveal`, which proves that it is a mistake. Fails if a case without a line `missed`
-or `far` is missed, or one with such a line is found. With --each, only every N-th case is tried. Prints the missed cases, and for
-each kind the numbers planted and found, and kiln-verify's processor time.
+or `far` is missed, or one with such a line is found. With --few, only the first case of each family is tried. Prints the missed
+cases, and for each kind the numbers planted and found, and kiln-verify's processor time.
 """
 import argparse
 import functools
@@ -244,16 +244,19 @@ def main():
     parser.add_argument("kiln")
     parser.add_argument("library")
     parser.add_argument("--only", default="")
-    parser.add_argument("--each", type=int, default=1)
+    parser.add_argument("--few", action="store_true")
     parser.add_argument("programs", nargs="+")
     words = parser.parse_args()
     pairs = zip(words.programs[::2], words.programs[1::2])
     tools = Tools(words.kiln, words.library, {pathlib.Path(config).stem: (verify, config) for verify, config in pairs})
     cases = read(words.table)
+    firsts = {}
     for case in cases:  # including cases that this run skips
         config = tools.programs[case.bundle][1]
-        plant([case], show(tools.kiln, config, find_id(tools.kiln, config, case.variant)))
-    chosen = [case for case in cases[::words.each] if re.search(words.only, f"{case.kind}: {case.name}")]
+        variant = find_id(tools.kiln, config, case.variant)
+        plant([case], show(tools.kiln, config, variant))
+        firsts.setdefault(variant.partition("/")[0], case)
+    chosen = [case for case in (firsts.values() if words.few else cases) if re.search(words.only, f"{case.kind}: {case.name}")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         tries = pool.map(lambda company: try_company(company, tools), companies(chosen, tools))
         results = list(itertools.chain.from_iterable(tries))

@@ -27,8 +27,9 @@ bool emu_at_declaration(const emu_parser *p)
     return space_at(&p->lexer, &space) || emu_lex_is(&p->lexer, ".align");
 }
 
-static void skip_parentheses(emu_lexer *l)
+void emu_skip_parentheses(emu_parser *p)
 {
+    emu_lexer *l = &p->lexer;
     emu_lex_expect(l, "(");
     for (int depth = 1; depth;) {
         if (l->token.kind == EMU_END)
@@ -91,7 +92,7 @@ static emu_symbol parse_type(emu_parser *p, emu_space space, uint32_t alignment)
             if (emu_lex_accept(l, ".align"))
                 s.alignment = parse_alignment(p);
             else if (emu_lex_accept(l, ".attribute"))
-                skip_parentheses(l);
+                emu_skip_parentheses(p);
         }
         if (l->token.kind != EMU_DOT)
             emu_fail(l, "expected a type, found '%.*s'", EMU_TEXT(l->token.text));

@@ -226,11 +226,8 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
     emu_function parsed = {0};
     p->lacks = (emu_lack){0};
     emu_lex_next(l);
-    if (emu_lex_accept(l, ".attribute")) {
-        emu_lex_expect(l, "(");
-        while (!emu_lex_accept(l, ")"))
-            emu_lex_next(l);
-    }
+    if (emu_lex_accept(l, ".attribute"))
+        emu_skip_parentheses(p);
     emu_scope *scope = emu_open_scope(p, &parsed);
     if (emu_lex_is(l, "("))
         parsed.results = parse_parameters(p, RESULTS, &parsed.result_count);

@@ -49,7 +49,8 @@ void emu_parse_declaration(emu_parser *p);
 emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel);
 
 void emu_parse_body(emu_parser *p);
-void emu_skip_statement(emu_parser *p); /* skips to after the ';' */
+void emu_skip_statement(emu_parser *p);   /* skips to after the ';' */
+void emu_skip_parentheses(emu_parser *p); /* skips to after the ')' of the '(' here, or fails */
 /* Skips .pragma, .loc, .file and .section, but keeps what reports need. Returns true if there was one. */
 bool emu_skip_debug(emu_parser *p);
 
