@@ -14,45 +14,21 @@
 
 /* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
 
-/* The lanes of a group share its rows (device/lanes.h): each owns the numbers of one row. With 4 rows of 4 groups of 8 lanes
- * each, lanes 12 and 13 own those of row 1, group 1. So one access loads or stores the scales of a tile. */
-static uint32_t lanes_per_row(const quant *q)
-{
-    return q->lanes / q->rows;
-}
-
-/* The place of a row among those that the lanes share: its bits reversed. So neighbouring rows are joined first, and ptxas
- * need not have all loads in flight, which takes more than the 32 registers of eight thread blocks. */
-static uint32_t place_of(const quant *q, uint32_t row)
-{
-    uint32_t place = 0;
-    for (uint32_t bit = 1; bit < q->rows; bit *= 2)
-        place = 2 * place + (row & bit ? 1 : 0);
-    return place;
-}
-
-/* The row whose numbers this lane owns, U32. */
-static ptx_val own_row(quant *q)
-{
-    if (q->rows == 1)
-        return ptx_u32(0);
-    ptx_val reversed = ptx_shr(q->f, ptx_brev(q->f, q->lane), 32 - lanes_log2(q->lanes));
-    return ptx_and(q->f, reversed, q->rows - 1);
-}
-
 static ptx_val first_group(quant *q)
 {
     return ptx_shr(q->f, q->first, lanes_log2(q->group));
 }
 
-/* The group whose numbers this lane owns, from the tile's first, U32. */
+/* The group whose numbers this lane owns, from the tile's first, U32. Lane l owns those of row l mod rows, for the group of its
+ * own elements in that row: with 4 rows of 4 groups of 8 lanes each, lane 13 owns those of row 1, group 1. So one access loads or
+ * stores the scales of a tile. */
 static ptx_val own_group(quant *q)
 {
     ptx_fn *f = q->f;
     const uint32_t row_groups = 32 / q->lanes;
     if (q->is_cut)
         return ptx_shr(f, q->offset, lanes_log2(q->group));
-    ptx_val row = own_row(q);
+    ptx_val row = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, q->rows - 1);
     if (row_groups == 1)
         return row;
     ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
@@ -67,7 +43,7 @@ static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t r
     quant_numbers g = {.at = {{0}}};
     for (int i = 0; i < QUANT_NUMBERS; i++)
         if (kept->at[i].type != PTX_NONE)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], place_of(q, row) * lanes_per_row(q), (int)q->lanes);
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], row, (int)q->rows);
     return g;
 }
 
@@ -86,8 +62,8 @@ static void store_numbers(quant *q, const quant_numbers *kept)
     ptx_val first = first_group(q), group = own_group(q), at[2];
     for (uint32_t i = 0; i < q->stored; i++)
         at[i] = quant_number_at(q, i, first, group);
-    ptx_val copy = ptx_and(f, q->lane, lanes_per_row(q) - 1);
-    ptx_val stores = ptx_eq(f, copy, 0); /* others own the same ones */
+    ptx_val in_group = ptx_and(f, q->lane, q->lanes - 1);
+    ptx_val stores = ptx_lt(f, in_group, q->rows); /* others own the same ones */
     if (q->is_cut)
         stores = ptx_and(f, stores, quant_in_bounds(q, 0, 0));
     PTX_WHEN (f, stores) {
@@ -112,6 +88,27 @@ static void extremes_of_row(quant *q, quant_elements x, uint32_t row, ptx_val ex
     }
 }
 
+/* Reduces each row's value over the group's lanes; each lane gets that of the row that it owns. While there are several rows,
+ * two lanes share two neighbours: each gives one away and keeps the other. So ptxas need not have all rows in flight, which
+ * takes more than the 32 registers of eight thread blocks. */
+static ptx_val join_rows(quant *q, ptx_op op, ptx_val values[])
+{
+    ptx_fn *f = q->f;
+    uint32_t distance = 1;
+    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
+        ptx_val bit = ptx_and(f, q->lane, distance);
+        ptx_val is_odd = ptx_ne(f, bit, 0);
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
+            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
+            values[i] = ptx_op2(f, op, kept, ptx_shfl_xor(f, given, distance), PTX_HERE);
+        }
+    }
+    for (; distance < q->lanes; distance *= 2)
+        values[0] = ptx_op2(f, op, values[0], ptx_shfl_xor(f, values[0], distance), PTX_HERE);
+    return values[0];
+}
+
 static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 {
     ptx_val extremes[2][QUANT_MOST_STEPS], of_group[2];
@@ -119,12 +116,10 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
         ptx_val of_row[2] = {{0}};
         extremes_of_row(q, x, row, of_row);
         for (uint32_t i = 0; i < 2; i++)
-            extremes[i][place_of(q, row)] = of_row[i];
+            extremes[i][row] = of_row[i];
     }
-    for (uint32_t i = 0; i < q->stored; i++) {
-        lanes_join(q->f, quant_extreme(q, i), q->lanes, q->rows, q->lane, extremes[i]);
-        of_group[i] = extremes[i][0];
-    }
+    for (uint32_t i = 0; i < q->stored; i++)
+        of_group[i] = join_rows(q, quant_extreme(q, i), extremes[i]);
     return quant_numbers_of(q, of_group);
 }
 
@@ -158,8 +153,8 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
     }
 }
 
-/* Makes numbers, codes or both. A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
-static void encode(quant *q, ptx_val is_left)
+/* Makes numbers, codes or both. A whole tile with plain numbers sets `left` to 0; without, its codes are left to be made. */
+static void encode(quant *q)
 {
     ptx_fn *f = q->f;
     const bool is_packed = !q->is_cut && (q->has_pairs || !q->makes_scales);
@@ -173,11 +168,11 @@ static void encode(quant *q, ptx_val is_left)
     if (!q->is_cut && q->makes_codes) {
         ptx_val is_plain = quant_is_plain(q, &g);
         PTX_IF (f, ptx_vote_all(f, is_plain)) {
+            ptx_set(f, q->left, 0);
             if (q->makes_scales)
                 store_numbers(q, &g);
             g = quant_invert(q, &g);
             store_codes(q, &g, is_packed, x);
-            ptx_set(f, is_left, 0);
         }
         return;
     }
@@ -237,7 +232,7 @@ static void cut_rows(const quant *tile)
     ptx_fn *f = tile->f;
     PTX_FOR (f, start, 0, tile->left, tile->row_steps * tile->step_elements) {
         quant row = quant_cut(tile, start, tile->row_steps);
-        row.makes_codes || row.makes_scales ? encode(&row, (ptx_val){0}) : decode(&row);
+        row.makes_codes || row.makes_scales ? encode(&row) : decode(&row);
     }
 }
 
@@ -258,16 +253,13 @@ static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes
     PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         quant_load_tables(&q);
-        ptx_val is_left = {0};
         if (makes_codes)
-            is_left = ptx_var(f, ptx_u32(1));
+            q.left = ptx_var(f, q.left);
         PTX_IF (f, is_full) {
-            unpacks ? decode(&q) : encode(&q, is_left);
+            unpacks ? decode(&q) : encode(&q);
         }
         if (makes_codes) {
-            PTX_IF (f, ptx_ne(f, is_left, 0)) {
-                cut_rows(&q);
-            }
+            cut_rows(&q);
         } else {
             PTX_ELSE (f) {
                 cut_rows(&q);
@@ -357,18 +349,26 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_number(s, v, "large_group", q.large_group);
 }
 
-/* With pairs a tile stays packed until it is coded, so 40 registers are enough; so they are for f64 with groups of any size.
- * Without this limit ptxas spills a little to fit one more thread block. */
+/* With pairs a tile stays packed until it is coded, so 40 registers are enough; with groups of any size 48 are. Without this
+ * limit ptxas spills a little to fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
-    const bool is_any_f64 = q.wide == PTX_F64 && q.group == 0;
+    const bool is_any = q.group == 0 && q.type != PTX_F32 && kiln_has_sm(v, 80);
     s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
-                                   : is_any_f64 && kiln_has_sm(v, 80)                 ? 5
+                                   : is_any                                           ? 5
                                    : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;
+}
+
+/* With groups of any size 40 registers are enough for symmetric codes. */
+static void int4_coding_shape(kiln_shape *s, const kiln_variant *v)
+{
+    coding_shape(s, v);
+    if (s->blocks_per_multiprocessor == 5 && kiln_is(v, "mode", "sym"))
+        s->blocks_per_multiprocessor = 6;
 }
 
 static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
@@ -418,9 +418,9 @@ static const kiln_value example[] = {{"n", "4096"}, {"group_size", "64"}, {.arg 
 FAMILY(int4, INT4, scale, true, false, "compute the scale, and for asym the zero, of each INT4 group",
        INT4_NONFINITE, int4_scale_params, shape, SHARES, TENSOR, INT4_NUMBERS)
 FAMILY(int4, INT4, pack, false, true, "quantise a tensor to INT4 codes with given scales and zeros",
-       INT4_NONFINITE, int4_params, coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
+       INT4_NONFINITE, int4_params, int4_coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
 FAMILY(int4, INT4, quantize, true, true, "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
-       INT4_NONFINITE, int4_params, coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
+       INT4_NONFINITE, int4_params, int4_coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
 FAMILY(int4, INT4, unpack, false, false, "turn INT4 codes, scales and zeros back into a tensor",
        BACK_NONFINITE, int4_params, shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
 FAMILY(nf4, NF4, scale, true, false, "compute the scale of each NF4 group",

@@ -62,7 +62,10 @@ quant quant_cut(const quant *tile, ptx_val start, uint32_t steps)
     q.has_pairs = false;
     q.is_cut = true;
     q.offset = ptx_mad(f, q.lane, q.lane_elements, start);
-    q.lane_first = ptx_add(f, q.first, ptx_cvt(f, PTX_U64, q.offset));
+    /* With pairs, and for scales alone, no register is left to keep the lane's first element over a whole tile. */
+    const bool recomputes = tile->has_pairs || (q.makes_scales && !q.makes_codes);
+    ptx_val base = recomputes ? q.first : q.lane_first, after = recomputes ? q.offset : start;
+    q.lane_first = ptx_add(f, base, ptx_cvt(f, PTX_U64, after));
     q.has = ptx_as(f, PTX_S32, ptx_sub(f, tile->left, q.offset));
     return q;
 }
@@ -130,7 +133,9 @@ void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, x[i], quant_load_element(q, ptx_at_const(f, at, i), in_bounds[i]));
+            ptx_set(f, x[i],
+                    i + 1 == count ? quant_nan(q)
+                                   : quant_load_element(q, ptx_at_const(f, at, i), in_bounds[i]));
     }
 }
 
@@ -154,7 +159,7 @@ void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]
         narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
     }
     PTX_ELSE (f) {
-        for (uint32_t i = 0; i < q->lane_elements; i++)
+        for (uint32_t i = 0; i + 1 < q->lane_elements; i++)
             narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
                                quant_in_bounds(q, step, i));
     }
