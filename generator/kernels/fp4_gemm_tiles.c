@@ -17,6 +17,7 @@
 #include "device/copy.h"
 #include "device/fp4.h"
 #include "device/fp4_rows.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/tail.h"
 #include "device/tensor.h"
@@ -201,12 +202,8 @@ static void copy_stage(fp4_gemm *g, ptx_val offset)
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    if (g->of.is_block_scaled) {
+    IF_NEEDED (f, !g->of.is_block_scaled, ptx_gt(f, g->left, ahead)) {
         copy_stage(g, offset);
-    } else {
-        PTX_IF (f, ptx_gt(f, g->left, ahead)) {
-            copy_stage(g, offset);
-        }
     }
     copy_commit(f);
 }
