@@ -225,6 +225,14 @@ void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(v
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 
+/* Sets y's type, the epilogue, the matrices that it implies, and split_k. */
+void linear_set_epilogue(linear *g, const kiln_variant *v);
+
+/* Reads the arguments from the bias to k. _each: a pointer or a value for each of `count` matrices. */
+void linear_read_y(linear *g);
+void linear_read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
+                      ptx_val of[]);
+
 /* A column of y: its matrix of y, and the factor and bias of its sums, if the variant has them. */
 typedef struct linear_column {
     ptx_val out, bias; /* pointers, as arguments have them */
