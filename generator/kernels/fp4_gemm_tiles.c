@@ -554,6 +554,6 @@ void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *of, ptx_val in_scales)
 {
     linear_find_threads(l);
     fp4_gemm g = {.of = *of, .l = l, .f = l->f, .in_scales = in_scales};
-    g.tile = linear_find_tile(l, of->tile_m, of->tile_n, LINEAR_WARP_COLUMNS, 1, FP4_STAGE);
+    g.tile = linear_find_tile(l, of->tile_m, of->tile_n, LINEAR_WARP_COLUMNS, 1, 1, FP4_STAGE);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }

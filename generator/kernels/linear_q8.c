@@ -721,9 +721,8 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     q8_product g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.stage);
-    if (g.of.row_warps > 1)
-        linear_share_rows(l, &g.tile, g.of.row_warps);
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.row_warps,
+                              g.of.stage);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

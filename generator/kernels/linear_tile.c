@@ -9,7 +9,7 @@
 /* ---- the tile ----------------------------------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
-                             uint32_t k_warps, uint32_t stage)
+                             uint32_t k_warps, uint32_t row_warps, uint32_t stage)
 {
     ptx_fn *f = l->f;
     const uint32_t column_warps = columns / warp_columns;
@@ -17,28 +17,24 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
                      .columns = columns,
                      .warp_columns = warp_columns,
                      .k_warps = k_warps,
-                     .row_warps = 1,
-                     .stage = stage};
+                     .row_warps = row_warps,
+                     .stage = stage,
+                     .column_warp = l->warp};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.lane = fragment_find_lane(f, l->lane);
-    s.column_warp = l->warp;
     if (k_warps > 1) {
         s.k_warp = ptx_div(f, l->warp, column_warps);
         s.column_warp = ptx_and(f, l->warp, column_warps - 1);
     }
-    if (l->split_k == 0)
-        return s;
-    s.first_x = ptx_mul(f, ptx_ctaid_y(f), rows);
-    s.first_w = ptx_mul(f, ptx_ctaid_x(f), columns);
+    if (l->split_k != 0) {
+        s.first_x = ptx_mul(f, ptx_ctaid_y(f), rows);
+        s.first_w = ptx_mul(f, ptx_ctaid_x(f), columns);
+    }
+    if (row_warps > 1) {
+        s.row_warp = ptx_div(f, l->warp, column_warps);
+        s.column_warp = ptx_and(f, l->warp, column_warps - 1);
+    }
     return s;
-}
-
-void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps)
-{
-    const uint32_t column_warps = s->columns / s->warp_columns;
-    s->row_warps = row_warps;
-    s->row_warp = ptx_div(l->f, l->warp, column_warps);
-    s->column_warp = ptx_and(l->f, l->warp, column_warps - 1);
 }
 
 /* ---- its part of k ------------------------------------------------------------------------------------------------ */

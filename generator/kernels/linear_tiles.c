@@ -382,7 +382,8 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     tiles g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, 1, g.of.steps * X_RING_STEP);
+    g.tile =
+        linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, 1, 1, g.of.steps * X_RING_STEP);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

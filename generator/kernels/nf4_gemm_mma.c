@@ -699,7 +699,8 @@ static linear_tile find_tile(gemm_mma *g)
     linear_find_threads(&g->l);
     if (g->has_most_threads)
         g->l.warp = ptx_shfl_idx(g->f, g->l.warp, 0);
-    return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
+    return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, 1,
+                            NF4_BLOCK_K);
 }
 
 static void make_tile(void *strategy)
