@@ -24,7 +24,6 @@
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
  */
 #include "device/fragment.h"
-#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
@@ -198,15 +197,24 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
 }
 
+/* The first `threads` threads. */
+static void on_threads(transposed_mma *g, uint32_t threads, void (*what)(transposed_mma *g, ptx_val of),
+                       ptx_val of)
+{
+    if (threads == THREADS) {
+        what(g, of);
+        return;
+    }
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, threads)) {
+        what(g, of);
+    }
+}
+
 static void load_columns(transposed_mma *g, ptx_val chunk)
 {
     load_codes(g, chunk);
-    PTX_IF (g->f, ptx_lt(g->f, g->tid, SCALE_THREADS)) {
-        load_scales(g, chunk);
-    }
-    IF_NEEDED (g->f, g->row_threads < THREADS, ptx_lt(g->f, g->tid, g->row_threads)) {
-        load_rows(g, chunk);
-    }
+    on_threads(g, SCALE_THREADS, load_scales, chunk);
+    on_threads(g, g->row_threads, load_rows, chunk);
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
@@ -245,12 +253,8 @@ static void store_columns(transposed_mma *g)
     for (uint32_t i = 0; i < CODES_LOADS; i++)
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->loaded_codes[i],
                       PTX_PLAIN);
-    PTX_IF (f, ptx_lt(f, g->tid, SCALE_THREADS)) {
-        store_scales(g, g->buffer);
-    }
-    IF_NEEDED (f, g->row_threads < THREADS, ptx_lt(f, g->tid, g->row_threads)) {
-        store_rows(g, g->buffer);
-    }
+    on_threads(g, SCALE_THREADS, store_scales, g->buffer);
+    on_threads(g, g->row_threads, store_rows, g->buffer);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
