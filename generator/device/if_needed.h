@@ -14,7 +14,7 @@ static inline void if_needed_end(ptx_block *block)
         ptx_block_end(block);
 }
 
-/* Where is_needed, a C condition, holds, a PTX_IF; else the block runs in all threads, and the predicate is not emitted. */
+/* A PTX_IF if is_needed, a C condition, holds. Else the block runs in all threads, and the predicate is not emitted. */
 #define IF_NEEDED(fn, is_needed, predicate)                                                                  \
     for (ptx_block PTX_NAME_(needed_) = (is_needed) ? ptx_if_begin(fn, predicate, PTX_HERE)                  \
                                                     : (ptx_block){.f = (fn), .state = IF_NOT_NEEDED};        \

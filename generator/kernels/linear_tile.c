@@ -274,19 +274,20 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
     const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
+    const bool all_have = at_once <= s->rows; /* else the first threads have a sum each */
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
-    ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS], has_sum;
-    if (at_once > s->rows) { /* some threads have no sum */
+    ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS], has_sum = {0};
+    for (uint32_t i = 0; i < count && all_have; i++)
+        sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
+    if (!all_have) {
         has_sum = ptx_lt(f, l->tid, store_threads(s));
         sums[0] = ptx_var(f, ptx_f32(0));
         PTX_IF (f, has_sum) {
             ptx_set(f, sums[0], shared_sums_load(f, &tiles, from, 0, 0));
         }
     }
-    for (uint32_t i = 0; i < count && at_once <= s->rows; i++)
-        sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
     ptx_val has_all = linear_add_parts(l, s, sums, count);
-    ptx_val stores = at_once > s->rows ? ptx_and(f, has_all, has_sum) : has_all;
+    ptx_val stores = all_have ? has_all : ptx_and(f, has_all, has_sum);
     PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
