@@ -2,6 +2,7 @@
 #include "fp4_rows.h"
 
 #include "copy.h"
+#include "if_needed.h"
 #include "lanes.h"
 #include "scale_tiles.h"
 #include "shared.h"
@@ -180,27 +181,22 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared)
     init_scales(r, tid, shared);
 }
 
-static void copy_where(fp4_rows *r, ptx_val predicate, ptx_val offset, void copy(fp4_rows *r, ptx_val offset))
-{
-    if (predicate.type == PTX_NONE) {
-        copy(r, offset);
-        return;
-    }
-    PTX_IF (r->f, predicate) {
-        copy(r, offset);
-    }
-}
-
 void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
     ptx_fn *f = r->f;
-    copy_where(r, r->has_codes, offset, copy_codes);
-    if (r->is_branchless && r->has_scales.type != PTX_NONE) {
+    const bool all_have_codes = r->has_codes.type == PTX_NONE,
+               all_have_scales = r->has_scales.type == PTX_NONE;
+    IF_NEEDED (f, !all_have_codes, r->has_codes) {
+        copy_codes(r, offset);
+    }
+    if (r->is_branchless && !all_have_scales) {
         PTX_WHEN (f, r->has_scales) {
             copy_scales(r, offset);
         }
     } else {
-        copy_where(r, r->has_scales, offset, copy_scales);
+        IF_NEEDED (f, !all_have_scales, r->has_scales) {
+            copy_scales(r, offset);
+        }
     }
     for (uint32_t i = 0; i < addresses_of(r); i++)
         ptx_add_to(f, r->from[i], r->codes.row_bytes);

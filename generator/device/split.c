@@ -6,6 +6,7 @@
  * last part.
  */
 #include "split.h"
+#include "if_needed.h"
 
 static uint32_t vector_of(const split *s, uint32_t count)
 {
@@ -66,14 +67,11 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     /* This thread's first vector in part 0 of the tile. */
     ptx_val tile = ptx_mul_wide(f, s->tile, s->parts * s->threads * count);
     ptx_val tile_at = ptx_at(f, s->workspace, tile);
-    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, vector)), has_sums;
-    if (all_have) {
-        store_part(s, first, sums, count, vector);
-    } else {
+    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, vector)), has_sums = {0};
+    if (!all_have)
         has_sums = ptx_lt(f, s->tid, s->threads);
-        PTX_IF (f, has_sums) {
-            store_part(s, first, sums, count, vector);
-        }
+    IF_NEEDED (f, !all_have, has_sums) {
+        store_part(s, first, sums, count, vector);
     }
     ptx_val is_last = split_arrive(s);
     PTX_IF (f, all_have ? is_last : ptx_and(f, is_last, has_sums)) {

@@ -2,6 +2,7 @@
  * offsets. From one of a thread's rows to the next the address grows by a constant step, except in pages and with pack_gqa. */
 #include "attention_copy.h"
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/narrow.h"
 #include "device/shared.h"
 #include "device/tail.h"
@@ -104,11 +105,7 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
                        const ptx_val *in_bounds)
 {
     ptx_fn *f = p->by.a->f;
-    if (threads >= p->busy) {
-        copy_elements(p, from, to, in_bounds);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, p->by.tid, threads)) {
+    IF_NEEDED (f, threads < p->busy, ptx_lt(f, p->by.tid, threads)) {
         copy_elements(p, from, to, in_bounds);
     }
 }
@@ -214,11 +211,8 @@ static void copy_bounded(const attention_panel *p, ptx_val row, ptx_val element)
 
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
 {
-    if (p->busy == p->by.threads) {
-        copy_bounded(p, row, element);
-        return;
-    }
-    PTX_IF (p->by.a->f, ptx_lt(p->by.a->f, p->by.tid, p->busy)) {
+    ptx_fn *f = p->by.a->f;
+    IF_NEEDED (f, p->busy < p->by.threads, ptx_lt(f, p->by.tid, p->busy)) {
         copy_bounded(p, row, element);
     }
 }
@@ -249,11 +243,7 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 {
     ptx_fn *f = by->a->f;
     for (uint32_t first = 0; first < rows; first += by->threads) {
-        if (first + by->threads <= rows) {
-            copy_scales(by, first, rows, to, row);
-            continue;
-        }
-        PTX_IF (f, ptx_lt(f, by->tid, rows - first)) {
+        IF_NEEDED (f, first + by->threads > rows, ptx_lt(f, by->tid, rows - first)) {
             copy_scales(by, first, rows, to, row);
         }
     }

@@ -16,6 +16,7 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
+#include "device/if_needed.h"
 #include "device/narrow.h"
 #include "device/shared.h"
 #include "device/tail.h"
@@ -241,12 +242,9 @@ static void store_columns(const simt *s, uint32_t r, ptx_val row, ptx_val share)
         for (uint32_t e = 0; e < o->width; e++)
             x[e] = ptx_mul(f, o->x[r][i * o->width + e], share);
         ptx_val at = ptx_at(f, line, column);
-        if (i + 1 < o->count || !s->is_ragged) {
+        const bool is_ragged = s->is_ragged && i + 1 == o->count;
+        IF_NEEDED (f, is_ragged, ptx_lt(f, column, a->head_dim)) {
             narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
-        } else {
-            PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                narrow_store(f, a->type, o->width, at, x, PTX_PLAIN);
-            }
         }
     }
 }

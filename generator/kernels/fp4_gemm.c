@@ -20,18 +20,7 @@ static void read_arguments(linear *l, const fp4_gemm_geometry *g, ptx_val *in_sc
         l->w[1] = ptx_param_ptr(f, PTX_U8, "gate");
         l->scales_of[1] = ptx_param_ptr(f, PTX_U8, "gate_scales");
     }
-    if (l->has_bias)
-        l->bias[0] = ptx_param_ptr(f, l->y_type, "bias");
-    if (l->has_residual)
-        l->residual = ptx_param_ptr(f, l->y_type, "residual");
-    l->out[0] = ptx_param_ptr(f, l->y_type, "out");
-    if (l->split_k != 1) {
-        l->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
-        l->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    l->m = ptx_param(f, PTX_U32, "m");
-    l->n[0] = ptx_param(f, PTX_U32, "n");
-    l->k = ptx_param(f, PTX_U32, "k");
+    linear_read_y(l);
     if (l->has_scale)
         l->scale[0] = ptx_param(f, PTX_F32, "alpha");
     if (l->has_scale && l->is_pair)
@@ -44,19 +33,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 {
     const fp4_gemm_geometry g = fp4_gemm_plan(v);
     ptx_val in_scales = {0};
-    linear l = {.of = {.format = &fp4_gemm_codes},
-                .f = f,
-                .x_type = g.type,
-                .y_type = kiln_type(v, "y"),
-                .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
-                .has_residual = kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
-                .has_scale = !g.is_mx,
-                .split_k = kiln_int(v, "split_k"),
-                .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
-                        : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
-                                                          : LINEAR_NO_GATE};
-    l.is_pair = l.gate != LINEAR_NO_GATE;
-    l.column_rows = l.matrices = l.is_pair ? 2 : 1;
+    linear l = {.of = {.format = &fp4_gemm_codes}, .f = f, .x_type = g.type, .has_scale = !g.is_mx};
+    linear_set_epilogue(&l, v);
     read_arguments(&l, &g, &in_scales);
     fp4_gemm_emit(&l, &g, in_scales);
 }
@@ -89,9 +67,6 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
-#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
-#define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
 #define HAS_CODES    "(x == nvfp4 || x == mxfp8)"
 #define BLOCK        "select(format == mxfp4, 32, 16)"
 #define IS_TILED     "scale_layout == tiles_128x4"

@@ -17,6 +17,7 @@
 #include "device/copy.h"
 #include "device/fp4.h"
 #include "device/fp4_rows.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/tail.h"
 #include "device/tensor.h"
@@ -202,12 +203,8 @@ static void copy_stage(fp4_gemm *g, ptx_val offset)
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    if (g->of.is_block_scaled) {
+    IF_NEEDED (f, !g->of.is_block_scaled, ptx_gt(f, g->left, ahead)) {
         copy_stage(g, offset);
-    } else {
-        PTX_IF (f, ptx_gt(f, g->left, ahead)) {
-            copy_stage(g, offset);
-        }
     }
     copy_commit(f);
 }
@@ -560,6 +557,6 @@ void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *of, ptx_val in_scales)
 {
     linear_find_threads(l);
     fp4_gemm g = {.of = *of, .l = l, .f = l->f, .in_scales = in_scales};
-    g.tile = linear_find_tile(l, of->tile_m, of->tile_n, LINEAR_WARP_COLUMNS, 1, FP4_STAGE);
+    g.tile = linear_find_tile(l, of->tile_m, of->tile_n, LINEAR_WARP_COLUMNS, 1, 1, FP4_STAGE);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }

@@ -188,11 +188,9 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
 
 /* ---- linear_tile.c: tiles on tensor cores ------------------------------------------------------------------------- */
 
+/* k_warps or row_warps is 1, the other a power of two. */
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
-                             uint32_t k_warps, uint32_t stage);
-
-/* Divides the tile's rows among `row_warps` warps, a power of two; k_warps must be 1. */
-void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps);
+                             uint32_t k_warps, uint32_t row_warps, uint32_t stage);
 
 /* The sums of a warp with `rows` rows, cleared. */
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
@@ -224,6 +222,14 @@ void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(v
                       void *strategy);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
+
+/* Sets y's type, the epilogue, the matrices that it implies, and split_k. */
+void linear_set_epilogue(linear *g, const kiln_variant *v);
+
+/* Reads the arguments from the bias to k. _each: a pointer or a value for each of `count` matrices. */
+void linear_read_y(linear *g);
+void linear_read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
+                      ptx_val of[]);
 
 /* A column of y: its matrix of y, and the factor and bias of its sums, if the variant has them. */
 typedef struct linear_column {

@@ -24,50 +24,28 @@ static linear_geometry geometry_of(const kiln_variant *v)
                                          .has_norm = kiln_is(v, "norm", "rms")});
 }
 
-/* Reads a pointer or a value for each of `count` matrices. */
-static void read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
-                      ptx_val of[])
-{
-    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
-        of[i] = is_pointer ? ptx_param_ptr(g->f, type, names[i]) : ptx_param(g->f, type, names[i]);
-}
-
 static void read_arguments(linear *g)
 {
     const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"},
-                      *const bias[] = {"bias", "bias_2", "bias_3"}, *const out[] = {"out", "out_2", "out_3"},
-                      *const n[] = {"n", "n_2", "n_3"},
                       *const scales[] = {"w_scales", g->is_pair ? "gate_scales" : "w_scales_2", "w_scales_3"},
                       *const zeros[] = {"w_zeros", g->is_pair ? "gate_zeros" : "w_zeros_2", "w_zeros_3"},
                       *const scale[] = {"w_scale", g->is_pair ? "gate_scale" : "w_scale_2", "w_scale_3"};
-    const uint32_t outs = g->is_pair ? 1 : g->matrices;
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
     if (g->x_type == PTX_S8)
         g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    read_each(g, g->matrices, true, PTX_U8, w, g->w);
+    linear_read_each(g, g->matrices, true, PTX_U8, w, g->w);
     if (g->of.format->scale_elements > 0)
-        read_each(g, g->matrices, true, PTX_F32, scales, g->scales_of);
+        linear_read_each(g, g->matrices, true, PTX_F32, scales, g->scales_of);
     if (g->of.format->scale_elements > 0 && g->of.format->has_minimum)
-        read_each(g, g->matrices, true, PTX_F32, zeros, g->zeros_of);
-    if (g->has_bias)
-        read_each(g, outs, true, g->y_type, bias, g->bias);
-    if (g->has_residual)
-        g->residual = ptx_param_ptr(f, g->y_type, "residual");
-    read_each(g, outs, true, g->y_type, out, g->out);
-    if (g->split_k != 1) {
-        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
-        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    g->m = ptx_param(f, PTX_U32, "m");
-    read_each(g, outs, false, PTX_U32, n, g->n);
-    g->k = ptx_param(f, PTX_U32, "k");
+        linear_read_each(g, g->matrices, true, PTX_F32, zeros, g->zeros_of);
+    linear_read_y(g);
     if (g->of.has_norm)
         g->eps = ptx_param(f, PTX_F32, "eps");
     if (g->has_scale)
-        read_each(g, g->matrices, false, PTX_F32, scale, g->scale);
+        linear_read_each(g, g->matrices, false, PTX_F32, scale, g->scale);
     if (g->split_k != 1)
         ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
 }
@@ -77,20 +55,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     linear of = {.of = geometry_of(v),
                  .f = f,
                  .x_type = kiln_type(v, "x"),
-                 .y_type = kiln_type(v, "y"),
-                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
-                 .has_residual =
-                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
                  .has_scale = kiln_is(v, "scale", "tensor"),
-                 .split_k = kiln_int(v, "split_k"),
-                 .overlaps = kiln_bool(v, "overlap") && kiln_has_sm(v, 90),
-                 .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
-                         : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
-                                                           : LINEAR_NO_GATE},
+                 .overlaps = kiln_bool(v, "overlap") && kiln_has_sm(v, 90)},
            *g = &of;
-    g->is_pair = g->gate != LINEAR_NO_GATE;
-    g->column_rows = g->is_pair ? 2 : 1;
-    g->matrices = g->is_pair ? 2 : kiln_int(v, "matrices");
+    linear_set_epilogue(g, v);
+    if (!g->is_pair)
+        g->matrices = kiln_int(v, "matrices");
     read_arguments(g);
     if (kiln_is(v, "strategy", "simt"))
         linear_emit_simt(g);
@@ -102,19 +72,16 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
-#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
-#define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
-#define HAS_SCALE    "scale == tensor"
-#define HAS_2        "matrices >= 2"
-#define HAS_3        "matrices == 3"
-#define HAS_ARRAYS   "(format == int4 || format == nf4)"
-#define HAS_ZEROS    "format == int4 && mode == asym"
-#define W_256_BYTES  "select(" HAS_ARRAYS ", 128, " GGUF_BYTES ")"
-#define ROW_BYTES    "k * " W_256_BYTES " / 256"
-#define ROW_NUMBERS  "select(" HAS_ARRAYS ", k / group * select(mode == asym, 8, 4), 0)"
-#define X_256_BYTES  "select(x == f32, 1024, select(x == s8, 288, 512))"
-#define X_ROW_BYTES  "k * " X_256_BYTES " / 256"
+#define HAS_SCALE   "scale == tensor"
+#define HAS_2       "matrices >= 2"
+#define HAS_3       "matrices == 3"
+#define HAS_ARRAYS  "(format == int4 || format == nf4)"
+#define HAS_ZEROS   "format == int4 && mode == asym"
+#define W_256_BYTES "select(" HAS_ARRAYS ", 128, " GGUF_BYTES ")"
+#define ROW_BYTES   "k * " W_256_BYTES " / 256"
+#define ROW_NUMBERS "select(" HAS_ARRAYS ", k / group * select(mode == asym, 8, 4), 0)"
+#define X_256_BYTES "select(x == f32, 1024, select(x == s8, 288, 512))"
+#define X_ROW_BYTES "k * " X_256_BYTES " / 256"
 
 /* Rows of all matrices, and columns of all of y. */
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"

@@ -408,7 +408,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     mma g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f, .type = l->x_type};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.stage);
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, 1, g.of.stage);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

@@ -30,6 +30,7 @@
  * two instructions for four codes.
  */
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/row_ring.h"
 #include "device/tensor.h"
@@ -277,11 +278,7 @@ static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
         if (row > 0)
             from = ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), c->step), PTX_U32);
         ptx_val row_to = shared_at(f, PTX_U32, to, c->to_step * row);
-        if (c->apart <= g->of.tile_m) {
-            copy_number(f, c, row_to, from, &in_bounds);
-            continue;
-        }
-        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
+        IF_NEEDED (f, c->apart > g->of.tile_m, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
             copy_number(f, c, row_to, from, &in_bounds);
         }
     }
@@ -724,9 +721,8 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     q8_product g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.stage);
-    if (g.of.row_warps > 1)
-        linear_share_rows(l, &g.tile, g.of.row_warps);
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, g.of.k_warps, g.of.row_warps,
+                              g.of.stage);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

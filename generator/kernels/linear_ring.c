@@ -5,6 +5,7 @@
  * bytes; the L1 cache keeps the rest of their sectors.
  */
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/tail.h"
 #include "linear.h"
@@ -67,11 +68,8 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
         for (uint32_t i = 0; i < copies; i++) {
             ptx_val in_bounds = ptx_gt(f, left, i), word = ptx_at_const(f, from, i);
             ptx_val word_to = shared_at(f, PTX_U32, to, i * bytes + 4 * array);
-            if (threads == all_threads) {
-                copy_word(f, word_to, word, &in_bounds);
-                continue;
-            }
-            PTX_IF (f, ptx_lt(f, row, r->codes.rows)) { /* a row has fewer numbers than threads */
+            /* a row may have fewer numbers than threads */
+            IF_NEEDED (f, threads < all_threads, ptx_lt(f, row, r->codes.rows)) {
                 copy_word(f, word_to, word, &in_bounds);
             }
         }

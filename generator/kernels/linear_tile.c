@@ -9,7 +9,7 @@
 /* ---- the tile ----------------------------------------------------------------------------------------------------- */
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t warp_columns,
-                             uint32_t k_warps, uint32_t stage)
+                             uint32_t k_warps, uint32_t row_warps, uint32_t stage)
 {
     ptx_fn *f = l->f;
     const uint32_t column_warps = columns / warp_columns;
@@ -17,28 +17,24 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
                      .columns = columns,
                      .warp_columns = warp_columns,
                      .k_warps = k_warps,
-                     .row_warps = 1,
-                     .stage = stage};
+                     .row_warps = row_warps,
+                     .stage = stage,
+                     .column_warp = l->warp};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.lane = fragment_find_lane(f, l->lane);
-    s.column_warp = l->warp;
     if (k_warps > 1) {
         s.k_warp = ptx_div(f, l->warp, column_warps);
         s.column_warp = ptx_and(f, l->warp, column_warps - 1);
     }
-    if (l->split_k == 0)
-        return s;
-    s.first_x = ptx_mul(f, ptx_ctaid_y(f), rows);
-    s.first_w = ptx_mul(f, ptx_ctaid_x(f), columns);
+    if (l->split_k != 0) {
+        s.first_x = ptx_mul(f, ptx_ctaid_y(f), rows);
+        s.first_w = ptx_mul(f, ptx_ctaid_x(f), columns);
+    }
+    if (row_warps > 1) {
+        s.row_warp = ptx_div(f, l->warp, column_warps);
+        s.column_warp = ptx_and(f, l->warp, column_warps - 1);
+    }
     return s;
-}
-
-void linear_share_rows(linear *l, linear_tile *s, uint32_t row_warps)
-{
-    const uint32_t column_warps = s->columns / s->warp_columns;
-    s->row_warps = row_warps;
-    s->row_warp = ptx_div(l->f, l->warp, column_warps);
-    s->column_warp = ptx_and(l->f, l->warp, column_warps - 1);
 }
 
 /* ---- its part of k ------------------------------------------------------------------------------------------------ */
@@ -278,15 +274,20 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
     ptx_fn *f = l->f;
     const shared_sums tiles = shared_of(s, s->k_warps);
     const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
+    const bool all_have = at_once <= s->rows; /* else the first threads have a sum each */
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
-    if (at_once > s->rows) /* the threads that do not store load the same sums */
-        row = ptx_and(f, row, s->rows - 1);
-    ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
-    for (uint32_t i = 0; i < count; i++)
+    ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS], has_sum = {0};
+    for (uint32_t i = 0; i < count && all_have; i++)
         sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
-    ptx_val has_all = linear_add_parts(l, s, sums, count), stores = has_all;
-    if (at_once > s->rows)
-        stores = ptx_and(f, has_all, ptx_lt(f, l->tid, store_threads(s)));
+    if (!all_have) {
+        has_sum = ptx_lt(f, l->tid, store_threads(s));
+        sums[0] = ptx_var(f, ptx_f32(0));
+        PTX_IF (f, has_sum) {
+            ptx_set(f, sums[0], shared_sums_load(f, &tiles, from, 0, 0));
+        }
+    }
+    ptx_val has_all = linear_add_parts(l, s, sums, count);
+    ptx_val stores = all_have ? has_all : ptx_and(f, has_all, has_sum);
     PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);

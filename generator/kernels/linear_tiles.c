@@ -17,6 +17,7 @@
  * buffer. With four stages there is a barrier for every two steps: fewer barriers keep tensor cores busier.
  */
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/row_ring.h"
@@ -325,12 +326,9 @@ static void next_batch(tiles *g)
     ptx_fn *f = g->f;
     copy_wait(f, g->of.stages - 2 * g->of.batch);
     ptx_barrier(f);
-    if (g->of.is_unrolled) {
-        if (g->trip_step == 0)
-            next_w(g);
+    if (g->of.is_unrolled && g->trip_step > 0)
         return;
-    }
-    PTX_IF (f, ptx_eq(f, g->step, 0)) {
+    IF_NEEDED (f, !g->of.is_unrolled, ptx_eq(f, g->step, 0)) {
         next_w(g);
     }
 }
@@ -338,13 +336,10 @@ static void next_batch(tiles *g)
 static void next_step(tiles *g)
 {
     ptx_fn *f = g->f;
-    if (g->of.batch == 1 || g->of.is_unrolled) {
-        if (g->trip_step % g->of.batch == 0)
-            next_batch(g);
+    if (g->trip_step % g->of.batch > 0)
         return;
-    }
-    ptx_val in_batch = ptx_and(f, g->step, g->of.batch - 1);
-    PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_batch, 0))) {
+    IF_NEEDED (f, g->of.batch > 1 && !g->of.is_unrolled,
+               ptx_uniform(f, ptx_eq(f, ptx_and(f, g->step, g->of.batch - 1), 0))) {
         next_batch(g);
     }
 }
@@ -387,7 +382,8 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
     tiles g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
-    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, 1, g.of.steps * X_RING_STEP);
+    g.tile =
+        linear_find_tile(l, g.of.tile_m, g.of.tile_n, LINEAR_WARP_COLUMNS, 1, 1, g.of.steps * X_RING_STEP);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 

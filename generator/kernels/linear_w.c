@@ -9,6 +9,7 @@
  * From sm_80 on cp.async copies. Below, a load and a store do, and a partial piece is copied byte by byte.
  */
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/tail.h"
 #include "linear_simt.h"
 
@@ -97,18 +98,17 @@ static void copy_row(linear_simt *g, ptx_val to, uint32_t r, bool is_last)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next[r].from);
-    const bool branches = is_last && !ptx_has_sm(g->f, 80);
+    const bool may_branch = is_last && !ptx_has_sm(g->f, 80);
     for (uint32_t i = 0; i < copies_of(g); i++) {
         const uint32_t byte = UNIT_BYTES * WARP_LANES * i;
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
                 piece = ptx_at_bytes(f, from, byte), left = {0};
         if (is_last)
             left = ptx_sub(f, g->next[r].left, byte);
-        if (byte + UNIT_BYTES * WARP_LANES <= g->of.tile_bytes) { /* every lane has an i-th piece */
-            copy_piece(g, piece_to, piece, is_last ? &left : NULL);
-        } else if (branches) {
-            PTX_IF (f, g->has_last) {
-                copy_piece(g, piece_to, piece, &left);
+        const bool all_have = byte + UNIT_BYTES * WARP_LANES <= g->of.tile_bytes; /* an i-th piece */
+        if (all_have || may_branch) {
+            IF_NEEDED (f, !all_have, g->has_last) {
+                copy_piece(g, piece_to, piece, is_last ? &left : NULL);
             }
         } else {
             PTX_WHEN (f, g->has_last) {

@@ -2,6 +2,49 @@
 #include "device/narrow.h"
 #include "linear.h"
 
+/* ---- a variant ---------------------------------------------------------------------------------------------------- */
+
+void linear_set_epilogue(linear *g, const kiln_variant *v)
+{
+    const bool has_both = kiln_is(v, "epilogue", "bias_residual");
+    g->y_type = kiln_type(v, "y");
+    g->has_bias = has_both || kiln_is(v, "epilogue", "bias");
+    g->has_residual = has_both || kiln_is(v, "epilogue", "residual");
+    g->gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
+              : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
+                                                : LINEAR_NO_GATE;
+    g->is_pair = g->gate != LINEAR_NO_GATE;
+    g->column_rows = g->matrices = g->is_pair ? 2 : 1;
+    g->split_k = kiln_int(v, "split_k");
+}
+
+void linear_read_each(linear *g, uint32_t count, bool is_pointer, ptx_type type, const char *const names[],
+                      ptx_val of[])
+{
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
+        of[i] = is_pointer ? ptx_param_ptr(g->f, type, names[i]) : ptx_param(g->f, type, names[i]);
+}
+
+void linear_read_y(linear *g)
+{
+    const char *const bias[] = {"bias", "bias_2", "bias_3"}, *const out[] = {"out", "out_2", "out_3"},
+                      *const n[] = {"n", "n_2", "n_3"};
+    const uint32_t outs = g->is_pair ? 1 : g->matrices;
+    ptx_fn *f = g->f;
+    if (g->has_bias)
+        linear_read_each(g, outs, true, g->y_type, bias, g->bias);
+    if (g->has_residual)
+        g->residual = ptx_param_ptr(f, g->y_type, "residual");
+    linear_read_each(g, outs, true, g->y_type, out, g->out);
+    if (g->split_k != 1) {
+        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
+        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
+    }
+    g->m = ptx_param(f, PTX_U32, "m");
+    linear_read_each(g, outs, false, PTX_U32, n, g->n);
+    g->k = ptx_param(f, PTX_U32, "k");
+}
+
 /* ---- columns ------------------------------------------------------------------------------------------------------ */
 
 /* The row's pointer, to elements of y's type. */

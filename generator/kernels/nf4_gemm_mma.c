@@ -37,6 +37,7 @@
 #include "nf4_gemm.h"
 
 #include "device/copy.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/shared.h"
@@ -604,12 +605,9 @@ static void multiply_blocks(gemm_mma *g)
             if (block % g->rows.blocks == 0)
                 next_stage(g, block);
             read_scales(g, block);
-            if (block == 0 && g->k_warps == 1) { /* the loop has tested it */
+            const bool is_tested = block == 0 && g->k_warps == 1; /* by the loop */
+            IF_NEEDED (f, !is_tested, in_bounds(g, g->ends, block)) {
                 multiply(g, block);
-            } else {
-                PTX_IF (f, in_bounds(g, g->ends, block)) {
-                    multiply(g, block);
-                }
             }
             if (!g->is_tiles)
                 load_ahead(g, block + g->depth);
@@ -701,7 +699,8 @@ static linear_tile find_tile(gemm_mma *g)
     linear_find_threads(&g->l);
     if (g->has_most_threads)
         g->l.warp = ptx_shfl_idx(g->f, g->l.warp, 0);
-    return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, NF4_BLOCK_K);
+    return linear_find_tile(&g->l, g->tile_m, g->tile_n, SUMS_COLUMNS * g->groups, g->k_warps, 1,
+                            NF4_BLOCK_K);
 }
 
 static void make_tile(void *strategy)
@@ -725,13 +724,12 @@ static void make_tile(void *strategy)
                         g->l.tid);
     copy_first(g);
     nf4_pairs_find(&g->pairs, g->l.lane);
-    if (g->split_k != 0) {
+    const bool is_stretch = g->split_k == 0; /* its first tile fills the table */
+    ptx_val step = {0};
+    if (is_stretch)
+        step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
+    IF_NEEDED (f, is_stretch, ptx_eq(f, step, g->tile.stretch.first)) {
         nf4_pairs_fill(&g->pairs, g->l.tid);
-    } else { /* in the first tile of a stretch */
-        ptx_val step = ptx_mad(f, g->tile.number, g->l.row_numbers, g->first_block);
-        PTX_IF (f, ptx_eq(f, step, g->tile.stretch.first)) {
-            nf4_pairs_fill(&g->pairs, g->l.tid);
-        }
     }
     g->zero = ptx_var(f, ptx_f32(0));
     g->scales.offset = ptx_var(f, ptx_u32(0));

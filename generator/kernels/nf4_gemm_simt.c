@@ -18,6 +18,7 @@
  * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
  * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
  */
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
@@ -228,14 +229,11 @@ static void store_tile(gemm *g)
     }
     ptx_barrier(f);
     const uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
-    if (count < threads) {
-        PTX_IF (f, ptx_lt(f, g->tid, count)) {
-            add_k_warps(g, g->tid);
+    for (uint32_t i = 0; i < count; i += threads) {
+        IF_NEEDED (f, count < threads, ptx_lt(f, g->tid, count)) {
+            add_k_warps(g, i == 0 ? g->tid : ptx_add(f, g->tid, i));
         }
-        return;
     }
-    for (uint32_t i = 0; i < count; i += threads)
-        add_k_warps(g, i == 0 ? g->tid : ptx_add(f, g->tid, i));
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */

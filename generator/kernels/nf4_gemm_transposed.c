@@ -24,6 +24,7 @@
  */
 #include "nf4_gemm.h"
 
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
@@ -207,11 +208,8 @@ static void add_all(product *g)
             g->total[row * g->row_elements + i] = ptx_var(f, total);
         }
     }
-    if (g->args.split_k == 1) {
-        store_tile(g);
-        return;
-    }
-    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * g->row_elements)) {
+    IF_NEEDED (f, g->args.split_k > 1,
+               nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * g->row_elements)) {
         store_tile(g);
     }
 }

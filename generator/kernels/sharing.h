@@ -6,6 +6,11 @@
 #ifndef KERNELS_SHARING_H
 #define KERNELS_SHARING_H
 
+/* linear's epilogues, which fp4_gemm has too. */
+#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
+#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
+#define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
+
 #define AT_ONCE "multiprocessors * blocks_per_multiprocessor"
 
 /* The thread blocks that share k with split_k 0: at most 8 per tile, and at most as many as fit the device. Each has parts of two
