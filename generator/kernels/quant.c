@@ -96,8 +96,7 @@ static ptx_val join_rows(quant *q, ptx_op op, ptx_val values[])
     ptx_fn *f = q->f;
     uint32_t distance = 1;
     for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
-        ptx_val bit = ptx_and(f, q->lane, distance);
-        ptx_val is_odd = ptx_ne(f, bit, 0);
+        ptx_val is_odd = ptx_ne(f, ptx_and(f, q->lane, distance), 0);
         for (uint32_t i = 0; i < count / 2; i++) {
             ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
             ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);

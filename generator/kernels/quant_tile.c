@@ -132,10 +132,9 @@ void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_
             ptx_set(f, x[i], all[i]);
     }
     PTX_ELSE (f) {
-        for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, x[i],
-                    i + 1 == count ? quant_nan(q)
-                                   : quant_load_element(q, ptx_at_const(f, at, i), in_bounds[i]));
+        for (uint32_t i = 0; i + 1 < count; i++)
+            ptx_set(f, x[i], quant_load_element(q, ptx_at_const(f, at, i), in_bounds[i]));
+        ptx_set(f, x[count - 1], quant_nan(q));
     }
 }
 
