@@ -24,7 +24,7 @@ typedef struct kiln_box {
     int swizzle;                          /* CUtensorMapSwizzle */
 } kiln_box;
 
-/* x * y, or UINT64_MAX if that is more: the driver rejects so many bytes. */
+/* x * y, or UINT64_MAX if that is more: the driver rejects it as a stride. */
 static inline uint64_t kiln_capped_product(uint64_t x, uint64_t y)
 {
     return y != 0 && x > UINT64_MAX / y ? UINT64_MAX : x * y;
