@@ -4,7 +4,7 @@
 The record verified.txt has a row for each verified variant: its key, and a hash of its images' PTX and of kiln-verify's reference
 files for its family. A row means that the variant was right under all checks on each target with an image of its own.
 
-usage: changed.py check BUILD SECONDS               what a commit verifies: a fixed sample, then the most different variants without a row
+usage: changed.py check BUILD SECONDS               verifies a fixed sample, then the most different variants without a row
        changed.py more BUILD SECONDS [FAMILY]...    verifies variants without a row, of these families, and adds their rows
        changed.py record BUILD SECONDS              rewrites the record after a full run of SECONDS that passed
 BUILD is a build folder; its kiln is built first. check and more start no further variant after SECONDS of processor time; more may
