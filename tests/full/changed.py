@@ -4,7 +4,7 @@
 The record verified.txt has a row for each verified variant: its key, and a hash of its images' PTX and of kiln-verify's reference
 files for its family. A row means that the variant was right under all checks on each target with an image of its own.
 
-usage: changed.py check BUILD SECONDS               what a commit verifies: a fixed sample, then some of the variants without a row
+usage: changed.py check BUILD SECONDS               verifies a fixed sample, then the most different variants without a row
        changed.py more BUILD SECONDS [FAMILY]...    verifies variants without a row, of these families, and adds their rows
        changed.py record BUILD SECONDS              rewrites the record after a full run of SECONDS that passed
 BUILD is a build folder; its kiln is built first. check and more start no further variant after SECONDS of processor time; more may
@@ -172,11 +172,26 @@ def without_row(rows, record):
     return sorted(left, key=lambda v: rows[v][2])
 
 
+def facts(variant):
+    return {(family_of(variant), name, value) for name, value in values(variant).items()}
+
+
+def most_different(variants, count):
+    """Returns `count` of the variants: one of each family first, then those with the most values that no chosen one has."""
+    left, chosen, families, seen = {v: facts(v) for v in variants}, [], set(), set()
+    while left and len(chosen) < count:
+        best = max(left, key=lambda v: (family_of(v) not in families, len(left[v] - seen)))
+        chosen.append(best)
+        families.add(family_of(best))
+        seen |= left.pop(best)
+    return chosen
+
+
 def check(build, seconds):
     record, rows = read_record()[1], hashes(build)
     sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
     changed = [v for v in without_row(rows, record) if v not in sample]
-    right = list(verified(build, rows, (sample + changed)[:MOST], seconds))
+    right = list(verified(build, rows, sample + most_different(changed, MOST - len(sample)), seconds))
     print(f"{len(right)} were verified; {len(set(changed) - set(right))} are left for tests/full/changed.py more")
     return None in right
 
