@@ -303,6 +303,24 @@ static uint64_t distinct_of(const emu_counts *c, size_t op)
     return sectors;
 }
 
+/* Writes the bases of the allocations that the instruction touched. */
+static void write_bases(FILE *f, const emu_counts *c, size_t op)
+{
+    const emu_program *p = c->program;
+    const char *gap = "";
+    fputs(",\"bases\":[", f);
+    for (size_t r = 0; r < c->row_count; r++) {
+        bool is_touched = false;
+        for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+            is_touched |= c->rows[r]->seen_by && c->rows[r]->seen_by[n];
+        if (!is_touched)
+            continue;
+        fprintf(f, "%s\"0x%" PRIx64 "\"", gap, c->rows[r]->allocation->base);
+        gap = ",";
+    }
+    fputs("]", f);
+}
+
 static void write_line_accesses(FILE *f, const emu_counts *c, size_t op)
 {
     emu_count_access a = accesses_of(c, op, EMU_AT_ALLOCATIONS), s = accesses_of(c, op, EMU_AT_SHARED),
@@ -310,6 +328,7 @@ static void write_line_accesses(FILE *f, const emu_counts *c, size_t op)
     if (a.requests) {
         fputs(",\"allocations\":{", f);
         write_sectors(f, &a, distinct_of(c, op));
+        write_bases(f, c, op);
     }
     if (s.requests) {
         fputs(",\"shared\":{", f);
