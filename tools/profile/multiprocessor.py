@@ -12,12 +12,12 @@ OWN_PIPES = "tensor", "fma", "imad", "alu", "special", "double"  # of each quart
 LOAD_STORE = "load_store"
 COMMIT, WAIT, BARRIER, BRANCH, NONE = "commit", "wait", "barrier", "branch", "none"
 
-Step = collections.namedtuple("Step", "pipe cycles latency stall sets frees waits l2_bytes memory_bytes is_copy keep warps",
-                              defaults=(1, 0, 1, 7, 7, 0, 0, 0, False, 0, 0))
+Step = collections.namedtuple("Step", "pipe cycles latency stall sets frees waits l2_bytes memory_bytes is_copy keep warps "
+                                      "reads line", defaults=(1, 0, 1, 7, 7, 0, 0, 0, False, 0, 0, 0, None))
 """One executed instruction. cycles: that it keeps its pipe; wavefronts for the load/store unit. latency: cycles from then until the
 result. stall, sets, frees, waits: see machine_code.py. l2_bytes, memory_bytes: through the L2 cache, and through memory. is_copy: a
 cp.async, whose end the next commit notes. keep: groups of copies that a wait leaves in flight. warps: that a barrier waits for; 0:
-the thread block."""
+the thread block. reads: cycles that the operands keep the ports of the registers. line: of 128 bytes of code, None: in the cache."""
 
 Machine = collections.namedtuple("Machine", "l2_rate memory_rate l2_latency memory_latency")  # bytes per cycle, cycles
 Result = collections.namedtuple("Result", "cycles busy")  # busy: {resource: its share of the cycles}
@@ -27,6 +27,7 @@ READ_OPERANDS = 8  # cycles from then until the operands of a load or store have
 COPY_OPERANDS = 20
 BLOCK_START = 200  # cycles from one thread block's start on a multiprocessor to the next one's: an H100, large empty grids
 BRANCH_CYCLES = 6
+PREFETCHED = 8  # lines of code in flight from the L2 cache when a multiprocessor runs them for the first time
 
 
 def barrier_cycles(warps):
@@ -42,9 +43,21 @@ class Warp:
         self.at, self.boards, self.opened, self.groups = 0, [0.0] * 8, 0.0, []
 
 
+def run(steps, warps, blocks, resident, machine):
+    """Like replay(), but of many thread blocks replays some, and continues at the rate of the last of them."""
+    most = 4 * resident
+    if blocks <= most + resident:
+        return replay(steps, warps, blocks, resident, machine)
+    some, more = (replay(steps, warps, n, resident, machine) for n in (most - 2 * resident, most))
+    rate = (more.cycles - some.cycles) / (2 * resident)
+    cycles = more.cycles + (blocks - most) * rate
+    return Result(cycles, {name: share * more.cycles / most * blocks / cycles for name, share in more.busy.items()})
+
+
 def replay(steps, warps, blocks, resident, machine):
     """Runs `blocks` thread blocks of `warps` warps, `resident` at once, each warp with these steps. Returns a Result."""
-    issue = [0] * QUARTERS
+    issue, ports = [0] * QUARTERS, [0.0] * QUARTERS
+    fetched = {}  # line of code: when it arrives
     pipes = [dict.fromkeys(OWN_PIPES, 0.0) for _ in range(QUARTERS)]
     busy = dict.fromkeys((*OWN_PIPES, "issue", LOAD_STORE, "l2", "memory"), 0.0)
     load_store = l2 = memory = 0.0
@@ -85,7 +98,17 @@ def replay(steps, warps, blocks, resident, machine):
         if issue[q] > time:
             heapq.heappush(events, (issue[q], rank, warp))
             continue
-        time, pipe = int(time) if time == int(time) else int(time) + 1, step.pipe
+        if ports[q] >= time + 1:
+            heapq.heappush(events, (int(ports[q]), rank, warp))
+            continue
+        time, pipe, line = int(time) if time == int(time) else int(time) + 1, step.pipe, step.line
+        if line is not None:
+            if line not in fetched:
+                follows = line - 1 in fetched
+                fetched[line] = max(time, fetched[line - 1] + machine.l2_latency / PREFETCHED) if follows else time + machine.l2_latency
+            if fetched[line] > time:
+                heapq.heappush(events, (fetched[line], rank, warp))
+                continue
         if pipe in pipes[q]:
             free = pipes[q][pipe]
             if free >= time + 1:
@@ -120,6 +143,7 @@ def replay(steps, warps, blocks, resident, machine):
         else:
             warp.boards[step.sets] = max(warp.boards[step.sets], time + step.latency)
         issue[q] = time + 1
+        ports[q] = max(ports[q], time) + step.reads
         busy["issue"] += 1 / QUARTERS
         warp.at += 1
         after = time + max(step.stall, BRANCH_CYCLES if pipe == BRANCH else 1)

@@ -37,6 +37,8 @@ class Assumptions:
     l2_cycles, memory_cycles = 284, 691  # latency of a load
     shared_cycles, shuffle_cycles, special_cycles = 22, 23, 10  # from the end of its wavefronts, or of its pipe's time
     product_cycles = 18    # from the end of its pipe's time
+    launch_us = 1.37       # between two launches of a graph, of which one reads what the other wrote
+    port_registers = 2     # that a quarter reads per cycle: 2.4 instructions of three operands per cycle and multiprocessor
     hopper_product_share = 0.75  # of devices.def's cycles per product, which are rounded up
 
 
@@ -69,6 +71,18 @@ MULTIPLY_ADDS = {"1688": 1024, "16816": 2048, "16832": 4096, "16864": 8192, "881
 LOADS_STORES = "LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL", "LDC", "LDCU", "S2R", "S2UR", "CCTL", "MEMBAR", "MATCH"
 
 
+def registers_read(i, kept):
+    """Registers that the instruction reads; `kept` are still there from the previous instruction."""
+    name = base(i.op)
+    if re.fullmatch(r"[HIQO]MMA", name):
+        a, b, c = [o.split(".")[0].strip() for o in i.operands.split(",")][1:4]
+        sizes = (2, 1, 4) if ".1688." in i.op else (4, 2, 4)
+        return sum(size for register, size in zip((a, b, c), sizes) if register != "RZ" and register not in kept)
+    operands = re.findall(r"\bR\d+\b", i.operands)
+    sources = operands if name.startswith(("ST", "RED", "BAR", "LDGSTS")) else operands[1:]
+    return len([r for r in sources if r not in kept]) + (".WIDE" in i.op)
+
+
 class Translator:
     """Makes a Step of an instruction, with the counters of its PTX line."""
 
@@ -77,9 +91,11 @@ class Translator:
         self.is_wide = device.sm not in (75, 80)  # one instruction of floats per quarter and cycle; otherwise half
         self.integer_cycles = 1 if device.sm >= 100 else 2
 
-    def step(self, i):
+    def step(self, code, n):
+        i, previous = code[n], code[max(n - 1, 0)]
         made = self.make(base(i.op), i)
-        return made._replace(stall=i.stall, sets=i.sets, frees=i.frees, waits=i.waits)
+        reads = registers_read(i, set(re.findall(r"(R\d+)\.reuse", previous.operands))) / self.assume.port_registers
+        return made._replace(stall=i.stall, sets=i.sets, frees=i.frees, waits=i.waits, reads=reads, line=n // 8)
 
     def make(self, name, i):
         line = self.counts.lines.get(i.line)
@@ -210,10 +226,10 @@ def predict(options):
     translator = Translator(device, counts, assume, counts.warps)
     made = {}
     places = machine_code.trace(code, labels, counts.executed)
-    steps = [made[n] if n in made else made.setdefault(n, translator.step(code[n])) for n in places]
+    steps = [made[n] if n in made else made.setdefault(n, translator.step(code, n)) for n in places]
     per_cycle = device.gb_per_s * 1e3 / device.mhz * assume.memory_share  # bytes, of the whole device
     machine = multiprocessor.Machine(assume.l2_bytes, per_cycle * blocks / counts.blocks, assume.l2_cycles, assume.memory_cycles)
-    result = multiprocessor.replay(steps, counts.warps, blocks, min(resident, blocks), machine)
+    result = multiprocessor.run(steps, counts.warps, blocks, min(resident, blocks), machine)
     return Prediction(result.cycles / device.mhz, result, counts, device, blocks, resident, registers, len(steps))
 
 
