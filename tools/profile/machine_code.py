@@ -238,7 +238,7 @@ def trace(code, labels, executed):
 
     def is_done(head):
         """Whether the loop has had its trips: those of all entries so far, less what it had before this one."""
-        share = min(1, entries[head] / max(runs(head), 1e-9))
+        share = min(1, entries[head] / max(round(runs(head)), 1))
         return latched[head] >= round(trips[head] * share)
 
     def needs(b, blocks):

@@ -23,6 +23,7 @@ from multiprocessor import Step
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_LAUNCH = "4294967295-4294967295"  # thread blocks that no grid has
+SCRATCH = "workspace", "tile_counters"  # arguments that a launch writes and reads again
 SAMPLED = 8  # most thread blocks that the emulated driver runs
 
 Device = collections.namedtuple("Device", "name sm multiprocessors shared_kb multiprocessor_shared_kb threads blocks mhz "
@@ -150,8 +151,9 @@ class Translator:
         through_l1 = is_load and "BYPASS" not in op and "STRONG" not in op
         l2_bytes = 32 * sectors * (self.counts.l1_misses(line) if through_l1 else 1)
         memory_share = self.counts.memory_share(line, is_load)
+        memory_bytes = min(l2_bytes, 32 * sectors * memory_share) if memory_share > 1 / 64 else 0
         return Step(multiprocessor.LOAD_STORE, max(shared, sectors / 4, 0.1), a.shared_cycles, l2_bytes=l2_bytes,
-                    memory_bytes=l2_bytes * memory_share if memory_share > 1 / 64 else 0, is_copy=name == "LDGSTS")
+                    memory_bytes=memory_bytes, is_copy=name == "LDGSTS")
 
 
 class Counts:
@@ -184,12 +186,12 @@ class Counts:
         return min(1, sum(a["read"]["distinct_sectors"] for a in self.touched(line)) / sectors) if sectors else 1
 
     def memory_share(self, line, is_load):
-        """The share of the bytes through the L2 cache that comes from memory, or goes there: each byte of an argument once. What a
-        launch writes and reads again stays in the cache."""
+        """The share of the bytes through the L2 cache that comes from memory, or goes there: each byte of an argument once. Scratch
+        memory stays in the cache."""
         kind = "read" if is_load else "write"
         whole = requested = 0
         for a in self.touched(line):
-            if a["is_argument"] and not (a["read"]["sectors"] and a["write"]["sectors"]) and not a["atomic"]["sectors"]:
+            if a["is_argument"] and a["name"] not in SCRATCH:
                 all_sectors = a[kind]["sectors"] * self.blocks / self.sampled
                 requested += all_sectors
                 whole += min(a["bytes"] / 32, a[kind]["distinct_sectors"] * self.blocks / self.sampled)
@@ -198,7 +200,7 @@ class Counts:
 
 # ---- the prediction ------------------------------------------------------------------------------------------------------------
 
-Prediction = collections.namedtuple("Prediction", "us result counts device blocks resident registers steps")
+Prediction = collections.namedtuple("Prediction", "us result counts device blocks resident registers steps covered")
 
 
 def run_profile(options, target, blocks):
@@ -230,7 +232,19 @@ def predict(options):
     per_cycle = device.gb_per_s * 1e3 / device.mhz * assume.memory_share  # bytes, of the whole device
     machine = multiprocessor.Machine(assume.l2_bytes, per_cycle * blocks / counts.blocks, assume.l2_cycles, assume.memory_cycles)
     result = multiprocessor.run(steps, counts.warps, blocks, min(resident, blocks), machine)
-    return Prediction(result.cycles / device.mhz, result, counts, device, blocks, resident, registers, len(steps))
+    return Prediction(result.cycles / device.mhz, result, counts, device, blocks, resident, registers, len(steps),
+                      covered(code, places, counts.executed))
+
+
+def covered(code, places, executed):
+    """The share of the counted memory accesses and products of a warp that its trace has."""
+    kept = {n for n, i in enumerate(code) if base(i.op) in machine_code.ONE_TO_ONE and i.guard != machine_code.IDLE and i.line in executed}
+    return sum(n in kept for n in places) / max(sum(executed[line] for line in {code[n].line for n in kept}), 1)
+
+
+def bound(p):
+    share, name = max((share, name) for name, share in p.result.busy.items())
+    return name.replace("_", "/") if share >= 0.8 else "latency"
 
 
 def show(p, options):
@@ -238,12 +252,14 @@ def show(p, options):
     floor = c.cost / d.gb_per_s / 1e3
     rate = f", {2 * c.multiply_adds / p.us / 1e6:.0f} TFLOP/s of products" if c.multiply_adds else ""
     print(f"{options.variant} on {d.name}, {options.args}")
-    print(f"{p.us:.2f} us{rate}; the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} % of it")
+    print(f"{p.us:.2f} us, {options.assume.launch_us} more to launch it in a graph{rate}; the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} % of it")
     print(f"{c.blocks} thread blocks of {c.warps} warps, {p.blocks} on the busiest multiprocessor, {p.resident} at once; "
           f"{p.registers} registers, {p.steps} instructions per warp")
     shares = sorted(((share, name) for name, share in p.result.busy.items() if share >= 0.005), reverse=True)
     print("busy: " + ", ".join(f"{name.replace('_', '/')} {100 * share:.0f} %" for share, name in shares))
-    print(f"bound by {shares[0][1].replace('_', '/') if shares[0][0] >= 0.8 else 'latency and waiting'}")
+    if abs(p.covered - 1) > 0.05:
+        print(f"care: the trace has {p.covered:.2f} of the counted accesses and products")
+    print(f"bound by {bound(p)}")
 
 
 def read_options(arguments):
