@@ -159,9 +159,12 @@ class Frequencies:
 
     def __init__(self, flow, executed):
         self.flow, self.executed = flow, executed
-        self.exact = self.uses(lambda i: base(i.op) in ONE_TO_ONE and i.guard != IDLE)
-        self.rough = self.uses(lambda i: base(i.op) not in ONE_TO_ONE)
-        self.known = self.solve(self.exact)
+        is_exact = lambda i: base(i.op) in ONE_TO_ONE and i.guard != IDLE
+        exact, self.rough = self.uses(is_exact), self.uses(lambda i: not is_exact(i))
+        self.known = self.solve(exact)
+        for b in flow.reached:  # blocks of which nothing ran
+            if not exact[b] and any(is_exact(flow.code[n]) for n in flow.blocks[b]):
+                self.known[b] = 0
 
     def uses(self, wanted):
         """{block: {line: its instructions there}}. Of a line that became several instructions the rarest counts."""
