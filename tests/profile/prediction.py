@@ -63,6 +63,7 @@ UNROLLED = listing((1, "S2R R0, SR_TID.X"), (2, "@P0 BRA `(.L_x_2)"), ".L_x_1", 
                    ".L_x_2", (4, "@!P2 BRA `(.L_x_4)"), ".L_x_3", (3, "LDS R1, [R0]"), (4, "@P3 BRA `(.L_x_3)"), ".L_x_4", (5, "EXIT"))
 SKIPPED = listing((1, "S2R R0, SR_TID.X"), (2, "@P0 BRA `(.L_x_1)"), (3, "STS [R0], R1"), ".L_x_1", (4, "LDG.E R1, desc[UR4][R2.64]"),
                   (5, "EXIT"))
+LEFT_EARLY = listing((1, "S2R R0, SR_TID.X"), ".L_x_1", (2, "LDS R1, [R0]"), (3, "@P0 BRA `(.L_x_2)"), (4, "BRA `(.L_x_1)"), ".L_x_2", (5, "EXIT"))
 NESTED = listing((1, "S2R R0, SR_TID.X"), ".L_x_1", (2, "BAR.SYNC.DEFER_BLOCKING 0x0"), ".L_x_2", (3, "LDS R1, [R0]"),
                  (4, "@P0 BRA `(.L_x_2)"), (5, "STG.E desc[UR4][R2.64], R1"), (6, "@P1 BRA `(.L_x_1)"), (7, "EXIT"))
 TRACES = [  # (what, listing, {PTX line: executions}, {operation: times in the trace})
@@ -71,6 +72,7 @@ TRACES = [  # (what, listing, {PTX line: executions}, {operation: times in the t
     ("less than four trips", UNROLLED, {1: 1, 2: 1, 3: 3, 4: 3, 5: 1}, {"LDS": 3}),
     ("a side that is taken", SKIPPED, {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}, {"STS": 1, "LDG": 1}),
     ("a side that is not taken", SKIPPED, {1: 1, 2: 1, 4: 1, 5: 1}, {"STS": 0, "LDG": 1}),
+    ("a loop that ends in a jump back", LEFT_EARLY, {1: 1, 2: 16, 3: 16, 4: 15, 5: 1}, {"LDS": 16}),
     ("a loop in a loop", NESTED, {1: 1, 2: 3, 3: 30, 4: 30, 5: 3, 6: 3, 7: 1}, {"LDS": 30, "BAR": 3, "STG": 3}),
 ]
 

@@ -32,6 +32,11 @@ def base(op):
     return op.split(".")[0]
 
 
+def is_jump(i):
+    """A guarded call is a jump that is too far for a branch; another one is a division's slow way, which returns."""
+    return base(i.op) in JUMPS or bool(i.guard) and base(i.op) == "CALL"
+
+
 # ---- the listing ---------------------------------------------------------------------------------------------------------------
 
 
@@ -87,7 +92,7 @@ class Flow:
 
     def __init__(self, code, labels):
         self.code, self.labels = code, labels
-        starts = {0} | set(labels.values()) | {n + 1 for n, i in enumerate(code) if base(i.op) in JUMPS}
+        starts = {0} | set(labels.values()) | {n + 1 for n, i in enumerate(code) if is_jump(i)}
         starts = sorted(n for n in starts if n < len(code))
         self.blocks = {first: range(first, after) for first, after in zip(starts, [*starts[1:], len(code)])}
         self.after = {first: self.successors(block[-1]) for first, block in self.blocks.items()}
@@ -101,7 +106,7 @@ class Flow:
 
     def successors(self, last):
         i, following = self.code[last], last + 1 if last + 1 < len(self.code) else self.END
-        if base(i.op) not in JUMPS or i.op.startswith("BRA.DIV"):  # BRA.DIV: for a warp whose lanes have separated
+        if not is_jump(i) or i.op.startswith("BRA.DIV"):  # BRA.DIV: for a warp whose lanes have separated
             return [following]
         label = re.search(r"\.L_x_\d+", i.operands)
         taken = self.labels.get(label[0], self.END) if label else self.END
@@ -231,7 +236,7 @@ def trace(code, labels, executed):
     frequency = Frequencies(flow, executed)
     total = {b: frequency.of(b) for b in flow.reached}
     trips = {head: frequency.of_loop(head) for head in flow.loops}
-    visits, entries, latched, sides = collections.Counter(), collections.Counter(), collections.Counter(), {}
+    visits, entries, latched, sides, ends = collections.Counter(), collections.Counter(), collections.Counter(), {}, {}
     outer = {head: flow.innermost(min(flow.before[head], key=lambda b: b in flow.loops[head][0])) for head in flow.loops}
 
     def runs(head):
@@ -239,10 +244,14 @@ def trace(code, labels, executed):
         known = [total[b] for b in flow.before[head] if b not in flow.loops[head][0] and total[b]]
         return max(known, default=trips[outer[head]] if outer[head] is not None else 1)
 
-    def is_done(head):
-        """Whether the loop has had its trips: those of all entries so far, less what it had before this one."""
+    def is_done(b, head, stays):
+        """Whether the loop has had its trips when block b can leave it: those of all entries so far. The present one counts if no work
+        of it is left."""
         share = min(1, entries[head] / max(round(runs(head)), 1))
-        return latched[head] >= round(trips[head] * share)
+        if b not in ends:
+            body, latches = flow.loops[head]
+            ends[b] = b not in latches and not any(frequency.known.get(n) for n in flow.reach(stays, {head}) & body)
+        return latched[head] + ends[b] >= round(trips[head] * share)
 
     def needs(b, blocks):
         """The largest number of runs that one of the blocks lacks, when block b has run `visits[b]` times; None: nothing is known."""
@@ -262,7 +271,7 @@ def trace(code, labels, executed):
             body = flow.loops[head][0]
             if (taken in body) != (following in body):
                 stays, leaves = (taken, following) if taken in body else (following, taken)
-                return leaves if is_done(head) else stays
+                return leaves if is_done(b, head, stays) else stays
         if b not in sides:
             reached = [flow.reach(n, {head}) for n in (taken, following)]
             sides[b] = reached[0] - reached[1], reached[1] - reached[0]

@@ -167,6 +167,7 @@ class Counts:
         self.shared_bytes = report["static_shared_bytes"] + report["dynamic_shared_bytes"]
         self.cost = profile["cost"].get("bytes_read", 0) + profile["cost"].get("bytes_written", 0)
         self.multiply_adds = report["tensor"]["multiply_adds"] * self.blocks / sampled
+        self.arguments = [row["name"] for row in profile["allocations"]]
         names = {row["name"]: row for row in profile["allocations"]}
         self.allocations = {row["base"]: dict(named, name=name) for row in report["allocations"]
                             for name, named in names.items() if self.is_same(row, named)}
@@ -222,7 +223,8 @@ def predict(options):
     outline = Counts(bare, 1)
     resident = resident_blocks(device, outline.warps, registers, outline.shared_bytes)
     blocks = math.ceil(outline.blocks / device.multiprocessors)
-    sampled = min(outline.blocks, max(2, min(resident, blocks, SAMPLED)))
+    splits = any(name in SCRATCH for name in outline.arguments)  # then the sample needs whole tiles
+    sampled = min(outline.blocks, SAMPLED if splits else max(2, min(resident, blocks, SAMPLED)))
     first = (outline.blocks - sampled) // 2
     counts = Counts(run_profile(options, target, f"{first}-{first + sampled - 1}"), sampled)
     translator = Translator(device, counts, assume, counts.warps)
