@@ -43,6 +43,15 @@ class Assumptions:
     hopper_product_share = 0.75  # of devices.def's cycles per product, which are rounded up
 
 
+ASSUMPTIONS = {  # those that an option changes
+    "l2_bytes": "that a multiprocessor reads from the L2 cache per cycle",
+    "memory_share": "of the data sheet's bandwidth that is reached",
+    "l2_cycles": "latency of the L2 cache",
+    "memory_cycles": "latency of memory",
+    "port_registers": "registers that a quarter of a multiprocessor reads per cycle",
+}
+
+
 # ---- the device ----------------------------------------------------------------------------------------------------------------
 
 
@@ -271,15 +280,14 @@ def read_options(arguments):
     p.add_argument("--device", required=True, help="a device of generator/target/devices.def, such as 'RTX 5090'")
     p.add_argument("--args", default="", help="as for kiln-profile")
     p.add_argument("--target", help="an image, such as sm_120f; default: the device's target")
-    p.add_argument("--l2-bytes", type=float, help="bytes that a multiprocessor reads from the L2 cache per cycle; default: 28")
-    p.add_argument("--memory-share", type=float, help="of the data sheet's bandwidth that is reached; default: 0.9")
+    for name, about in ASSUMPTIONS.items():
+        p.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Assumptions, name), help=f"{about}; default: %(default)s")
     p.add_argument("--packages", action="append", default=[], help="a folder with a PyPI package that has nvdisasm")
     p.add_argument("--profile", default=str(ROOT / "build/bin/kiln-profile"), help="default: build/bin/kiln-profile")
     options = p.parse_args(arguments)
     options.assume = Assumptions()
-    for name in "l2_bytes", "memory_share":
-        if getattr(options, name) is not None:
-            setattr(options.assume, name, getattr(options, name))
+    for name in ASSUMPTIONS:
+        setattr(options.assume, name, getattr(options, name))
     return options
 
 
