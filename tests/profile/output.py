@@ -122,10 +122,11 @@ def check_lines(c, folder):
     p = json.loads(c.run(folder, "--variant", VARIANT, "--target", "sm_90", "--args", "n=8192", "--json", "--lines").stdout)
     lines, text = p["report"]["lines"], p["ptx"].splitlines()
     c.expect(sum(line["thread"] for line in lines) == p["instructions"]["thread"], "the lines are all of the instructions")
-    bases = {row["base"]: row["parameters"] for row in p["report"]["allocations"]}
+    allocations = p["report"]["allocations"]
     stores = [line for line in lines if line["text"].startswith("st.global")]
     c.expect(stores and all("st.global" in text[line["line"] - 1] for line in stores), "the lines of stores")
-    c.expect(all([bases[b] for b in line["bases"]] == [[2]] for line in stores), f"stores touch {[s['bases'] for s in stores]}")
+    touched = [allocations[n]["parameters"] for line in stores for n in line["touched"]]
+    c.expect(touched == [[2]] * len(stores), f"stores touch the parameters {touched}")
 
 
 def check_registers(c, folder, p):

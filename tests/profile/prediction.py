@@ -1,5 +1,5 @@
-"""Tests predict.py: the replay of hand-made steps, and the way through hand-made machine code, against answers known by hand; and, if
-there are ptxas and nvdisasm, a prediction of a kernel of the default bundle.
+"""Tests predict.py: the replay of hand-made steps and the way through hand-made machine code, against answers known by hand; and,
+if ptxas and nvdisasm are installed, the prediction of a kernel of the default bundle.
 
 usage: prediction.py kiln-profile CONFIG [FOLDER_OF_A_PYPI_PACKAGE]
 """
@@ -17,7 +17,7 @@ ALU, LOAD = Step("alu", 2), Step(multiprocessor.LOAD_STORE, 1, 22, sets=0)
 COPY = Step(multiprocessor.LOAD_STORE, 4, 22, l2_bytes=512, is_copy=True)
 COMMIT, WAIT = Step(multiprocessor.COMMIT), Step(multiprocessor.WAIT)
 BARRIER = multiprocessor.barrier_cycles
-START = multiprocessor.BLOCK_START
+NEXT_BLOCK = multiprocessor.BLOCK_START
 
 REPLAYS = [  # (what, steps, warps, thread blocks, resident, cycles)
     ("stall counts", [ALU._replace(stall=4)] * 10, 1, 1, 1, 40),
@@ -26,7 +26,7 @@ REPLAYS = [  # (what, steps, warps, thread blocks, resident, cycles)
     ("products", [Step("tensor", 16)] * 100, 4, 1, 1, 99 * 16 + 1),
     ("issue", [Step(multiprocessor.NONE)] * 100, 16, 1, 1, 400),
     ("register ports", [Step(multiprocessor.NONE, reads=1.5)] * 100, 4, 1, 1, 149),
-    ("wavefronts", [Step(multiprocessor.LOAD_STORE, 4, 22, sets=0)] * 100 + [Step(multiprocessor.NONE, waits=1)], 4, 1, 1, 1600 + 22 + 1),
+    ("wavefronts", [LOAD._replace(cycles=4)] * 100 + [Step(multiprocessor.NONE, waits=1)], 4, 1, 1, 1600 + 22 + 1),
     ("a load", [LOAD, Step(multiprocessor.NONE, waits=1)], 1, 1, 1, 24),
     ("a load that is not waited for", [LOAD, Step(multiprocessor.NONE, waits=2)], 1, 1, 1, 2),
     ("a load from the L2 cache", [LOAD._replace(l2_bytes=32), Step(multiprocessor.NONE, waits=1)], 1, 1, 1, 301),
@@ -37,8 +37,8 @@ REPLAYS = [  # (what, steps, warps, thread blocks, resident, cycles)
     ("a group that may stay in flight", [COPY, COMMIT, WAIT._replace(keep=1)], 1, 1, 1, 16),
     ("barriers", [Step(multiprocessor.BARRIER)] * 10, 4, 1, 1, 10 * BARRIER(4)),
     ("barriers of two groups", [Step(multiprocessor.BARRIER, warps=2)] * 10, 4, 1, 1, 10 * BARRIER(2)),
-    ("thread blocks in turn", [ALU._replace(stall=4)] * 10, 4, 3, 1, 3 * 40 + 2 * START),
-    ("thread blocks at once", [ALU._replace(stall=4)] * 10, 4, 3, 3, 40 + 2 * START),
+    ("thread blocks in turn", [ALU._replace(stall=4)] * 10, 4, 3, 1, 3 * 40 + 2 * NEXT_BLOCK),
+    ("thread blocks at once", [ALU._replace(stall=4)] * 10, 4, 3, 3, 40 + 2 * NEXT_BLOCK),
     ("code that runs first", [Step(multiprocessor.NONE, line=n // 8) for n in range(16)], 1, 1, 1, 300 + 38 + 8),
 ]
 
@@ -58,13 +58,14 @@ def listing(*instructions):
     return "\n".join(lines)
 
 
-# A loop that ptxas unrolled by four, with the rest in a loop of its own; a side that nothing takes; a loop in a loop.
-UNROLLED = listing((1, "S2R R0, SR_TID.X"), (2, "@P0 BRA `(.L_x_2)"), ".L_x_1", *[(3, "LDS R1, [R0]")] * 4, (4, "@P1 BRA `(.L_x_1)"),
-                   ".L_x_2", (4, "@!P2 BRA `(.L_x_4)"), ".L_x_3", (3, "LDS R1, [R0]"), (4, "@P3 BRA `(.L_x_3)"), ".L_x_4", (5, "EXIT"))
-SKIPPED = listing((1, "S2R R0, SR_TID.X"), (2, "@P0 BRA `(.L_x_1)"), (3, "STS [R0], R1"), ".L_x_1", (4, "LDG.E R1, desc[UR4][R2.64]"),
-                  (5, "EXIT"))
-LEFT_EARLY = listing((1, "S2R R0, SR_TID.X"), ".L_x_1", (2, "LDS R1, [R0]"), (3, "@P0 BRA `(.L_x_2)"), (4, "BRA `(.L_x_1)"), ".L_x_2", (5, "EXIT"))
-NESTED = listing((1, "S2R R0, SR_TID.X"), ".L_x_1", (2, "BAR.SYNC.DEFER_BLOCKING 0x0"), ".L_x_2", (3, "LDS R1, [R0]"),
+# A loop that ptxas unrolled by four, with a loop for the rest; code that a branch skips; a loop that leaves before it jumps back; a
+# loop in a loop.
+START = (1, "S2R R0, SR_TID.X")
+UNROLLED = listing(START, (2, "@P0 BRA `(.L_x_2)"), ".L_x_1", *[(3, "LDS R1, [R0]")] * 4, (4, "@P1 BRA `(.L_x_1)"), ".L_x_2",
+                   (4, "@!P2 BRA `(.L_x_4)"), ".L_x_3", (3, "LDS R1, [R0]"), (4, "@P3 BRA `(.L_x_3)"), ".L_x_4", (5, "EXIT"))
+SKIPPED = listing(START, (2, "@P0 BRA `(.L_x_1)"), (3, "STS [R0], R1"), ".L_x_1", (4, "LDG.E R1, desc[UR4][R2.64]"), (5, "EXIT"))
+LEFT_EARLY = listing(START, ".L_x_1", (2, "LDS R1, [R0]"), (3, "@P0 BRA `(.L_x_2)"), (4, "BRA `(.L_x_1)"), ".L_x_2", (5, "EXIT"))
+NESTED = listing(START, ".L_x_1", (2, "BAR.SYNC.DEFER_BLOCKING 0x0"), ".L_x_2", (3, "LDS R1, [R0]"),
                  (4, "@P0 BRA `(.L_x_2)"), (5, "STG.E desc[UR4][R2.64], R1"), (6, "@P1 BRA `(.L_x_1)"), (7, "EXIT"))
 TRACES = [  # (what, listing, {PTX line: executions}, {operation: times in the trace})
     ("an unrolled loop", UNROLLED, {1: 1, 2: 1, 3: 14, 4: 14, 5: 1}, {"LDS": 14}),

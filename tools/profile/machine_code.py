@@ -14,8 +14,9 @@ import sys
 import tempfile
 
 Instruction = collections.namedtuple("Instruction", "guard op operands line stall sets frees waits")
-# guard: such as "@!P0", or ""; line: of the PTX, or 0. What ptxas tells the scheduler: cycles until the next instruction of the
-# warp; the scoreboard that the result releases, and that the read operands release (7: none); a bit for each scoreboard to wait for.
+# guard: such as "@!P0", or ""; line: of the PTX, or 0. stall to waits: what ptxas tells the scheduler. stall: cycles until the next
+# instruction of the warp; sets, frees: the scoreboard that the result releases, and that the read operands release, 7: none; waits:
+# a bit for each scoreboard to wait for.
 
 MEMORY = "LDG", "STG", "LD", "ST", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOM", "ATOMG", "ATOMS", "RED", "SHFL"
 ONE_TO_ONE = (*MEMORY, "BAR", "HMMA", "IMMA", "QMMA", "OMMA")  # ptxas translates their PTX one to one, and keeps them in their loop
@@ -35,6 +36,10 @@ def base(op):
 def is_jump(i):
     """A guarded call is a jump that is too far for a branch; another one is a division's slow way, which returns."""
     return base(i.op) in JUMPS or bool(i.guard) and base(i.op) == "CALL"
+
+
+def is_exact(i):
+    return base(i.op) in ONE_TO_ONE and i.guard != IDLE
 
 
 # ---- the listing ---------------------------------------------------------------------------------------------------------------
@@ -76,7 +81,8 @@ def read(listing):
             code.append(Instruction(found[1] or "", found[2], found[3], line, 1, 7, 7, 0))
         elif word := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/\s*$", text):  # the high word of an instruction's encoding
             control = int(word[1], 16) >> 41
-            code[-1] = code[-1]._replace(stall=control & 15, sets=control >> 5 & 7, frees=control >> 8 & 7, waits=control >> 11 & 63)
+            code[-1] = code[-1]._replace(stall=control & 15, sets=control >> 5 & 7, frees=control >> 8 & 7,
+                                         waits=control >> 11 & 63)
     if unknown := next((i.op for i in code if UNKNOWN.match(i.op)), None):
         raise Missing(f"the model does not know the instruction {unknown}")
     return code, labels
@@ -86,7 +92,8 @@ def read(listing):
 
 
 class Flow:
-    """Basic blocks, named by the index of their first instruction; `after` has the successors, the taken one first. END: the exit."""
+    """Basic blocks, named by the index of their first instruction; `after` has their successors, the taken one first.
+    END: the exit."""
 
     END = -1
 
@@ -164,7 +171,6 @@ class Frequencies:
 
     def __init__(self, flow, executed):
         self.flow, self.executed = flow, executed
-        is_exact = lambda i: base(i.op) in ONE_TO_ONE and i.guard != IDLE
         exact, self.rough = self.uses(is_exact), self.uses(lambda i: not is_exact(i))
         self.known = self.solve(exact)
         for b in flow.reached:  # blocks of which nothing ran
@@ -245,8 +251,8 @@ def trace(code, labels, executed):
         return max(known, default=trips[outer[head]] if outer[head] is not None else 1)
 
     def is_done(b, head, stays):
-        """Whether the loop has had its trips when block b can leave it: those of all entries so far. The present one counts if no work
-        of it is left."""
+        """Whether the loop has had the trips of all entries so far when block b can leave it. The present trip counts if it has no
+        work left."""
         share = min(1, entries[head] / max(round(runs(head)), 1))
         if b not in ends:
             body, latches = flow.loops[head]
@@ -254,7 +260,7 @@ def trace(code, labels, executed):
         return latched[head] + ends[b] >= round(trips[head] * share)
 
     def needs(b, blocks):
-        """The largest number of runs that one of the blocks lacks, when block b has run `visits[b]` times; None: nothing is known."""
+        """The largest number of runs that one of the blocks lacks by now; None: nothing is known."""
         head = flow.innermost(b)
         most = total[b] or (trips[head] if head is not None else 1)
         progress = min(1, visits[b] / most)

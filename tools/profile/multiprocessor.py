@@ -17,7 +17,8 @@ Step = collections.namedtuple("Step", "pipe cycles latency stall sets frees wait
 """One executed instruction. cycles: that it keeps its pipe; wavefronts for the load/store unit. latency: cycles from then until the
 result. stall, sets, frees, waits: see machine_code.py. l2_bytes, memory_bytes: through the L2 cache, and through memory. is_copy: a
 cp.async, whose end the next commit notes. keep: groups of copies that a wait leaves in flight. warps: that a barrier waits for; 0:
-the thread block. reads: cycles that the operands keep the ports of the registers. line: of 128 bytes of code, None: in the cache."""
+the thread block. reads: cycles that the operands keep the ports of the registers. line: of 128 bytes of code; None: it is in the
+cache."""
 
 Machine = collections.namedtuple("Machine", "l2_rate memory_rate l2_latency memory_latency")  # bytes per cycle, cycles
 Result = collections.namedtuple("Result", "cycles busy")  # busy: {resource: its share of the cycles}
@@ -104,8 +105,8 @@ def replay(steps, warps, blocks, resident, machine):
         time, pipe, line = int(time) if time == int(time) else int(time) + 1, step.pipe, step.line
         if line is not None:
             if line not in fetched:
-                follows = line - 1 in fetched
-                fetched[line] = max(time, fetched[line - 1] + machine.l2_latency / PREFETCHED) if follows else time + machine.l2_latency
+                preceding, latency = fetched.get(line - 1), machine.l2_latency
+                fetched[line] = time + latency if preceding is None else max(time, preceding + latency / PREFETCHED)
             if fetched[line] > time:
                 heapq.heappush(events, (fetched[line], rank, warp))
                 continue

@@ -78,6 +78,7 @@ def resident_blocks(device, warps, registers, shared_bytes):
 
 SPECIAL = re.compile(r"(MUFU|I2F|F2I|FRND|POPC|BREV|FLO|F2F|I2I)(\.|$)")
 MULTIPLY_ADDS = {"1688": 1024, "16816": 2048, "16832": 4096, "16864": 8192, "8816": 1024, "8832": 2048, "884": 256}
+CONTROL = "NOP", "BSSY", "WARPSYNC", "VOTE", "VOTEU", "R2UR", "YIELD", "ERRBAR", "DEPBAR", "PLOP3"
 LOADS_STORES = "LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL", "LDC", "LDCU", "S2R", "S2UR", "CCTL", "MEMBAR", "MATCH"
 
 
@@ -134,15 +135,15 @@ class Translator:
             return Step("fma", 1 if self.is_wide else 2)
         if re.match(r"HFMA2|HADD2|HMUL2", name):
             return Step("fma", 1)
-        if name.startswith("U") or name in ("NOP", "BSSY", "WARPSYNC", "VOTE", "VOTEU", "R2UR", "YIELD", "ERRBAR", "DEPBAR", "PLOP3"):
+        if name.startswith("U") or name in CONTROL:
             return Step(multiprocessor.NONE, latency=12)
         return Step("alu", self.integer_cycles)
 
     def product_cycles(self, name, op):
         adds = MULTIPLY_ADDS[next(part for part in op.split(".") if part in MULTIPLY_ADDS)]
         d = self.device
-        cycles = {"HMMA": adds * d.mma / 256, "IMMA": adds * d.s8 / 1024, "QMMA": adds * d.mma / 512, "OMMA": adds * d.fp4 / 2048}[name]
-        return cycles * (self.assume.hopper_product_share if d.sm == 90 else 1)
+        rate = {"HMMA": d.mma / 256, "IMMA": d.s8 / 1024, "QMMA": d.mma / 512, "OMMA": d.fp4 / 2048}[name]
+        return adds * rate * (self.assume.hopper_product_share if d.sm == 90 else 1)
 
     def access(self, name, op, line):
         a = self.assume
@@ -176,19 +177,11 @@ class Counts:
         self.shared_bytes = report["static_shared_bytes"] + report["dynamic_shared_bytes"]
         self.cost = profile["cost"].get("bytes_read", 0) + profile["cost"].get("bytes_written", 0)
         self.multiply_adds = report["tensor"]["multiply_adds"] * self.blocks / sampled
-        self.arguments = [row["name"] for row in profile["allocations"]]
-        names = {row["name"]: row for row in profile["allocations"]}
-        self.allocations = {row["base"]: dict(named, name=name) for row in report["allocations"]
-                            for name, named in names.items() if self.is_same(row, named)}
+        self.allocations = profile["allocations"]  # in the report's order
         self.executed = {number: line["warp"] / (self.warps * sampled) for number, line in self.lines.items()}
 
-    @staticmethod
-    def is_same(row, named):
-        return all(row[kind]["sectors"] == named[kind]["sectors"] for kind in ("read", "write", "atomic")) and \
-            named["bytes"] <= row["bytes"]
-
     def touched(self, line):
-        return [self.allocations[b] for b in line.get("bases", []) if b in self.allocations]
+        return [self.allocations[n] for n in line.get("touched", [])]
 
     def l1_misses(self, line):
         """The share of requested sectors that is read for the first time by these thread blocks."""
@@ -232,7 +225,7 @@ def predict(options):
     outline = Counts(bare, 1)
     resident = resident_blocks(device, outline.warps, registers, outline.shared_bytes)
     blocks = math.ceil(outline.blocks / device.multiprocessors)
-    splits = any(name in SCRATCH for name in outline.arguments)  # then the sample needs whole tiles
+    splits = any(a["name"] in SCRATCH for a in outline.allocations)  # then the sample needs whole tiles
     sampled = min(outline.blocks, SAMPLED if splits else max(2, min(resident, blocks, SAMPLED)))
     first = (outline.blocks - sampled) // 2
     counts = Counts(run_profile(options, target, f"{first}-{first + sampled - 1}"), sampled)
@@ -249,7 +242,7 @@ def predict(options):
 
 def covered(code, places, executed):
     """The share of the counted memory accesses and products of a warp that its trace has."""
-    kept = {n for n, i in enumerate(code) if base(i.op) in machine_code.ONE_TO_ONE and i.guard != machine_code.IDLE and i.line in executed}
+    kept = {n for n, i in enumerate(code) if machine_code.is_exact(i) and i.line in executed}
     return sum(n in kept for n in places) / max(sum(executed[line] for line in {code[n].line for n in kept}), 1)
 
 
@@ -261,9 +254,11 @@ def bound(p):
 def show(p, options):
     c, d = p.counts, p.device
     floor = c.cost / d.gb_per_s / 1e3
+    launch = options.assume.launch_us
     rate = f", {2 * c.multiply_adds / p.us / 1e6:.0f} TFLOP/s of products" if c.multiply_adds else ""
     print(f"{options.variant} on {d.name}, {options.args}")
-    print(f"{p.us:.2f} us, {options.assume.launch_us} more to launch it in a graph{rate}; the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} % of it")
+    print(f"{p.us:.2f} us, {launch} more to launch it in a graph{rate}; "
+          f"the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} %")
     print(f"{c.blocks} thread blocks of {c.warps} warps, {p.blocks} on the busiest multiprocessor, {p.resident} at once; "
           f"{p.registers} registers, {p.steps} instructions per warp")
     shares = sorted(((share, name) for name, share in p.result.busy.items() if share >= 0.005), reverse=True)
@@ -281,7 +276,8 @@ def read_options(arguments):
     p.add_argument("--args", default="", help="as for kiln-profile")
     p.add_argument("--target", help="an image, such as sm_120f; default: the device's target")
     for name, about in ASSUMPTIONS.items():
-        p.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Assumptions, name), help=f"{about}; default: %(default)s")
+        p.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Assumptions, name), metavar="X",
+                       help=f"{about}; default: %(default)s")
     p.add_argument("--packages", action="append", default=[], help="a folder with a PyPI package that has nvdisasm")
     p.add_argument("--profile", default=str(ROOT / "build/bin/kiln-profile"), help="default: build/bin/kiln-profile")
     options = p.parse_args(arguments)

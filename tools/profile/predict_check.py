@@ -19,10 +19,10 @@ import predict
 
 TABLE = pathlib.Path(__file__).with_name("predicted.tsv")
 COLUMNS = "results measured_us predicted_us bound variant args".split()
-# Calls with f16: products of 1, 16, 64 and 512 rows (every third row of the results), and kernels that memory bounds. Not nvfp4_gemv
-# with several matrices: the results do not record their strides.
-CHOSEN = [(3, r"nf4_gemm/a=f16,acc=f32.* m=(1|16|64|512),n=(4096|14336),k=4096,"), (1, r"linear/format=q4_k"), (1, r"nf4_unpack/type=f16"),
-          (1, r"nvfp4_gemv/c=f16.*l=1,"), (1, r"rmsnorm_q4k_gemv/norm=rms,x=f16.*n=(4096|28672)")]
+# Calls with f16: products of 1, 16, 64 and 512 rows (every third row of the results), and kernels that memory bounds. nvfp4_gemv
+# with one matrix only: the results do not record strides.
+CHOSEN = [(3, r"nf4_gemm/a=f16,acc=f32.* m=(1|16|64|512),n=(4096|14336),k=4096,"), (1, r"linear/format=q4_k"),
+          (1, r"nf4_unpack/type=f16"), (1, r"nvfp4_gemv/c=f16.*l=1,"), (1, r"rmsnorm_q4k_gemv/norm=rms,x=f16.*n=(4096|28672)")]
 
 
 def measured(results):
@@ -35,31 +35,38 @@ def measured(results):
 
 
 def append(bundle, results, device, *options):
-    fresh = not TABLE.exists()
+    """Predicts the calls that the table lacks."""
+    run = pathlib.Path(results).name
+    done = {(row["results"], row["variant"], row["args"]) for row in rows()}
     with TABLE.open("a") as table:
-        if fresh:
+        if not done:
             print(*COLUMNS, sep="\t", file=table)
         for variant, args, us in measured(results):
+            if (run, variant, args) in done:
+                continue
             o = predict.read_options([bundle, "--variant", variant, "--args", args, "--device", device, *options])
             p = predict.predict(o)
-            print(pathlib.Path(results).name, f"{us:.2f}", f"{p.us + o.assume.launch_us:.2f}", predict.bound(p), variant, args, sep="\t",
-                  file=table, flush=True)
+            predicted = f"{p.us + o.assume.launch_us:.2f}"
+            print(run, f"{us:.2f}", predicted, predict.bound(p), variant, args, sep="\t", file=table, flush=True)
+
+
+def rows():
+    lines = TABLE.read_text().splitlines() if TABLE.exists() else []
+    return [dict(zip(COLUMNS, line.split("\t"))) for line in lines[1:]]
 
 
 def show():
-    rows = [dict(zip(COLUMNS, line.split("\t"))) for line in TABLE.read_text().splitlines()[1:]]
     groups = collections.defaultdict(list)
-    for row in rows:
+    for row in rows():
         ratio = float(row["predicted_us"]) / float(row["measured_us"])
-        group = "products" if row["variant"].startswith("nf4_gemm") and "m=1," not in row["args"] else "matrix-vector, unpacking"
-        size = "20 us or more" if float(row["measured_us"]) >= 20 else "below 20 us"
-        groups[group, size].append(ratio)
-        groups["all", ""].append(ratio)
-    for (group, size), ratios in sorted(groups.items()):
+        is_product = row["variant"].startswith("nf4_gemm") and "m=1," not in row["args"]
+        groups["products of 16 to 512 rows" if is_product else "bound by memory: products of 1 to 4 rows, unpacking"].append(ratio)
+        groups["20 us or more" if float(row["measured_us"]) >= 20 else "less than 20 us"].append(ratio)
+        groups["all"].append(ratio)
+    print("| calls | number | predicted / measured: geometric mean | least | most |\n| --- | ---: | ---: | ---: | ---: |")
+    for group, ratios in sorted(groups.items()):
         mean = math.exp(statistics.mean(math.log(r) for r in ratios))
-        error = math.exp(statistics.mean(abs(math.log(r)) for r in ratios))
-        print(f"{group}, {size}: {len(ratios)} calls, predicted / measured: geometric mean {mean:.2f}, {min(ratios):.2f} to {max(ratios):.2f}; "
-              f"typical error a factor of {error:.2f}")
+        print(f"| {group} | {len(ratios)} | {mean:.2f} | {min(ratios):.2f} | {max(ratios):.2f} |")
 
 
 if __name__ == "__main__":

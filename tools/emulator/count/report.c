@@ -303,19 +303,27 @@ static uint64_t distinct_of(const emu_counts *c, size_t op)
     return sectors;
 }
 
-/* Writes the bases of the allocations that the instruction touched. */
-static void write_bases(FILE *f, const emu_counts *c, size_t op)
+static bool is_touched(const emu_counts *c, const emu_count_row *row, size_t op)
 {
     const emu_program *p = c->program;
+    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+        if (row->seen_by[n])
+            return true;
+    return false;
+}
+
+/* Writes the positions of the allocations that the instruction touched, as write_rows orders them: by address. */
+static void write_touched(FILE *f, const emu_counts *c, size_t op)
+{
     const char *gap = "";
-    fputs(",\"bases\":[", f);
+    fputs(",\"touched\":[", f);
     for (size_t r = 0; r < c->row_count; r++) {
-        bool is_touched = false;
-        for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
-            is_touched |= c->rows[r]->seen_by && c->rows[r]->seen_by[n];
-        if (!is_touched)
+        size_t lower = 0;
+        if (!is_touched(c, c->rows[r], op))
             continue;
-        fprintf(f, "%s\"0x%" PRIx64 "\"", gap, c->rows[r]->allocation->base);
+        for (size_t other = 0; other < c->row_count; other++)
+            lower += c->rows[other]->allocation->base < c->rows[r]->allocation->base;
+        fprintf(f, "%s%zu", gap, lower);
         gap = ",";
     }
     fputs("]", f);
@@ -328,7 +336,7 @@ static void write_line_accesses(FILE *f, const emu_counts *c, size_t op)
     if (a.requests) {
         fputs(",\"allocations\":{", f);
         write_sectors(f, &a, distinct_of(c, op));
-        write_bases(f, c, op);
+        write_touched(f, c, op);
     }
     if (s.requests) {
         fputs(",\"shared\":{", f);
