@@ -97,8 +97,8 @@ def registers_read(i, kept):
 class Translator:
     """Makes a Step of an instruction, with the counters of its PTX line."""
 
-    def __init__(self, device, counts, assume, warps):
-        self.device, self.counts, self.assume, self.warps = device, counts, assume, warps
+    def __init__(self, device, counts, assume):
+        self.device, self.counts, self.assume = device, counts, assume
         self.is_wide = device.sm not in (75, 80)  # one instruction of floats per quarter and cycle; otherwise half
         self.integer_cycles = 1 if device.sm >= 100 else 2
 
@@ -229,7 +229,7 @@ def predict(options):
     sampled = min(outline.blocks, SAMPLED if splits else max(2, min(resident, blocks, SAMPLED)))
     first = (outline.blocks - sampled) // 2
     counts = Counts(run_profile(options, target, f"{first}-{first + sampled - 1}"), sampled)
-    translator = Translator(device, counts, assume, counts.warps)
+    translator = Translator(device, counts, assume)
     made = {}
     places = machine_code.trace(code, labels, counts.executed)
     steps = [made[n] if n in made else made.setdefault(n, translator.step(code, n)) for n in places]
