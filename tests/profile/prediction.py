@@ -35,6 +35,8 @@ REPLAYS = [  # (what, steps, warps, thread blocks, resident, cycles)
     ("the memory's rate", [COPY._replace(memory_bytes=512)] * 100, 4, 1, 1, 400 * 64),
     ("a group of copies", [COPY, COMMIT, WAIT], 1, 1, 1, 301),
     ("a group that may stay in flight", [COPY, COMMIT, WAIT._replace(keep=1)], 1, 1, 1, 16),
+    ("the older of two groups", [COPY, COMMIT, COPY, COMMIT, WAIT._replace(keep=1)], 1, 1, 1, 301),
+    ("both groups", [COPY, COMMIT, COPY, COMMIT, WAIT], 1, 1, 1, 303),
     ("barriers", [Step(multiprocessor.BARRIER)] * 10, 4, 1, 1, 10 * BARRIER(4)),
     ("barriers of two groups", [Step(multiprocessor.BARRIER, warps=2)] * 10, 4, 1, 1, 10 * BARRIER(2)),
     ("thread blocks in turn", [ALU._replace(stall=4)] * 10, 4, 3, 1, 3 * 40 + 2 * NEXT_BLOCK),

@@ -209,7 +209,10 @@ Prediction = collections.namedtuple("Prediction", "us result counts device block
 def run_profile(options, target, blocks):
     """kiln-profile's JSON for these thread blocks of the launch."""
     command = [options.profile, options.input, "--variant", options.variant, "--target", target, "--args", options.args, "--json"]
-    done = subprocess.run([*command, "--lines"], capture_output=True, text=True, env={**os.environ, "KILN_EMU_BLOCKS": blocks})
+    try:
+        done = subprocess.run([*command, "--lines"], capture_output=True, text=True, env={**os.environ, "KILN_EMU_BLOCKS": blocks})
+    except OSError as problem:
+        raise Missing(f"cannot run {options.profile}: {problem.strerror}; build it with ninja -C build kiln-profile") from problem
     if done.returncode:
         raise Missing(done.stderr.strip())
     return json.loads(done.stdout)
