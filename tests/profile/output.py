@@ -117,6 +117,18 @@ def check_json(c, config, folder):
     return p
 
 
+def check_lines(c, folder):
+    """The counters of the PTX's lines add up to the kernel's, and name the allocations that they touch."""
+    p = json.loads(c.run(folder, "--variant", VARIANT, "--target", "sm_90", "--args", "n=8192", "--json", "--lines").stdout)
+    lines, text = p["report"]["lines"], p["ptx"].splitlines()
+    c.expect(sum(line["thread"] for line in lines) == p["instructions"]["thread"], "the lines are all of the instructions")
+    allocations = p["report"]["allocations"]
+    stores = [line for line in lines if line["text"].startswith("st.global")]
+    c.expect(stores and all("st.global" in text[line["line"] - 1] for line in stores), "the lines of stores")
+    touched = [allocations[n]["parameters"] for line in stores for n in line["touched"]]
+    c.expect(touched == [[2]] * len(stores), f"stores touch the parameters {touched}")
+
+
 def check_registers(c, folder, p):
     """Prints ptxas' figures, or that ptxas is missing."""
     if shutil.which("ptxas"):
@@ -430,6 +442,7 @@ def main():
     tool, config, folder, readme, sample = sys.argv[1:]
     c = Checks(tool)
     p = check_json(c, config, folder)
+    check_lines(c, folder)
     check_registers(c, folder, p)
     check_table(c, folder, p)
     check_readme(c, readme)

@@ -70,7 +70,7 @@ void open_device(profile *p)
     snprintf(name, sizeof name, "sm_%u", (unsigned)p->device.sm);
     setenv("KILN_EMU_DEVICE", name, 1);
     setenv("KILN_EMU_REPORT", report_path(p, report), 1);
-    unsetenv("KILN_EMU_REPORT_LINES");
+    setenv("KILN_EMU_REPORT_LINES", p->lines ? "1" : "0", 1);
     if (!p->driver_path)
         unsetenv("CUDA_VISIBLE_DEVICES"); /* it names devices of the host */
     const char *path = p->driver_path ? p->driver_path : own_driver(p, own);

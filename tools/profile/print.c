@@ -428,5 +428,7 @@ void print_json(const profile *p)
     json_allocations(&p->counters);
     json_shared(&p->counters);
     json_roofline(&p->counters);
+    if (p->lines)
+        json_print(stdout, ",\"ptx\":%s", p->ptx);
     printf(",\"report\":%s}\n", p->report);
 }

@@ -13,7 +13,7 @@
 
 static const char usage[] =
     "usage: kiln-profile CONFIG|BUNDLE --variant ID [--target T] [--args "
-    "n=1048576,...] [--driver PATH] [--json]\n"
+    "n=1048576,...] [--driver PATH] [--json [--lines]]\n"
     "\n"
     "  CONFIG         a configuration, or\n"
     "  BUNDLE         a generated bundle: NAME.json with NAME.c beside it, "
@@ -22,7 +22,8 @@ static const char usage[] =
     "  --target T     the device, such as sm_90 (the default), or one image, such as sm_100a\n"
     "  --args A       a value for every size that arrays or the grid depend on; other scalars are optional\n"
     "  --driver PATH  another build of the emulated driver\n"
-    "  --json         print everything as JSON\n";
+    "  --json         print everything as JSON\n"
+    "  --lines        also the counters of every instruction, and the PTX\n";
 
 /* Flushes standard output; exits with status 3 if that fails. */
 static void end_output(void)
@@ -38,6 +39,7 @@ static void read_options(profile *p, int argc, char **argv)
                                       {OPTION_ROW("args", OPTION_TEXT, profile, args)},
                                       {OPTION_ROW("driver", OPTION_TEXT, profile, driver_path)},
                                       {OPTION_ROW("json", OPTION_FLAG, profile, json)},
+                                      {OPTION_ROW("lines", OPTION_FLAG, profile, lines)},
                                       {OPTION_ROW("help", OPTION_FLAG, profile, wants_help)}};
     static const option_table table = {"kiln-profile", rows, sizeof rows / sizeof rows[0], 1};
     const int first = options_parse(&table, argc, argv, p, NULL);

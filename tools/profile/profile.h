@@ -69,7 +69,7 @@ typedef struct registers {
 
 typedef struct profile {
     const char *input, *variant, *target, *args, *driver_path; /* from the command line */
-    bool json, wants_help;
+    bool json, lines, wants_help;
     char bin[1024], folder[1024];
     pool memory;
     const manifest_image *image;

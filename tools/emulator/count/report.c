@@ -275,11 +275,18 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void write_rows(FILE *f, const emu_counts *c, const emu_launch *l)
+/* Returns the rows by address; the caller frees the array. */
+static emu_count_row **sort_rows(const emu_counts *c)
 {
     emu_count_row **rows = emu_alloc((c->row_count + 1) * sizeof *rows);
     memcpy(rows, c->rows, c->row_count * sizeof *rows);
     qsort(rows, c->row_count, sizeof *rows, by_address);
+    return rows;
+}
+
+static void write_rows(FILE *f, const emu_counts *c, const emu_launch *l)
+{
+    emu_count_row **rows = sort_rows(c);
     fputs(",\"allocations\":[", f);
     for (size_t i = 0; i < c->row_count; i++) {
         if (i)
@@ -303,13 +310,36 @@ static uint64_t distinct_of(const emu_counts *c, size_t op)
     return sectors;
 }
 
-static void write_line_accesses(FILE *f, const emu_counts *c, size_t op)
+static bool is_touched(const emu_counts *c, const emu_count_row *row, size_t op)
+{
+    const emu_program *p = c->program;
+    for (size_t n = op; n < p->op_count && p->ops[n].at == p->ops[op].at; n++)
+        if (row->seen_by[n])
+            return true;
+    return false;
+}
+
+/* Writes the positions of the allocations that the instruction touched. */
+static void write_touched(FILE *f, const emu_counts *c, emu_count_row *const *rows, size_t op)
+{
+    const char *gap = "";
+    fputs(",\"touched\":[", f);
+    for (size_t i = 0; i < c->row_count; i++)
+        if (is_touched(c, rows[i], op)) {
+            fprintf(f, "%s%zu", gap, i);
+            gap = ",";
+        }
+    fputs("]", f);
+}
+
+static void write_line_accesses(FILE *f, const emu_counts *c, emu_count_row *const *rows, size_t op)
 {
     emu_count_access a = accesses_of(c, op, EMU_AT_ALLOCATIONS), s = accesses_of(c, op, EMU_AT_SHARED),
                      l = accesses_of(c, op, EMU_AT_LOCAL);
     if (a.requests) {
         fputs(",\"allocations\":{", f);
         write_sectors(f, &a, distinct_of(c, op));
+        write_touched(f, c, rows, op);
     }
     if (s.requests) {
         fputs(",\"shared\":{", f);
@@ -330,6 +360,7 @@ static void write_lines(FILE *f, const emu_counts *c)
 {
     const emu_program *p = c->program;
     const char *gap = "";
+    emu_count_row **rows = sort_rows(c);
     fputs(",\"lines\":[", f);
     for (size_t n = 0; n < p->op_count; n++) {
         const emu_instruction *i = p->instructions[p->ops[n].at];
@@ -340,7 +371,7 @@ static void write_lines(FILE *f, const emu_counts *c)
                 "%s{\"line\":%u,\"class\":\"%s\",\"thread\":%" PRIu64 ",\"warp\":%" PRIu64
                 ",\"slots\":%" PRIu64,
                 gap, i->line, emu_work_class_names[emu_work_class_of(i)], o->lanes, o->warps, o->slots);
-        write_line_accesses(f, c, n);
+        write_line_accesses(f, c, rows, n);
         if (emu_is_branch(i))
             fprintf(f, ",\"divergent\":%" PRIu64, o->parted);
         if (emu_multiply_adds(i))
@@ -351,6 +382,7 @@ static void write_lines(FILE *f, const emu_counts *c)
         gap = ",";
     }
     fputs("]", f);
+    free(rows);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
