@@ -12,7 +12,7 @@
 #define KERNEL_WITH(name, O, A, B, S)                                                                        \
     KEPT_##name void name(O *out, const A *a, const B *b, uint32_t n, S with)
 
-#define float_bits(x)          __float_as_uint(x)
-#define bits_float(x)          __uint_as_float(x)
+#define float_bits(x) __float_as_uint(x)
+#define bits_float(x) __uint_as_float(x)
 
 #endif
