@@ -1,7 +1,7 @@
 /* Integer, bit-field, permutation, carry and packed instructions, signs of floats, selections and mov, against the ISA's
    pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3 with all
    tables, bit fields with all positions. */
-#include "emu_test.h"
+#include "instruction_test.h"
 
 enum { COUNT = 65536 };
 
@@ -455,28 +455,6 @@ static void fill(char kind, uint64_t (*in)[3])
     }
 }
 
-static const char *body_of(const char *instruction)
-{
-    static char body[2048];
-    snprintf(
-        body, sizeof body,
-        ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%r<12>; .reg .b16 %%h<7>; .reg .pred %%q<6>;\n"
-        ".reg .b8 %%c<4>; .reg .b128 %%x;\n"
-        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r6, %%ctaid.x; mov.u32 %%r7, %%tid.x;\n"
-        "mad.lo.u32 %%r8, %%r6, 256, %%r7; mad.wide.u32 %%p1, %%r8, 24, %%p1; mad.wide.u32 %%p0, %%r8, 8, "
-        "%%p0;\n"
-        "ld.global.b64 %%d0, [%%p1]; ld.global.b64 %%d1, [%%p1+8]; ld.global.b64 %%d2, [%%p1+16];\n"
-        "cvt.u32.u64 %%r0, %%d0; cvt.u32.u64 %%r1, %%d1; cvt.u32.u64 %%r2, %%d2; mul.lo.u32 %%r3, %%r0, "
-        "0x9e3779b1;\n"
-        "cvt.u16.u64 %%h0, %%d0; cvt.u16.u64 %%h1, %%d1; cvt.u16.u64 %%h2, %%d2; and.b32 %%r9, %%r0, 1; setp.ne.u32 %%q0, %%r9, 0;\n"
-        "mov.b64 %%d5, 0; mov.b32 %%r5, 0; mov.b16 %%h5, 0; setp.ne.u32 %%q5, 0, 0;\n"
-        "%s\n"
-        "cvt.u64.u32 %%d6, %%r5; or.b64 %%d5, %%d5, %%d6; cvt.u64.u16 %%d6, %%h5; or.b64 %%d5, %%d5, %%d6;\n"
-        "selp.b64 %%d6, 0x100000000, 0, %%q5; or.b64 %%d5, %%d5, %%d6; st.global.b64 [%%p0], %%d5; ret;",
-        instruction);
-    return body;
-}
-
 static uint64_t in[COUNT][3], out[COUNT];
 
 static void test_cases(void **state)
@@ -484,7 +462,7 @@ static void test_cases(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         fill(cases[n].kind, in);
-        run_body(NULL, body_of(cases[n].instruction), COUNT, in, sizeof in, out, sizeof out);
+        run_instruction(NULL, cases[n].instruction, COUNT, in, out);
         for (int i = 0; i < COUNT; i++) {
             uint64_t want = expected(n, in[i][0], in[i][1], in[i][2]);
             if (out[i] != want)
@@ -510,7 +488,7 @@ static void test_lop3(void **state)
             in[i][1] = 0xcccccccc;
             in[i][2] = 0xaaaaaaaa;
         }
-        run_body(NULL, body_of(instruction), 32, in, 32 * sizeof *in, out, 32 * sizeof *out);
+        run_instruction(NULL, instruction, 32, in, out);
         assert_int_equal(out[0], want);
         assert_int_equal(out[31], want);
     }
