@@ -1,7 +1,7 @@
 /* Bulk copies and tensor maps: the values of every form, compared with the ISA's tables (5.5.3, 5.5.7, 9.7.9.25, 9.7.9.27),
    under all checks; then each rule, broken and kept. Independent of the emulator's code. If ptxas is installed, it must accept
    every kernel. */
-#include "rules_test.h"
+#include "rules.h"
 
 #include <math.h>
 
@@ -975,10 +975,9 @@ static const bulk_rule lanes_rules[] = {
      "which thread (35,0,0) of block (0,0,0) reads in line 19 with only another lane's release"},
 };
 
-static void check_rules(const bulk_rule *all, size_t count)
+static void check_bulk_rules(const bulk_rule *all, size_t count)
 {
     static uint32_t data[1024];
-    int wrong = 0;
     for (size_t n = 0; n < count; n++) {
         char body[8192] = "";
         CUcontext context;
@@ -995,31 +994,27 @@ static void check_rules(const bulk_rule *all, size_t count)
         CUresult r = run(f, strstr(body, "%ctaid") ? 2 : 1, THREADS, p0, p1, 0, &map);
         captured_stderr();
         const char *what = all[n].name[0] ? all[n].name : all[n - 1].name;
-        if (!all[n].words && (r != CUDA_SUCCESS || printed[0]))
-            print_error("kept: %s: %d\n%s", what, (int)r, printed), wrong++;
-        if (all[n].words && (r == CUDA_SUCCESS || !strstr(printed, all[n].words) || reports_in(printed) != 1))
-            print_error("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, all[n].words, printed), wrong++;
+        expect_report(what, all[n].words, r);
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     }
-    assert_int_equal(wrong, 0);
 }
 
 static void test_rules(void **state)
 {
     (void)state;
-    check_rules(rules, sizeof rules / sizeof *rules);
+    check_bulk_rules(rules, sizeof rules / sizeof *rules);
 }
 
 static void test_proxy_rules(void **state)
 {
     (void)state;
-    check_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
+    check_bulk_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
 }
 
 static void test_lanes_rules(void **state)
 {
     (void)state;
-    check_rules(lanes_rules, sizeof lanes_rules / sizeof *lanes_rules);
+    check_bulk_rules(lanes_rules, sizeof lanes_rules / sizeof *lanes_rules);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------------------------------- */
@@ -1164,33 +1159,23 @@ static void test_encoding(void **state)
 /* ptxas accepts all kernels of this file. */
 static void test_ptxas(void **state)
 {
-    char path[] = "/tmp/bulkXXXXXX", log[] = "/tmp/bulkXXXXXX", name[32];
+    char name[32];
     (void)state;
-    if (run_ptxas("--version", "/dev/null") != 0)
-        skip();
-    FILE *file = fdopen(mkstemp(path), "w");
-    assert_non_null(file);
-    close(mkstemp(log));
-    fputs(header, file);
+    ptxas_text text = begin_ptxas(header);
     for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
         char body[8192] = "";
         ADD("%s%sret;", DECLARE, rules[n].body);
         snprintf(name, sizeof name, "rule%zu", n);
-        fputs(text_of(name, body), file);
+        fputs(text_of(name, body), text.file);
     }
     for (int n = 0; n < 20; n++) {
         tensor t = random_tensor(0, 1 + n / 4, 0, false);
         snprintf(name, sizeof name, "load%d", n);
-        fputs(text_of(name, load_body_of(&t, n % 4)), file);
+        fputs(text_of(name, load_body_of(&t, n % 4)), text.file);
         snprintf(name, sizeof name, "store%d", n);
-        fputs(text_of(name, store_body_of(&t, n % 3 == 0 ? NULL : n % 3 == 1 ? "add" : "xor")), file);
+        fputs(text_of(name, store_body_of(&t, n % 3 == 0 ? NULL : n % 3 == 1 ? "add" : "xor")), text.file);
     }
-    fclose(file);
-    int status = run_ptxas(path, log);
-    if (status != 0)
-        fail_msg("%s refused: see %s", path, log);
-    unlink(path);
-    unlink(log);
+    end_ptxas(&text);
 }
 
 /* With the argument "proxy" or "lanes", runs under that check: a process reads KILN_EMU_CHECK only once. */

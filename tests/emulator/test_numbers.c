@@ -6,8 +6,14 @@
 
 enum { COUNT = 4096 };
 
+/* Any bits; close exponents, so that sums cancel; subnormals; zeros, infinities, NaNs and the ends of the range. */
 static void random_words(uint64_t (*in)[3])
 {
+    static const uint64_t singles[] = {0,          0x80000000, 0x7f800000, 0xff800000,
+                                       0x7fc00000, 1,          0x3f800000, 0x7f7fffff};
+    static const uint64_t doubles[] = {
+        0, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
+        1, 0x3ff0000000000000, 0x7fefffffffffffff};
     for (int i = 0; i < COUNT; i++) {
         for (int n = 0; n < 3; n++)
             in[i][n] = random_bits();
@@ -15,6 +21,8 @@ static void random_words(uint64_t (*in)[3])
             in[i][1] = (in[i][0] & 0x7ff0000000000000) ^ (in[i][1] & 0x800fffffffffffff);
         if (i % 7 == 0)
             in[i][0] &= 0xffffffff800fffff; /* f32 subnormals */
+        for (int n = 0; n < 3 && i % 8 == 5; n++)
+            in[i][n] = (i % 16 == 5 ? singles : doubles)[random_bits() >> 20 & 7];
     }
 }
 
