@@ -17,16 +17,12 @@ COMMAND = "nvcc --ptx -x cu --fmad=false -std=c++17"
 OPTIONS = {"nvcc-sm_90": "-arch=compute_90", "nvcc-debug": "-arch=compute_75 -G"}
 HEADERS = "device.h", "device_nvcc.h"
 
-# The functions in each file of ptx/: those whose copy by nvcc has an instruction form that no copy by clang has, or reaches
-# code of the emulated driver that none reaches.
+# The functions in each file of ptx/: those whose copy by nvcc has an instruction form that neither a copy by clang nor another
+# test of the emulated driver has; and two with nvcc's debug information.
 FUNCTIONS = {
-    "atomics.nvcc-sm_90": "atomic_increment atomic_aggregated atomic_wide_swap",
     "control.nvcc-sm_90": "control_indirect_calls control_interpreter control_out_arguments control_struct_calls",
     "memory.nvcc-sm_90": "memory_local_array memory_tables memory_struct_argument memory_sort_local",
-    "reductions.nvcc-sm_90": "reduce_last_block",
-    "scans.nvcc-sm_90": "tile_stencil sort_odd_even",
     "warp.nvcc-debug": "warp_match warp_exchange",
-    "warp.nvcc-sm_90": "warp_shuffle_wide warp_shuffle_xor warp_shuffle_down warp_votes",
 }
 KEPT, LEFT_OUT = 'extern "C" __global__', "static __device__ __attribute__((unused))"
 

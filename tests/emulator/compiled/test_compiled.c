@@ -1,12 +1,11 @@
 /* Functions that real compilers made. source/ has their C, which CUDA and the host share (source/device.h). Every kernel of a
-   folder of PTX is run under all checks, on edge values, and compared bit by bit with the same source run by the
-   host (source/native.h). What single instructions compute is tested beside this folder, by test_integer.c, test_float.c and
-   others.
+   folder of PTX is run under all checks, on edge values, and compared bit by bit with the same source run by the host
+   (source/native.h). What single instructions compute is tested beside this folder, by test_integer.c, test_float.c and others.
 
    clang compiles all functions when kiln is built (CMakeLists.txt). ptx/ has what nvcc made, so that nvcc is not needed: the
-   functions whose copy by nvcc has an instruction form that no copy by clang has, or reaches code of the emulated driver that
-   none reaches (refresh.py). After a change to source/ or refresh.py,
-   `ninja refresh_compiled` compiles ptx/ anew; the test emulator.compiled.current fails until then.
+   functions whose copy by nvcc has an instruction form that no other test has, and debug information (refresh.py). After a
+   change to source/ or refresh.py, `ninja refresh_compiled` compiles ptx/ anew; the test emulator.compiled.current fails until
+   then.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
