@@ -8,7 +8,8 @@ usage: cases.py unpack FILE FOLDER      makes FOLDER hold exactly the cases of F
 
 A case begins with a line "-- NAME --"; NAME may have folders. What follows is the case's bytes: printable ASCII, tabs
 and ends of lines unchanged, a backslash doubled, any other byte as \\xHH. A backslash at the end of a line takes
-that end away. Lines before the first case are a comment.
+that end away. Lines before the first case are a comment. Lines that many cases share can be written once, before the
+cases, after a line "-- @WORD --": a line "@WORD" in a case stands for them.
 """
 import pathlib
 import random
@@ -18,8 +19,9 @@ import sys
 import tempfile
 
 HEADER = re.compile(r"^-- (\S+) --\n", re.M)
+SHARED = re.compile(r"^-- (@\w+) --\n((?:(?!-- ).*\n)*)", re.M)
 ESCAPE = re.compile(rb"\\(\\|\n|x[0-9a-f]{2})")
-NOT_PLAIN = re.compile(rb"[^\t\n -\x5b\x5d-~]|^-(?=- )", re.M)  # a line that looks like the start of a case is escaped too
+NOT_PLAIN = re.compile(rb"[^\t\n -\x5b\x5d-~]|^-(?=- )|^@(?=\w+$)", re.M)  # also what looks like the start of a case or a @WORD
 
 
 def escaped(data):
@@ -39,20 +41,26 @@ def unescaped(text, path, line):
 def read(path):
     """Returns the comment, and {name: bytes} in the order of the file."""
     text = pathlib.Path(path).read_bytes().decode("utf-8", "surrogateescape")
-    heads = list(HEADER.finditer(text))
+    heads = [head for head in HEADER.finditer(text) if not head[1].startswith("@")]
     ends = [head.start() for head in heads] + [len(text)]
-    cases = {}
+    cases, shared = {}, dict(SHARED.findall(text[:ends[0]]))
     for head, end in zip(heads, ends[1:]):
         name, line = head[1], text.count("\n", 0, head.start()) + 1
         if name in cases or name.startswith("/") or ".." in name.split("/"):
             sys.exit(f"{path}:{line}: expected a name inside the folder that no other case has, found '{name}'")
-        cases[name] = unescaped(text[head.end():end], path, line + 1)
+        whole = re.sub(r"^(@\w+)\n", lambda m: shared.get(m[1], m[0]), text[head.end():end], flags=re.M)
+        cases[name] = unescaped(whole, path, line + 1)
     return text[:ends[0]], cases
 
 
 def write(path, comment, cases):
-    text = comment + "".join(f"-- {name} --\n{escaped(data)}" for name, data in cases.items())
-    pathlib.Path(path).write_bytes(text.encode())
+    text = ""
+    for name, data in cases.items():
+        case = escaped(data)
+        for word, lines in SHARED.findall(comment):
+            case = re.sub("^" + re.escape(lines), word + "\n", case, flags=re.M)
+        text += f"-- {name} --\n{case}"
+    pathlib.Path(path).write_bytes((comment + text).encode())
 
 
 def unpack(path, folder):
@@ -92,12 +100,13 @@ def check(path, folder):
 def self_test():
     """Any bytes survive packing and unpacking. An error gives the place of an invalid case."""
     draw = random.Random(1)
-    hard = [b"", b"\n", b"\\", b"\\\n", b"\\x41", b"a\\", b"-- x --\n", b"a\n-- x --\nb", b"\r\n", bytes(range(256))]
+    hard = [b"", b"\n", b"\\", b"\\\n", b"\\x41", b"a\\", b"-- x --\n", b"a\n-- x --\nb", b"\r\n", bytes(range(256)),
+            b"@k\n", b"b\na\n\\\nb\n", b"a\n\\\n", b"ba\n\\\n", b"@k\na\n\\\n"]
     hard += [bytes(draw.choice(b"\\\n-x4 \t\0\xff") for _ in range(draw.randrange(40))) for _ in range(1000)]
     cases = {f"{i % 7}/{i}": data for i, data in enumerate(hard)}
     with tempfile.TemporaryDirectory() as scratch:
         folder, path, again = (pathlib.Path(scratch, name) for name in ("folder", "path", "again"))
-        write(path, "# a comment\n", cases)
+        write(path, "# a comment\n-- @k --\na\n\\\\\n", cases)
         unpack(path, folder)
         check(path, folder)
         pack(folder, again)

@@ -2,9 +2,10 @@
 
 usage: kernels.py FOLDER FILE...
 
-Kernels leave out what most of them have in common. A kernel without ".version" gets MODULE before it. One without ".entry"
-is put between ENTRY and END; if it has no ".reg" either, it also gets NAMES: registers, memory, and the values that most kernels
-compute first. These come after the lines "//" at its beginning. A kernel that is launched after others gets BEFORE after it.
+Kernels leave out what most of them have in common. A kernel without ".version" gets MODULE before it, for the target of its
+first line if that is ".target". One without ".entry" is put between ENTRY and END, except the declarations before a line
+"ENTRY"; if it has no ".reg", it also gets NAMES: registers, memory, and the values that most kernels compute first. These come
+after the lines "//" at its beginning. A kernel that is launched after others gets BEFORE after it.
 """
 import pathlib
 import re
@@ -14,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cases  # noqa: E402
 
 MODULE = """.version 8.8
-.target sm_90
+.target {}
 .address_size 64
 """
 ENTRY = """.visible .entry k(.param .u64 out, .param .u64 in, .param .u64 zeros, .param .u64 freed)
@@ -49,12 +50,14 @@ ld.param.u64 %p0, [zeros]; mov.u32 %r, %tid.x; mad.wide.u32 %p1, %r, 4, %p0; st.
 
 def complete(text):
     head, body = re.fullmatch(r"((?://[^\n]*\n)*)(.*)", text, re.S).groups()
+    target, body = re.fullmatch(r"(?:\.target (\w+)\n)?(.*)", body, re.S).groups("sm_90")
     if ".entry" not in body:
-        body = ENTRY + ("" if ".reg" in body else NAMES) + body + END
+        declarations, statements = re.fullmatch(r"(?:(.*)^ENTRY\n)?(.*)", body, re.S | re.M).groups("")
+        body = declarations + ENTRY + ("" if ".reg" in statements else NAMES) + statements + END
     if " after " in head.split("\n")[0]:
         body += BEFORE
     if ".version" not in body:
-        body = MODULE + body
+        body = MODULE.format(target) + body
     return head + body
 
 

@@ -1,7 +1,7 @@
 /* Bulk copies and tensor maps: the values of every form, compared with the ISA's tables (5.5.3, 5.5.7, 9.7.9.25, 9.7.9.27),
    under all checks; then each rule, broken and kept. Independent of the emulator's code. If ptxas is installed, it must accept
    every kernel. */
-#include "rules_test.h"
+#include "rules.h"
 
 #include <math.h>
 
@@ -982,10 +982,9 @@ static const bulk_rule lanes_rules[] = {
      "which thread (35,0,0) of block (0,0,0) reads in line 19 with only another lane's release"},
 };
 
-static void check_rules(const bulk_rule *all, size_t count)
+static void check_bulk_rules(const bulk_rule *all, size_t count)
 {
     static uint32_t data[1024];
-    int wrong = 0;
     for (size_t n = 0; n < count; n++) {
         char body[8192] = "";
         CUcontext context;
@@ -1002,31 +1001,27 @@ static void check_rules(const bulk_rule *all, size_t count)
         CUresult r = run(f, strstr(body, "%ctaid") ? 2 : 1, THREADS, p0, p1, 0, &map);
         captured_stderr();
         const char *what = all[n].name[0] ? all[n].name : all[n - 1].name;
-        if (!all[n].words && (r != CUDA_SUCCESS || printed[0]))
-            print_error("kept: %s: %d\n%s", what, (int)r, printed), wrong++;
-        if (all[n].words && (r == CUDA_SUCCESS || !strstr(printed, all[n].words) || reports_in(printed) != 1))
-            print_error("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, all[n].words, printed), wrong++;
+        expect_report(what, all[n].words, r);
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     }
-    assert_int_equal(wrong, 0);
 }
 
 static void test_rules(void **state)
 {
     (void)state;
-    check_rules(rules, sizeof rules / sizeof *rules);
+    check_bulk_rules(rules, sizeof rules / sizeof *rules);
 }
 
 static void test_proxy_rules(void **state)
 {
     (void)state;
-    check_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
+    check_bulk_rules(proxy_rules, sizeof proxy_rules / sizeof *proxy_rules);
 }
 
 static void test_lanes_rules(void **state)
 {
     (void)state;
-    check_rules(lanes_rules, sizeof lanes_rules / sizeof *lanes_rules);
+    check_bulk_rules(lanes_rules, sizeof lanes_rules / sizeof *lanes_rules);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------------------------------- */
@@ -1076,179 +1071,83 @@ static void test_refused(void **state)
     }
 }
 
-/* Arguments that the documentation of cuTensorMapEncodeTiled excludes, one at a time. */
+/* The arguments of cuTensorMapEncodeTiled, and a change of one. */
+typedef struct encoding {
+    tensor t;
+    int interleave;
+} encoding;
+
+typedef struct change {
+    size_t at, bytes; /* 0 bytes: none */
+    uint64_t value;
+} change;
+
+/* clang-format off */
+#define CHANGE(member, value)      {offsetof(encoding, member), sizeof(((encoding *)0)->member), value}
+/* clang-format on */
+#define BOX_SIZE(columns, rows) CHANGE(t.box[0], columns), CHANGE(t.box[1], rows)
+#define SIZE(columns, rows, pitch)                                                                           \
+    CHANGE(t.size[0], columns), CHANGE(t.size[1], rows), CHANGE(t.stride[0], pitch)
+#define SWIZZLE(mode) CHANGE(t.swizzle, mode)
+
+static const encoding right = {
+    .t = {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}}};
+
+/* Arguments that the documentation excludes, one at a time. */
 static void test_encoding(void **state)
 {
-    static const struct {
+    enum { VALID = CUDA_SUCCESS, INVALID = CUDA_ERROR_INVALID_VALUE, REFUSED = CUDA_ERROR_NOT_SUPPORTED };
+    const uint64_t most = UINT64_C(1) << 32;
+    const struct {
         const char *what;
-        tensor t;
-        int interleave;
-        CUresult result;
+        int result;
+        change changes[6];
     } cases[] = {
-        {"right",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_SUCCESS},
-        {"sizes of 2^32",
-         {.type = 7,
-          .rank = 2,
-          .size = {UINT64_C(1) << 32, UINT64_C(1) << 32},
-          .stride = {128},
-          .box = {8, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_SUCCESS},
-        {"a box of 256",
-         {.type = 0, .rank = 2, .size = {512, 512}, .stride = {512}, .box = {256, 256}, .step = {1, 8}},
-         0,
-         CUDA_SUCCESS},
-        {"type",
-         {.type = 16, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"rank 0",
-         {.type = 7, .rank = 0, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"rank 6",
-         {.type = 7, .rank = 6, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"size 0",
-         {.type = 7, .rank = 2, .size = {32, 0}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"size",
-         {.type = 7,
-          .rank = 2,
-          .size = {(UINT64_C(1) << 32) + 1, 16},
-          .stride = {128},
-          .box = {8, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"stride",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {136}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"stride 2^40",
-         {.type = 7,
-          .rank = 2,
-          .size = {32, 16},
-          .stride = {UINT64_C(1) << 40},
-          .box = {8, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"box 0",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 0}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"box 257",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 257}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"a row of 24 bytes",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {6, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"step 0",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 0}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"step 9",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 9}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"a row longer than 32 bytes",
-         {.type = 7,
-          .rank = 2,
-          .swizzle = 1,
-          .size = {32, 16},
-          .stride = {128},
-          .box = {12, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"a row longer than 128 bytes",
-         {.type = 7,
-          .rank = 2,
-          .swizzle = 3,
-          .size = {64, 16},
-          .stride = {256},
-          .box = {36, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"swizzle",
-         {.type = 7,
-          .rank = 2,
-          .swizzle = 7,
-          .size = {32, 16},
-          .stride = {128},
-          .box = {8, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"NaNs of integers",
-         {.type = 2, .rank = 2, .fill = 1, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_INVALID_VALUE},
-        {"interleave",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         3,
-         CUDA_ERROR_INVALID_VALUE},
-        {"interleaved in two dimensions",
-         {.type = 7, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         1,
-         CUDA_ERROR_INVALID_VALUE},
+        {"right", VALID, {{0}}},
+        {"sizes of 2^32", VALID, {SIZE(most, most, 128)}},
+        {"a box of 256", VALID, {CHANGE(t.type, 0), SIZE(512, 512, 512), BOX_SIZE(256, 256)}},
+        {"type", INVALID, {CHANGE(t.type, 16)}},
+        {"rank 0", INVALID, {CHANGE(t.rank, 0)}},
+        {"rank 6", INVALID, {CHANGE(t.rank, 6)}},
+        {"size 0", INVALID, {SIZE(32, 0, 128)}},
+        {"size", INVALID, {SIZE(most + 1, 16, 128)}},
+        {"stride", INVALID, {SIZE(32, 16, 136)}},
+        {"stride 2^40", INVALID, {SIZE(32, 16, UINT64_C(1) << 40)}},
+        {"box 0", INVALID, {BOX_SIZE(8, 0)}},
+        {"box 257", INVALID, {BOX_SIZE(8, 257)}},
+        {"a row of 24 bytes", INVALID, {BOX_SIZE(6, 4)}},
+        {"step 0", INVALID, {CHANGE(t.step[1], 0)}},
+        {"step 9", INVALID, {CHANGE(t.step[1], 9)}},
+        {"a row longer than 32 bytes", INVALID, {SWIZZLE(1), BOX_SIZE(12, 4)}},
+        {"a row longer than 128 bytes", INVALID, {SWIZZLE(3), SIZE(64, 16, 256), BOX_SIZE(36, 4)}},
+        {"swizzle", INVALID, {SWIZZLE(7)}},
+        {"NaNs of integers", INVALID, {CHANGE(t.type, 2), CHANGE(t.fill, 1)}},
+        {"interleave", INVALID, {CHANGE(interleave, 3)}},
+        {"interleaved in two dimensions", INVALID, {CHANGE(interleave, 1)}},
         {"interleaved",
-         {.type = 7,
-          .rank = 3,
-          .size = {32, 16, 2},
-          .stride = {128, 2048},
-          .box = {8, 4, 1},
-          .step = {1, 1, 1}},
-         1,
-         CUDA_ERROR_NOT_SUPPORTED},
-        {"a packed type",
-         {.type = 13, .rank = 2, .size = {32, 16}, .stride = {128}, .box = {8, 4}, .step = {1, 1}},
-         0,
-         CUDA_ERROR_NOT_SUPPORTED},
-        {"a swizzle of 32 bytes",
-         {.type = 7,
-          .rank = 2,
-          .swizzle = 4,
-          .size = {32, 16},
-          .stride = {128},
-          .box = {32, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_NOT_SUPPORTED},
-        {"rows shorter than the swizzle's",
-         {.type = 7,
-          .rank = 2,
-          .swizzle = 3,
-          .size = {32, 16},
-          .stride = {128},
-          .box = {8, 4},
-          .step = {1, 1}},
-         0,
-         CUDA_ERROR_NOT_SUPPORTED},
+         REFUSED,
+         {CHANGE(interleave, 1), CHANGE(t.rank, 3), CHANGE(t.size[2], 2), CHANGE(t.stride[1], 2048),
+          CHANGE(t.box[2], 1), CHANGE(t.step[2], 1)}},
+        {"a packed type", REFUSED, {CHANGE(t.type, 13)}},
+        {"a swizzle of 32 bytes", REFUSED, {SWIZZLE(4), BOX_SIZE(32, 4)}},
+        {"rows shorter than the swizzle's", REFUSED, {SWIZZLE(3)}},
     };
     CUtensorMap maps[2];
     (void)state;
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
-        const tensor *t = &cases[n].t;
+        encoding e = right;
+        const tensor *t = &e.t;
+        for (size_t k = 0; k < 6; k++)
+            memcpy((char *)&e + cases[n].changes[k].at, &cases[n].changes[k].value,
+                   cases[n].changes[k].bytes);
         capture_stderr();
-        CUresult r =
-            cuTensorMapEncodeTiled(&maps[0], t->type, (unsigned)t->rank, (void *)4096, t->size, t->stride,
-                                   t->box, t->step, cases[n].interleave, t->swizzle, 0, t->fill);
+        CUresult r = cuTensorMapEncodeTiled(&maps[0], t->type, (unsigned)t->rank, (void *)4096, t->size,
+                                            t->stride, t->box, t->step, e.interleave, t->swizzle, 0, t->fill);
         captured_stderr();
-        if (r != cases[n].result)
-            fail_msg("%s: %d, not %d", cases[n].what, (int)r, (int)cases[n].result);
+        if ((int)r != cases[n].result)
+            fail_msg("%s: %d, not %d", cases[n].what, (int)r, cases[n].result);
     }
-    const tensor *t = &cases[0].t;
+    const tensor *t = &right.t;
 #define ENCODE(map, address)                                                                                 \
     cuTensorMapEncodeTiled((CUtensorMap *)(map), t->type, 2, (void *)(address), t->size, t->stride, t->box,  \
                            t->step, 0, 0, 0, 0)
@@ -1267,33 +1166,23 @@ static void test_encoding(void **state)
 /* ptxas accepts all kernels of this file. */
 static void test_ptxas(void **state)
 {
-    char path[] = "/tmp/bulkXXXXXX", log[] = "/tmp/bulkXXXXXX", name[32];
+    char name[32];
     (void)state;
-    if (run_ptxas("--version", "/dev/null") != 0)
-        skip();
-    FILE *file = fdopen(mkstemp(path), "w");
-    assert_non_null(file);
-    close(mkstemp(log));
-    fputs(header, file);
+    ptxas_text text = begin_ptxas(header);
     for (size_t n = 0; n < sizeof rules / sizeof *rules; n++) {
         char body[8192] = "";
         ADD("%s%sret;", DECLARE, rules[n].body);
         snprintf(name, sizeof name, "rule%zu", n);
-        fputs(text_of(name, body), file);
+        fputs(text_of(name, body), text.file);
     }
     for (int n = 0; n < 20; n++) {
         tensor t = random_tensor(0, 1 + n / 4, 0, false);
         snprintf(name, sizeof name, "load%d", n);
-        fputs(text_of(name, load_body_of(&t, n % 4)), file);
+        fputs(text_of(name, load_body_of(&t, n % 4)), text.file);
         snprintf(name, sizeof name, "store%d", n);
-        fputs(text_of(name, store_body_of(&t, n % 3 == 0 ? NULL : n % 3 == 1 ? "add" : "xor")), file);
+        fputs(text_of(name, store_body_of(&t, n % 3 == 0 ? NULL : n % 3 == 1 ? "add" : "xor")), text.file);
     }
-    fclose(file);
-    int status = run_ptxas(path, log);
-    if (status != 0)
-        fail_msg("%s refused: see %s", path, log);
-    unlink(path);
-    unlink(log);
+    end_ptxas(&text);
 }
 
 /* With the argument "proxy" or "lanes", runs under that check: a process reads KILN_EMU_CHECK only once. */

@@ -1,7 +1,7 @@
 /* Approximate functions, within the errors that the ISA states (9.7.3, 9.7.4), for all exponents and all halves, with its
    tables of special values; min and max in all forms; other rounding modes of the host. References: the host's double
    functions, and the ISA's pseudocode. */
-#include "emu_test.h"
+#include "instruction_test.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -11,26 +11,6 @@
 #endif
 
 enum { COUNT = 65536 };
-
-/* Inputs: %f0, %f1, %f2, or %h0 .., or %d0 ..; result: %f5, %h5, %d5. */
-static const char *body_of(const char *instruction, int bits)
-{
-    static char body[1024];
-    const char *moves = bits == 16   ? "cvt.u16.u64 %h0, %d0; cvt.u16.u64 %h1, %d1; cvt.u16.u64 %h2, %d2;"
-                        : bits == 32 ? "cvt.u32.u64 %f0, %d0; cvt.u32.u64 %f1, %d1; cvt.u32.u64 %f2, %d2;"
-                                     : "";
-    const char *back = bits == 16 ? "cvt.u64.u16 %d5, %h5;" : bits == 32 ? "cvt.u64.u32 %d5, %f5;" : "";
-    snprintf(
-        body, sizeof body,
-        ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%f<7>; .reg .b16 %%h<7>; .reg .u32 %%r<3>;\n"
-        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%ctaid.x; mov.u32 %%r1, %%tid.x;\n"
-        "mad.lo.u32 %%r2, %%r0, 256, %%r1; mad.wide.u32 %%p1, %%r2, 24, %%p1; mad.wide.u32 %%p0, %%r2, 8, "
-        "%%p0;\n"
-        "ld.global.b64 %%d0, [%%p1]; ld.global.b64 %%d1, [%%p1+8]; ld.global.b64 %%d2, [%%p1+16]; %s\n"
-        "%s\n%s st.global.b64 [%%p0], %%d5; ret;",
-        moves, instruction, back);
-    return body;
-}
 
 typedef struct layout {
     int bits, fraction;
@@ -204,7 +184,7 @@ static void test_approximations(void **state)
         const function *f = &functions[n];
         bool divides = f->exact == fast_div || f->exact == exact_div;
         fill(*f->type);
-        run_body(NULL, body_of(f->instruction, f->type->bits), COUNT, in, sizeof in, out, sizeof out);
+        run_instruction(NULL, f->instruction, COUNT, in, out);
         for (int i = 0; i < COUNT; i++) {
             double x = flushed(f, value_of(*f->type, in[i][0])), y = flushed(f, value_of(*f->type, in[i][1]));
             double got = value_of(*f->type, out[i]), exact = f->exact(x, y);
@@ -237,7 +217,7 @@ static void test_upper_halves(void **state)
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < ROWS; i++)
             in[i][0] = (uint64_t)table[i][0] << 32;
-        run_body(NULL, body_of(instructions[k], 64), ROWS, in, ROWS * sizeof *in, out, ROWS * sizeof *out);
+        run_instruction(NULL, instructions[k], ROWS, in, out);
         for (int i = 0; i < ROWS; i++)
             if (out[i] != (uint64_t)table[i][1 + k] << 32)
                 fail_msg("%s of %08x gave %llx", instructions[k], table[i][0], (unsigned long long)out[i]);
@@ -265,11 +245,17 @@ static const extreme extremes[] = {
     {"min.f64 %d5, %d0, %d1;", &f64, 2, false, false, false, false, false},
     {"max.f64 %d5, %d0, %d1;", &f64, 2, true, false, false, false, false},
     {"min.f16 %h5, %h0, %h1;", &f16, 2, false, false, false, false, false},
+    {"max.f16 %h5, %h0, %h1;", &f16, 2, true, false, false, false, false},
     {"max.ftz.f16 %h5, %h0, %h1;", &f16, 2, true, true, false, false, false},
     {"max.NaN.xorsign.abs.f16 %h5, %h0, %h1;", &f16, 2, true, false, true, true, true},
     {"min.bf16 %h5, %h0, %h1;", &bf16, 2, false, false, false, false, false},
+    {"max.bf16 %h5, %h0, %h1;", &bf16, 2, true, false, false, false, false},
     {"max.NaN.bf16 %h5, %h0, %h1;", &bf16, 2, true, false, true, false, false},
     {"min.xorsign.abs.bf16 %h5, %h0, %h1;", &bf16, 2, false, false, false, true, true},
+    {"mov.b32 %f0, {%h2, %h0}; mov.b32 %f1, {%h2, %h1}; min.f16x2 %f2, %f0, %f1; mov.b32 {%h0, %h5}, %f2;",
+     &f16, 2, false, false, false, false, false},
+    {"mov.b32 %f0, {%h0, %h2}; mov.b32 %f1, {%h1, %h2}; max.f16x2 %f2, %f0, %f1; mov.b32 {%h5, %h0}, %f2;",
+     &f16, 2, true, false, false, false, false},
     {"mov.b32 %f0, {%h2, %h0}; mov.b32 %f1, {%h2, %h1}; min.NaN.f16x2 %f2, %f0, %f1; mov.b32 {%h0, %h5}, "
      "%f2;",
      &f16, 2, false, false, true, false, false},
@@ -331,8 +317,7 @@ static void test_extremes(void **state)
                            : r & 2 && k ? in[i][k - 1] ^ (r & sign_of(t))
                                         : r >> (64 - t.bits);
             }
-        run_body(".version 8.8\n.target sm_100", body_of(e->instruction, t.bits), COUNT, in, sizeof in, out,
-                 sizeof out);
+        run_instruction(".version 8.8\n.target sm_100", e->instruction, COUNT, in, out);
         for (int i = 0; i < COUNT; i++) {
             uint64_t want = expected_extreme(e, in[i]);
             if (out[i] != want)
@@ -357,7 +342,7 @@ static void test_host_environment(void **state)
         in[i][0] = i & 1 ? 0x00800000 : 0x3f800000; /* 2^-126 / 2 and 1 / 3 */
         in[i][1] = i & 1 ? 0x40000000 : 0x40400000;
     }
-    run_body(NULL, body_of("div.rn.f32 %f5, %f0, %f1;", 32), COUNT, in, sizeof in, out, sizeof out);
+    run_instruction(NULL, "div.rn.f32 %f5, %f0, %f1;", COUNT, in, out);
     assert_int_equal(fegetround(), FE_DOWNWARD);
     fesetenv(&host);
     for (int i = 0; i < COUNT; i++)

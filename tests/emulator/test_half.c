@@ -1,6 +1,6 @@
 /* Sums, products and fused multiply-adds of f16, bf16, f32x2 and mixed precision (ISA 9.7.3 to 9.7.5), with every rounding,
    .ftz, .sat, .relu and .oob, against exact 128-bit sums. */
-#include "emu_test.h"
+#include "instruction_test.h"
 
 enum { COUNT = 16384 };
 
@@ -124,17 +124,26 @@ typedef struct half_case {
 
 static const half_case cases[] = {
     {"add.f16", '+', 'h', &f16, &f16, 'n'},
+    {"add.rn.f16", '+', 'h', &f16, &f16, 'n'},
+    {"sub.rn.f16", '-', 'h', &f16, &f16, 'n'},
     {"sub.rn.ftz.f16", '-', 'h', &f16, &f16, 'n'},
+    {"mul.f16", '*', 'h', &f16, &f16, 'n'},
+    {"mul.rn.f16", '*', 'h', &f16, &f16, 'n'},
     {"mul.sat.f16", '*', 'h', &f16, &f16, 'n'},
+    {"fma.rn.f16", 'f', 'h', &f16, &f16, 'n'},
     {"fma.rn.ftz.sat.f16", 'f', 'h', &f16, &f16, 'n'},
     {"fma.rn.relu.f16", 'f', 'h', &f16, &f16, 'n'},
     {"fma.rn.oob.f16", 'f', 'h', &f16, &f16, 'n'},
+    {"add.f16x2", '+', '2', &f16, &f16, 'n'},
     {"add.ftz.sat.f16x2", '+', '2', &f16, &f16, 'n'},
     {"sub.f16x2", '-', '2', &f16, &f16, 'n'},
+    {"mul.f16x2", '*', '2', &f16, &f16, 'n'},
     {"mul.ftz.f16x2", '*', '2', &f16, &f16, 'n'},
+    {"fma.rn.f16x2", 'f', '2', &f16, &f16, 'n'},
     {"fma.rn.ftz.relu.f16x2", 'f', '2', &f16, &f16, 'n'},
     {"fma.rn.oob.relu.f16x2", 'f', '2', &f16, &f16, 'n'},
     {"add.bf16", '+', 'h', &bf16, &bf16, 'n'},
+    {"sub.bf16", '-', 'h', &bf16, &bf16, 'n'},
     {"sub.rn.bf16", '-', 'h', &bf16, &bf16, 'n'},
     {"mul.bf16", '*', 'h', &bf16, &bf16, 'n'},
     {"fma.rn.bf16", 'f', 'h', &bf16, &bf16, 'n'},
@@ -142,6 +151,7 @@ static const half_case cases[] = {
     {"fma.rn.oob.bf16x2", 'f', '2', &bf16, &bf16, 'n'},
     {"add.bf16x2", '+', '2', &bf16, &bf16, 'n'},
     {"mul.rn.bf16x2", '*', '2', &bf16, &bf16, 'n'},
+    {"fma.rn.bf16x2", 'f', '2', &bf16, &bf16, 'n'},
     {"fma.rn.relu.bf16x2", 'f', '2', &bf16, &bf16, 'n'},
     {"add.rn.f32x2", '+', 'x', &f32, &f32, 'n'},
     {"sub.f32x2", '-', 'x', &f32, &f32, 'n'},
@@ -195,31 +205,18 @@ static uint64_t expected(const half_case *h, uint64_t a, uint64_t b, uint64_t c)
     return r;
 }
 
-static const char *body_of(const half_case *h)
+/* The instruction with its operands. */
+static const char *text_of(const half_case *h)
 {
-    static char body[1024];
+    static char text[128];
     const char *three = h->operation == 'f' ? "%x5, %x0, %x1, %x2;" : "%x5, %x0, %x1;";
     const char *operands = h->form == 'a' ? "%f5, %h0, %f2;" : h->form == 'm' ? "%f5, %h0, %h1, %f2;" : three;
-    char text[64];
-    snprintf(text, sizeof text, "%s", operands);
-    for (char *at = text; *at; at++)
+    int size = snprintf(text, sizeof text, "%s ", h->instruction);
+    snprintf(text + size, sizeof text - (size_t)size, "%s", operands);
+    for (char *at = text + size; *at; at++)
         if (*at == 'x')
             *at = h->form == 'h' ? 'h' : h->form == '2' ? 'f' : 'd';
-    snprintf(
-        body, sizeof body,
-        ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%f<7>; .reg .b16 %%h<7>; .reg .u32 %%r<3>;\n"
-        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r0, %%ctaid.x; mov.u32 %%r1, %%tid.x;\n"
-        "mad.lo.u32 %%r2, %%r0, 256, %%r1; mad.wide.u32 %%p1, %%r2, 24, %%p1; mad.wide.u32 %%p0, %%r2, 8, "
-        "%%p0;\n"
-        "ld.global.b64 %%d0, [%%p1]; ld.global.b64 %%d1, [%%p1+8]; ld.global.b64 %%d2, [%%p1+16];\n"
-        "cvt.u32.u64 %%f0, %%d0; cvt.u32.u64 %%f1, %%d1; cvt.u32.u64 %%f2, %%d2; mov.b64 %%d5, 0;\n"
-        "cvt.u16.u64 %%h0, %%d0; cvt.u16.u64 %%h1, %%d1; cvt.u16.u64 %%h2, %%d2;\n%s %s\n%s st.global.b64 "
-        "[%%p0], %%d5; ret;",
-        h->instruction, text,
-        h->form == 'x'   ? ""
-        : h->form == 'h' ? "cvt.u64.u16 %d5, %h5;"
-                         : "cvt.u64.u32 %d5, %f5;");
-    return body;
+    return text;
 }
 
 /* Any bits; values near an earlier one, so that sums cancel; zeros, infinities, NaN, the NaN of .oob. */
@@ -261,7 +258,7 @@ static void test_cases(void **state)
                         hostile(is_mixed && k == 2 ? f32 : *h->source, k ? in[i][k - 1] >> p * bits : 0)
                         << p * bits;
         }
-        run_body(".version 8.8\n.target sm_100", body_of(h), COUNT, in, sizeof in, out, sizeof out);
+        run_instruction(".version 8.8\n.target sm_100", text_of(h), COUNT, in, out);
         for (int i = 0; i < COUNT; i++)
             for (int p = 0; p < parts; p++) {
                 uint64_t all = UINT64_MAX >> (64 - bits), a = in[i][0] >> p * bits & all,

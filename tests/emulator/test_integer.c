@@ -1,7 +1,7 @@
-/* Integer, bit-field, permutation, carry and packed instructions, and mov that packs, against the ISA's pseudocode (9.7.1,
-   9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3 with all
+/* Integer, bit-field, permutation, carry and packed instructions, signs of floats, selections and mov, against the ISA's
+   pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3 with all
    tables, bit fields with all positions. */
-#include "emu_test.h"
+#include "instruction_test.h"
 
 enum { COUNT = 65536 };
 
@@ -203,6 +203,76 @@ static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
 
 /* a, b and c have 64 bits with W, otherwise 32. f: bit fields, with small b and c; s: selectors, with consecutive c. */
 #define CASES(X)                                                                                             \
+    X('r', "add.s16 %h5, %h0, %h1;", (a + b) & 0xffff)                                                       \
+    X('r', "sub.s16 %h5, %h0, %h1;", (a - b) & 0xffff)                                                       \
+    X('r', "mul.lo.s16 %h5, %h0, %h1;", (a * b) & 0xffff)                                                    \
+    X('r', "add.s32 %r5, %r0, %r1;", low32(a + b))                                                           \
+    X('r', "sub.s32 %r5, %r0, %r1;", low32(a - b))                                                           \
+    X('r', "mul.lo.s32 %r5, %r0, %r1;", low32(a *b))                                                         \
+    X('r', "mad.lo.s32 %r5, %r0, %r1, %r2;", low32(a *b + c))                                                \
+    X('W', "add.s64 %d5, %d0, %d1;", a + b)                                                                  \
+    X('W', "sub.s64 %d5, %d0, %d1;", a - b)                                                                  \
+    X('W', "mul.lo.s64 %d5, %d0, %d1;", a *b)                                                                \
+    X('r', "mul.hi.u16 %h5, %h0, %h1;", (L16(a, false) * L16(b, false)) >> 16 & 0xffff)                      \
+    X('r', "mul.hi.s16 %h5, %h0, %h1;", (L16(a, true) * L16(b, true)) >> 16 & 0xffff)                        \
+    X('r', "mul.hi.u32 %r5, %r0, %r1;", a *b >> 32)                                                          \
+    X('r', "mul.hi.s32 %r5, %r0, %r1;", low32((uint64_t)(S(a) * S(b) >> 32)))                                \
+    X('r', "mad.hi.u16 %h5, %h0, %h1, %h2;",                                                                 \
+      ((L16(a, false) * L16(b, false) >> 16) + L16(c, false)) & 0xffff)                                      \
+    X('r', "mad.hi.s16 %h5, %h0, %h1, %h2;", ((L16(a, true) * L16(b, true) >> 16) + L16(c, true)) & 0xffff)  \
+    X('r', "mul.wide.u16 %r5, %h0, %h1;", (uint64_t)(L16(a, false) * L16(b, false)))                         \
+    X('r', "mul.wide.s16 %r5, %h0, %h1;", low32((uint64_t)(L16(a, true) * L16(b, true))))                    \
+    X('r', "mul.wide.u32 %d5, %r0, %r1;", a *b)                                                              \
+    X('r', "mul.wide.s32 %d5, %r0, %r1;", S(a) * S(b))                                                       \
+    X('r', "or.b16 %h1, %h1, 1; div.u16 %h5, %h0, %h1;", L16(a, false) / (L16(b, false) | 1))                \
+    X('r', "or.b16 %h1, %h1, 1; div.s16 %h5, %h0, %h1;", (L16(a, true) / (L16(b, true) | 1)) & 0xffff)       \
+    X('r', "or.b16 %h1, %h1, 1; rem.u16 %h5, %h0, %h1;", L16(a, false) % (L16(b, false) | 1))                \
+    X('r', "or.b16 %h1, %h1, 1; rem.s16 %h5, %h0, %h1;", (L16(a, true) % (L16(b, true) | 1)) & 0xffff)       \
+    X('r', "or.b32 %r1, %r1, 1; div.u32 %r5, %r0, %r1;", a / (b | 1))                                        \
+    X('r', "or.b32 %r1, %r1, 1; div.s32 %r5, %r0, %r1;", low32((uint64_t)(S(a) / (S(b) | 1))))               \
+    X('r', "or.b32 %r1, %r1, 1; rem.u32 %r5, %r0, %r1;", a % (b | 1))                                        \
+    X('r', "or.b32 %r1, %r1, 1; rem.s32 %r5, %r0, %r1;", low32((uint64_t)(S(a) % (S(b) | 1))))               \
+    X('W', "or.b64 %d1, %d1, 1; div.u64 %d5, %d0, %d1;", a / (b | 1))                                        \
+    X('W', "or.b64 %d1, %d1, 1; div.s64 %d5, %d0, %d1;", SIGNED_WIDE(a) / SIGNED_WIDE(b | 1))                \
+    X('W', "or.b64 %d1, %d1, 1; rem.u64 %d5, %d0, %d1;", a % (b | 1))                                        \
+    X('W', "or.b64 %d1, %d1, 1; rem.s64 %d5, %d0, %d1;", SIGNED_WIDE(a) % SIGNED_WIDE(b | 1))                \
+    X('r', "neg.s16 %h5, %h0;", (0 - a) & 0xffff)                                                            \
+    X('r', "neg.s32 %r5, %r0;", low32(0 - a))                                                                \
+    X('W', "neg.s64 %d5, %d0;", 0 - a)                                                                       \
+    X('r', "not.b16 %h5, %h0;", ~a & 0xffff)                                                                 \
+    X('r', "not.b32 %r5, %r0;", low32(~a))                                                                   \
+    X('W', "not.b64 %d5, %d0;", ~a)                                                                          \
+    X('r', "and.b16 %h5, %h0, %h1;", a &b & 0xffff)                                                          \
+    X('r', "xor.b16 %h5, %h0, %h1;", (a ^ b) & 0xffff)                                                       \
+    X('r', "or.b32 %r5, %r0, %r1;", a | b)                                                                   \
+    X('W', "and.b64 %d5, %d0, %d1;", a &b)                                                                   \
+    X('W', "xor.b64 %d5, %d0, %d1;", a ^ b)                                                                  \
+    X('r', "setp.ne.u32 %q1, %r1, 0; and.pred %q5, %q0, %q1;", (uint64_t)((a & 1) && b) << 32)               \
+    X('r', "setp.ne.u32 %q1, %r1, 0; or.pred %q5, %q0, %q1;", (uint64_t)((a & 1) || b) << 32)                \
+    X('r', "setp.ne.u32 %q1, %r1, 0; xor.pred %q5, %q0, %q1;", (uint64_t)((a & 1) != (b != 0)) << 32)        \
+    X('r', "not.pred %q5, %q0;", (uint64_t) !(a & 1) << 32)                                                  \
+    X('r', "mov.pred %q5, %q0;", (a & 1) << 32)                                                              \
+    X('r', "min.u32 %r5, %r0, %r1;", LEAST(a, b))                                                            \
+    X('r', "min.s32 %r5, %r0, %r1;", low32((uint64_t)LEAST(S(a), S(b))))                                     \
+    X('r', "max.s32 %r5, %r0, %r1;", low32((uint64_t)MOST(S(a), S(b))))                                      \
+    X('r', "selp.u16 %h5, %h0, %h1, %q0;", (a & 1 ? a : b) & 0xffff)                                         \
+    X('r', "selp.f32 %r5, %r0, %r1, %q0;", a & 1 ? a : b)                                                    \
+    X('r', "selp.f32 %r5, 0f3f800000, %r1, %q0;", a & 1 ? 0x3f800000 : b)                                    \
+    X('W', "selp.u64 %d5, %d0, %d1, %q0;", a & 1 ? a : b)                                                    \
+    X('W', "selp.f64 %d5, %d0, 0d3ff0000000000000, %q0;", a & 1 ? a : 0x3ff0000000000000)                    \
+    X('r', "mov.u16 %h5, %h0;", a & 0xffff)                                                                  \
+    X('r', "mov.f32 %r5, 0f3fc00000;", 0x3fc00000)                                                           \
+    X('W', "mov.u64 %d5, %d0;", a)                                                                           \
+    X('W', "mov.f64 %d5, 0d3ff8000000000001;", 0x3ff8000000000001)                                           \
+    X('r', "neg.f32 %r5, %r0;", a ^ 0x80000000)                                                              \
+    X('r', "abs.f32 %r5, %r0;", a & 0x7fffffff)                                                              \
+    X('r', "copysign.f32 %r5, %r0, %r1;", (a & 0x80000000) | (b & 0x7fffffff))                               \
+    X('W', "neg.f64 %d5, %d0;", a ^ UINT64_C(1) << 63)                                                       \
+    X('W', "abs.f64 %d5, %d0;", a &INT64_MAX)                                                                \
+    X('W', "copysign.f64 %d5, %d0, %d1;", (a & UINT64_C(1) << 63) | (b & INT64_MAX))                         \
+    X('r', "bfind.shiftamt.u32 %r5, %r0;", found(a, 32, false, true))                                        \
+    X('r', "mad.lo.cc.u32 %r4, %r0, %r1, %r2; madc.hi.cc.u32 %r4, %r0, %r1, %r2; addc.u32 %r5, 0, 0;",       \
+      ((a * b >> 32) + c + ((low32(a * b) + c) >> 32)) >> 32)                                                \
     X('f', "bfe.u32 %r5, %r0, %r1, %r2;", extracted(a, b, c, 31, false))                                     \
     X('f', "bfe.s32 %r5, %r0, %r1, %r2;", low32(extracted(a, b, c, 31, true)))                               \
     X('F', "bfe.u64 %d5, %d0, %r1, %r2;", extracted(a, b, c, 63, false))                                     \
@@ -419,28 +489,6 @@ static void fill(char kind, uint64_t (*in)[3])
     }
 }
 
-static const char *body_of(const char *instruction)
-{
-    static char body[2048];
-    snprintf(
-        body, sizeof body,
-        ".reg .u64 %%p<4>; .reg .b64 %%d<7>; .reg .b32 %%r<12>; .reg .b16 %%h<7>; .reg .pred %%q<6>;\n"
-        ".reg .b8 %%c<4>; .reg .b128 %%x;\n"
-        "ld.param.u64 %%p0, [p0]; ld.param.u64 %%p1, [p1]; mov.u32 %%r6, %%ctaid.x; mov.u32 %%r7, %%tid.x;\n"
-        "mad.lo.u32 %%r8, %%r6, 256, %%r7; mad.wide.u32 %%p1, %%r8, 24, %%p1; mad.wide.u32 %%p0, %%r8, 8, "
-        "%%p0;\n"
-        "ld.global.b64 %%d0, [%%p1]; ld.global.b64 %%d1, [%%p1+8]; ld.global.b64 %%d2, [%%p1+16];\n"
-        "cvt.u32.u64 %%r0, %%d0; cvt.u32.u64 %%r1, %%d1; cvt.u32.u64 %%r2, %%d2; mul.lo.u32 %%r3, %%r0, "
-        "0x9e3779b1;\n"
-        "cvt.u16.u64 %%h0, %%d0; cvt.u16.u64 %%h1, %%d1; and.b32 %%r9, %%r0, 1; setp.ne.u32 %%q0, %%r9, 0;\n"
-        "mov.b64 %%d5, 0; mov.b32 %%r5, 0; mov.b16 %%h5, 0; setp.ne.u32 %%q5, 0, 0;\n"
-        "%s\n"
-        "cvt.u64.u32 %%d6, %%r5; or.b64 %%d5, %%d5, %%d6; cvt.u64.u16 %%d6, %%h5; or.b64 %%d5, %%d5, %%d6;\n"
-        "selp.b64 %%d6, 0x100000000, 0, %%q5; or.b64 %%d5, %%d5, %%d6; st.global.b64 [%%p0], %%d5; ret;",
-        instruction);
-    return body;
-}
-
 static uint64_t in[COUNT][3], out[COUNT];
 
 static void test_cases(void **state)
@@ -448,7 +496,7 @@ static void test_cases(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         fill(cases[n].kind, in);
-        run_body(NULL, body_of(cases[n].instruction), COUNT, in, sizeof in, out, sizeof out);
+        run_instruction(NULL, cases[n].instruction, COUNT, in, out);
         for (int i = 0; i < COUNT; i++) {
             uint64_t want = expected(n, in[i][0], in[i][1], in[i][2]);
             if (out[i] != want)
@@ -474,7 +522,7 @@ static void test_lop3(void **state)
             in[i][1] = 0xcccccccc;
             in[i][2] = 0xaaaaaaaa;
         }
-        run_body(NULL, body_of(instruction), 32, in, 32 * sizeof *in, out, 32 * sizeof *out);
+        run_instruction(NULL, instruction, 32, in, out);
         assert_int_equal(out[0], want);
         assert_int_equal(out[31], want);
     }

@@ -2,7 +2,10 @@
    (9.7.15.5.1), under all checks; then each rule, broken and kept. Independent of the emulator's code. If ptxas is
    installed, it must accept every kernel. */
 #include "mma_form.h"
-#include "rules_test.h"
+
+#define RULE_THREADS 128
+#define RULE_BLOCKS  1
+#include "rules.h"
 
 enum {
     THREADS = 128,
@@ -508,230 +511,212 @@ static void test_refused(void **state)
     "xor.b32 %r3, %r0, 1; mad.lo.u32 %r3, %r3, 16, %r2; mov.b32 %u0, 0x3c003c00;\n"                          \
     "st.shared.v4.b32 [%r3], {%u0, %u0, %u0, %u0};\n"
 
-typedef struct rule {
-    const char *name, *body;
-    const char *words; /* words of its only report; NULL: no report */
-    unsigned threads;  /* 0 means 128 */
-} rule;
-
 static const rule rules[] = {
     {"an accumulator read in flight", READY FENCE PRODUCT COMMIT "add.f32 %f8, %f0, %f0;\n" WAIT(0),
-     "reads an accumulator of the product in line", 0},
-    {"", READY FENCE PRODUCT DONE "add.f32 %f8, %f0, %f0;\n", NULL, 0},
+     "reads an accumulator of the product in line", 0, 0},
+    {"", READY FENCE PRODUCT DONE "add.f32 %f8, %f0, %f0;\n", NULL, 0, 0},
     {"an accumulator written in flight", READY FENCE PRODUCT COMMIT "mov.f32 %f1, 0f00000000;\n" WAIT(0),
-     "writes an accumulator of the product in line", 0},
-    {"", READY FENCE PRODUCT COMMIT "mov.f32 %f4, 0f00000000;\n" WAIT(0) "mov.f32 %f1, %f4;\n", NULL, 0},
+     "writes an accumulator of the product in line", 0, 0},
+    {"", READY FENCE PRODUCT COMMIT "mov.f32 %f4, 0f00000000;\n" WAIT(0) "mov.f32 %f1, %f4;\n", NULL, 0, 0},
     {"all accumulators stored in flight",
      READY FENCE PRODUCT COMMIT "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n" STORE("%f2") STORE("%f3")
          WAIT(0),
-     "reads an accumulator of the product in line", 0},
-    {"", READY FENCE PRODUCT DONE "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n", NULL, 0},
+     "reads an accumulator of the product in line", 0, 0},
+    {"", READY FENCE PRODUCT DONE "st.global.v4.f32 [%p0], {%f0, %f1, %f2, %f3};\n", NULL, 0, 0},
     {"A written in flight", READY FENCE REGISTERS COMMIT "mov.b32 %a2, 7;\n" WAIT(0),
-     "writes a register of A of the product in line", 0},
-    {"", READY FENCE REGISTERS DONE "mov.b32 %a2, 7;\n", NULL, 0},
+     "writes a register of A of the product in line", 0, 0},
+    {"", READY FENCE REGISTERS DONE "mov.b32 %a2, 7;\n", NULL, 0, 0},
     {"A read in flight", READY FENCE REGISTERS COMMIT "add.u32 %r3, %a2, 7;\n" WAIT(0),
-     "reads a register of A of the product in line", 0},
-    {"", READY FENCE REGISTERS DONE "add.u32 %r3, %a2, 7;\n", NULL, 0},
+     "reads a register of A of the product in line", 0, 0},
+    {"", READY FENCE REGISTERS DONE "add.u32 %r3, %a2, 7;\n", NULL, 0, 0},
     {"the last group is not waited for", READY FENCE PRODUCT COMMIT OTHER COMMIT WAIT(1) STORE("%f4") WAIT(0),
-     "reads an accumulator", 0},
-    {"", READY FENCE PRODUCT COMMIT OTHER COMMIT WAIT(1) STORE("%f0") WAIT(0) STORE("%f4"), NULL, 0},
+     "reads an accumulator", 0, 0},
+    {"", READY FENCE PRODUCT COMMIT OTHER COMMIT WAIT(1) STORE("%f0") WAIT(0) STORE("%f4"), NULL, 0, 0},
     {"a wait does not cover what is not committed", READY FENCE PRODUCT WAIT(0) STORE("%f0") COMMIT WAIT(0),
-     "reads an accumulator", 0},
+     "reads an accumulator", 0, 0},
     {"an accumulator becomes A in flight", READY FENCE BYTES REGISTERS DONE, "takes as A an accumulator of",
+     0, 0},
+    {"", READY FENCE BYTES DONE FENCE REGISTERS DONE, NULL, 0, 0},
+    {"A becomes an accumulator in flight", READY FENCE REGISTERS BYTES DONE, "adds to a register of A of", 0,
      0},
-    {"", READY FENCE BYTES DONE FENCE REGISTERS DONE, NULL, 0},
-    {"A becomes an accumulator in flight", READY FENCE REGISTERS BYTES DONE, "adds to a register of A of", 0},
-    {"", READY FENCE REGISTERS DONE FENCE BYTES DONE, NULL, 0},
+    {"", READY FENCE REGISTERS DONE FENCE BYTES DONE, NULL, 0, 0},
     {"A is multiplied twice",
-     READY FENCE REGISTERS ONTO(SECOND, "{%a0, %a1, %a2, %a3}, %x2, 1, 1, 1, 0") DONE, NULL, 0},
+     READY FENCE REGISTERS ONTO(SECOND, "{%a0, %a1, %a2, %a3}, %x2, 1, 1, 1, 0") DONE, NULL, 0, 0},
     {"an accumulator renamed in flight",
      READY FENCE PRODUCT COMMIT "mov.b32 %f4, %f0;\n" STORE("%f4") WAIT(0),
-     "reads an accumulator of the product in line", 0},
+     "reads an accumulator of the product in line", 0, 0},
     {"", READY FENCE PRODUCT COMMIT "mov.b32 %f4, %f0; mov.b32 %f0, %f4;\n" PRODUCT DONE STORE("%f4"), NULL,
-     0},
-    {"no fence at all", READY PRODUCT DONE, "issues its warp's first product without a wgmma.fence", 0},
-    {"", READY FENCE PRODUCT DONE, NULL, 0},
+     0, 0},
+    {"no fence at all", READY PRODUCT DONE, "issues its warp's first product without a wgmma.fence", 0, 0},
+    {"", READY FENCE PRODUCT DONE, NULL, 0, 0},
     {"no fence after a write", READY FENCE PRODUCT DONE "mov.f32 %f2, %f4;\n" PRODUCT DONE,
-     "uses a register that line", 0},
-    {"", READY FENCE PRODUCT DONE "mov.f32 %f2, %f4;\n" FENCE PRODUCT DONE, NULL, 0},
+     "uses a register that line", 0, 0},
+    {"", READY FENCE PRODUCT DONE "mov.f32 %f2, %f4;\n" FENCE PRODUCT DONE, NULL, 0, 0},
     {"no fence after a read", READY FENCE PRODUCT DONE STORE("%f3") PRODUCT DONE, "uses a register that line",
-     0},
-    {"", READY FENCE PRODUCT DONE STORE("%f3") FENCE PRODUCT DONE, NULL, 0},
+     0, 0},
+    {"", READY FENCE PRODUCT DONE STORE("%f3") FENCE PRODUCT DONE, NULL, 0, 0},
     {"no fence after A is written", READY FENCE "mov.b32 %a3, 0;\n" REGISTERS DONE,
-     "uses a register that line", 0},
-    {"", READY "mov.b32 %a3, 0;\n" FENCE REGISTERS DONE, NULL, 0},
-    {"no fence between shapes", READY FENCE PRODUCT WIDE DONE, "uses a register of the product in line", 0},
-    {"", READY FENCE PRODUCT FENCE WIDE DONE, NULL, 0},
+     "uses a register that line", 0, 0},
+    {"", READY "mov.b32 %a3, 0;\n" FENCE REGISTERS DONE, NULL, 0, 0},
+    {"no fence between shapes", READY FENCE PRODUCT WIDE DONE, "uses a register of the product in line", 0,
+     0},
+    {"", READY FENCE PRODUCT FENCE WIDE DONE, NULL, 0, 0},
     {"no fence before an accumulator becomes A", READY FENCE BYTES DONE REGISTERS DONE,
-     "uses a register of the product in line", 0},
-    {"none is needed between products of a shape", READY FENCE PRODUCT PRODUCT COMMIT PRODUCT DONE, NULL, 0},
+     "uses a register of the product in line", 0, 0},
+    {"none is needed between products of a shape", READY FENCE PRODUCT PRODUCT COMMIT PRODUCT DONE, NULL, 0,
+     0},
     {"warps run ahead",
      READY "mov.u32 %r3, 0;\nLOOP:\n" FENCE PRODUCT COMMIT WAIT(
          1) "setp.eq.u32 %q1, %r5, 1;\n"
             "@%q1 nanosleep.u32 20; add.u32 %r3, %r3, 1; setp.lt.u32 %q1, %r3, 200; @%q1 bra LOOP;\n" WAIT(0),
-     NULL, 0},
+     NULL, 0, 0},
     {"a warp runs ahead, and ends late",
      READY "mov.u32 %r3, 0; add.u32 %r4, %r5, 200;\nLOOP:\n" FENCE PRODUCT DONE
            "add.u32 %r3, %r3, 1; setp.lt.u32 %q1, %r3, %r4; @%q1 bra LOOP;\n",
-     "all four warps must execute it", 0},
-    {"a warpgroup of three warps", FENCE PRODUCT DONE, "in a warpgroup that is not complete", 96},
-    {"a warp of 16 threads", READY FENCE PRODUCT DONE, "in a warpgroup that is not complete", 112},
+     "all four warps must execute it", 0, 0},
+    {"a warpgroup of three warps", FENCE PRODUCT DONE, "in a warpgroup that is not complete", 96, 0},
+    {"a warp of 16 threads", READY FENCE PRODUCT DONE, "in a warpgroup that is not complete", 112, 0},
     {"warps 1 to 4",
      READY
      "add.u32 %r3, %r5, 7; and.b32 %r3, %r3, 7; setp.ge.u32 %q1, %r3, 4; @%q1 bra END;\n" FENCE PRODUCT DONE
      "END:\n",
-     "all four warps must execute it", 256},
-    {"", READY "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n", NULL, 256},
+     "all four warps must execute it", 256, 0},
+    {"", READY "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n", NULL, 256, 0},
     {"a warp takes another branch",
      READY FENCE "setp.eq.u32 %q1, %r5, 2; @%q1 bra TWO;\n" PRODUCT DONE "bra END;\nTWO:\n" PRODUCT DONE
                  "END:\n",
-     "all four must execute the same instruction", 0},
+     "all four must execute the same instruction", 0, 0},
     {"a warp skips a wait",
      READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r5, 1; @%q1 bra END;\n" WAIT(0) "END:\n",
-     "all four warps must execute it", 0},
+     "all four warps must execute it", 0, 0},
     {"a lane has ended", READY "setp.eq.u32 %q1, %r0, 37; @%q1 exit;\n" FENCE PRODUCT DONE,
-     "executes this for its whole warp", 0},
+     "executes this for its whole warp", 0, 0},
     {"descriptors of warps differ", READY "cvt.u64.u32 %x3, %r5; add.u64 %x2, %x2, %x3;\n" FENCE PRODUCT DONE,
-     "and another warp of its warpgroup give different matrix descriptors of B", 0},
+     "and another warp of its warpgroup give different matrix descriptors of B", 0, 0},
     {"descriptors of lanes differ",
      READY "and.b32 %r3, %r0, 1; cvt.u64.u32 %x3, %r3; add.u64 %x1, %x1, %x3;\n" FENCE PRODUCT DONE,
-     "and the first lane of its warp give different matrix descriptors of A", 0},
+     "and the first lane of its warp give different matrix descriptors of A", 0, 0},
     {"scale-d of lanes differs",
      READY "setp.lt.u32 %q1, %r0, 16;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
-     "and other lanes of its warp give different values of scale-d", 0},
+     "and other lanes of its warp give different values of scale-d", 0, 0},
     {"scale-d of warps differs",
      READY "setp.lt.u32 %q1, %r0, 32;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE,
-     "and another warp of its warpgroup give different values of scale-d", 0},
-    {"", READY "setp.lt.u32 %q1, %r0, 999;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE, NULL, 0},
+     "and another warp of its warpgroup give different values of scale-d", 0, 0},
+    {"", READY "setp.lt.u32 %q1, %r0, 999;\n" FENCE ONTO(FIRST, "%x1, %x2, %q1, 1, 1, 0, 0") DONE, NULL, 0,
+     0},
     {"A ends outside of the block's shared memory", READY "add.u64 %x1, %x1, 312;\n" FENCE PRODUCT DONE,
-     "of .shared memory", 0},
+     "of .shared memory", 0, 0},
     {"B lies in what the system reserves", READY "mov.b64 %x2, 0x1000080000;\n" FENCE PRODUCT DONE,
-     "of .shared memory", 0},
+     "of .shared memory", 0, 0},
     {"an address that is not encoded", READY "or.b64 %x2, %x2, 0x4000;\n" FENCE PRODUCT DONE,
-     "which has bits that belong to no field", 0},
+     "which has bits that belong to no field", 0, 0},
     {"a base offset", READY "or.b64 %x2, %x2, 0x4002000000000000;\n" FENCE PRODUCT DONE,
-     "with a base offset for B", 0},
+     "with a base offset for B", 0, 0},
     {"half a row into the swizzle's pattern",
      READY "add.u64 %x2, %x2, 1; or.b64 %x2, %x2, 0xc000000000000000;\n" FENCE PRODUCT DONE,
-     "16 bytes into a row of the 32-byte swizzle's pattern", 0},
-    {"", READY "add.u64 %x2, %x2, 2; or.b64 %x2, %x2, 0x8000000000000000;\n" FENCE PRODUCT DONE, NULL, 0},
-    {"no wait", READY FENCE PRODUCT COMMIT, "no wgmma.wait_group covers it", 0},
-    {"a wait for all but the last", READY FENCE PRODUCT COMMIT WAIT(1), "no wgmma.wait_group covers it", 0},
-    {"no commit", READY FENCE PRODUCT WAIT(0), "no wgmma.commit_group covers it", 0},
+     "16 bytes into a row of the 32-byte swizzle's pattern", 0, 0},
+    {"", READY "add.u64 %x2, %x2, 2; or.b64 %x2, %x2, 0x8000000000000000;\n" FENCE PRODUCT DONE, NULL, 0, 0},
+    {"no wait", READY FENCE PRODUCT COMMIT, "no wgmma.wait_group covers it", 0, 0},
+    {"a wait for all but the last", READY FENCE PRODUCT COMMIT WAIT(1), "no wgmma.wait_group covers it", 0,
+     0},
+    {"no commit", READY FENCE PRODUCT WAIT(0), "no wgmma.commit_group covers it", 0, 0},
     {"an operand overwritten in flight",
      READY FENCE PRODUCT COMMIT "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n" WAIT(0),
-     "which a product of thread", 0},
-    {"", READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n", NULL, 0},
+     "which a product of thread", 0, 0},
+    {"", READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+1536], 1;\n", NULL, 0,
+     0},
     {"", READY FENCE PRODUCT DONE "bar.sync 0; setp.eq.u32 %q1, %r0, 0; @%q1 st.shared.b32 [%r2+8], 1;\n",
-     NULL, 0},
+     NULL, 0, 0},
     {"an operand overwritten by a warp that has not waited",
      READY "setp.lt.u32 %q1, %r5, 4; @!%q1 bra LATE;\n" FENCE PRODUCT DONE "bra END;\nLATE:\n"
            "setp.eq.u32 %q1, %r0, 159; @%q1 st.shared.b32 [%r2+2056], 1;\nEND:\n",
-     "with nothing to order the two", 160},
+     "with nothing to order the two", 160, 0},
     {"an operand overwritten after the wait of another warp of the warpgroup",
-     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n", NULL, 0},
-    {"an operand read in flight", READY FENCE PRODUCT COMMIT "ld.shared.b32 %r3, [%r2+8];\n" WAIT(0), NULL,
+     READY FENCE PRODUCT DONE "setp.eq.u32 %q1, %r0, 127; @%q1 st.shared.b32 [%r2+2056], 1;\n", NULL, 0, 0},
+    {"an operand read in flight", READY FENCE PRODUCT COMMIT "ld.shared.b32 %r3, [%r2+8];\n" WAIT(0), NULL, 0,
      0},
     {"an operand is written after wgmma.fence", READY FENCE WRITE_B(64) PROXY_FENCE PRODUCT DONE,
-     "with nothing to order the two", 0},
-    {"", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
+     "with nothing to order the two", 0, 0},
+    {"", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE, NULL, 0, 0},
     {"an operand is written before a product without wgmma.fence",
      READY FENCE PRODUCT DONE "bar.sync 0;\n" WRITE_B(0) PROXY_FENCE PRODUCT DONE,
-     "with nothing to order the two", 0},
+     "with nothing to order the two", 0, 0},
     {"a warp waits at a barrier instead of wgmma.fence",
      READY "setp.eq.u32 %q1, %r5, 1; @%q1 barrier.sync 1, 128;\n" FENCE PRODUCT DONE
            "@!%q1 barrier.sync 1, 128;\n",
-     "waits for the other warps of its warpgroup to reach wgmma.fence", 0},
+     "waits for the other warps of its warpgroup to reach wgmma.fence", 0, 0},
     {"a copy to an operand is not waited for", READY COPY_B(96) PROXY_FENCE FENCE PRODUCT DONE COPY_WAIT,
-     "still writes: nothing has waited for it", 0},
-    {"", READY COPY_B(96) COPY_WAIT PROXY_FENCE FENCE PRODUCT DONE, NULL, 0},
+     "still writes: nothing has waited for it", 0, 0},
+    {"", READY COPY_B(96) COPY_WAIT PROXY_FENCE FENCE PRODUCT DONE, NULL, 0, 0},
     {"only wgmma.fence after a write", READY WRITE_B(96) FENCE PRODUCT DONE,
-     "with no fence.proxy.async between the two", 0},
+     "with no fence.proxy.async between the two", 0, 0},
     {"another warpgroup writes an operand without a barrier",
      READY WRITE_B(0) PROXY_FENCE "setp.lt.u32 %q1, %r5, 4; @%q1 bra END;\n" FENCE PRODUCT DONE "END:\n",
-     "with nothing to order the two", 256},
+     "with nothing to order the two", 256, 0},
     {"another warpgroup writes an operand and executes wgmma.fence",
-     READY WRITE_B(0) PROXY_FENCE FENCE PRODUCT DONE, "with nothing to order the two", 256},
-    {"no proxy fence", "bar.sync 0;\n" FENCE PRODUCT DONE, "with no fence.proxy.async between the two", 0},
-    {"", "bar.sync 0; fence.proxy.async.shared::cta;\n" FENCE PRODUCT DONE, NULL, 0},
+     READY WRITE_B(0) PROXY_FENCE FENCE PRODUCT DONE, "with nothing to order the two", 256, 0},
+    {"no proxy fence", "bar.sync 0;\n" FENCE PRODUCT DONE, "with no fence.proxy.async between the two", 0, 0},
+    {"", "bar.sync 0; fence.proxy.async.shared::cta;\n" FENCE PRODUCT DONE, NULL, 0, 0},
     {"",
      "bar.sync 0; setp.lt.u32 %q1, %r5, 4; @%q1 bra NEXT; fence.proxy.async;\nNEXT: bar.sync 0;\n"
      "@!%q1 bra END;\n" FENCE PRODUCT DONE "END:\n",
-     NULL, 160},
+     NULL, 160, 0},
     {"another warp's proxy fence comes too late",
      "bar.sync 0; setp.lt.u32 %q1, %r5, 4; @%q1 bra NEXT; bar.sync 0; fence.proxy.async; bra END;\nNEXT: bar.sync 0;\n" FENCE
          PRODUCT DONE "END:\n",
-     "with no fence.proxy.async between the two", 160},
+     "with no fence.proxy.async between the two", 160, 0},
     {"another proxy's fence", "fence.proxy.alias; bar.sync 0;\n" FENCE PRODUCT DONE,
-     "with no fence.proxy.async between the two", 0},
+     "with no fence.proxy.async between the two", 0, 0},
     {"a proxy fence before the last write",
      READY "setp.eq.u32 %q1, %r0, 0; @%q1 st.shared.b32 [%r2+2048], 0;\n"
            "bar.sync 0;\n" FENCE PRODUCT DONE,
-     "with no fence.proxy.async between the two", 0},
+     "with no fence.proxy.async between the two", 0, 0},
     {"a copy arrives in an operand in flight",
      READY FENCE PRODUCT COMMIT
      "setp.eq.u32 %q1, %r0, 127; @%q1 cp.async.ca.shared.global [%r2+1536], [%p0], 4;\ncp.async.wait_all;\n" WAIT(
          0),
-     "which a product of thread", 0},
+     "which a product of thread", 0, 0},
     {"operands that no thread wrote",
      READY "mov.u32 %r3, t; cvt.u64.u32 %x3, %r3; shr.u64 %x3, %x3, 4; or.b64 %x1, %x3, "
            "0x1000080000;\n" FENCE PRODUCT DONE,
-     "reads 16 bytes that were never written", 0},
+     "reads 16 bytes that were never written", 0, 0},
     {"an undefined register of A",
      READY FENCE ONTO(FIRST, "{%a0, %u1, %a2, %a3}, %x2, 1, 1, 1, 0") DONE STORE("%f1"),
-     "uses an uninitialised register as the value that it stores", 0},
+     "uses an uninitialised register as the value that it stores", 0, 0},
     {"undefined accumulators", READY FENCE ONTO("{%v0, %v1, %v2, %v3}", SHARED_A) DONE STORE("%v1"),
-     "uses an uninitialised register as the value that it stores", 0},
-    {"", READY FENCE ONTO("{%v0, %v1, %v2, %v3}", "%x1, %x2, 0, 1, 1, 0, 0") DONE STORE("%v1"), NULL, 0},
+     "uses an uninitialised register as the value that it stores", 0, 0},
+    {"", READY FENCE ONTO("{%v0, %v1, %v2, %v3}", "%x1, %x2, 0, 1, 1, 0, 0") DONE STORE("%v1"), NULL, 0, 0},
     {"an undefined descriptor", READY FENCE ONTO(FIRST, "%x1, %x5, 1, 1, 1, 0, 0") DONE,
-     "uses an uninitialised register as an address", 0},
+     "uses an uninitialised register as an address", 0, 0},
     {"an undefined scale-d", READY FENCE ONTO(FIRST, "%x1, %x2, %q2, 1, 1, 0, 0") DONE,
-     "uses an uninitialised register as an operand of this", 0},
+     "uses an uninitialised register as an operand of this", 0, 0},
 };
 
 /* With the check `warpgroup`: wgmma.fence does not order products after writes. */
 static const rule warpgroup_rules[] = {
     {"only wgmma.fence after another warp's write", READY WRITE_B(96) PROXY_FENCE FENCE PRODUCT DONE,
-     "with only wgmma.fence to order the two", 0},
-    {"", READY WRITE_B(96) PROXY_FENCE "bar.sync 0;\n" FENCE PRODUCT DONE, NULL, 0},
+     "with only wgmma.fence to order the two", 0, 0},
+    {"", READY WRITE_B(96) PROXY_FENCE "bar.sync 0;\n" FENCE PRODUCT DONE, NULL, 0, 0},
     {"only wgmma.fence after another lane's write", READY WRITE_A PROXY_FENCE FENCE PRODUCT DONE,
-     "with only wgmma.fence to order the two", 0},
-    {"", READY WRITE_A PROXY_FENCE "bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE, NULL, 0},
+     "with only wgmma.fence to order the two", 0, 0},
+    {"", READY WRITE_A PROXY_FENCE "bar.warp.sync 0xffffffff;\n" FENCE PRODUCT DONE, NULL, 0, 0},
 };
 
-static void check_rules(const rule *all, size_t count)
-{
-    for (size_t n = 0; n < count; n++) {
-        char body[8192];
-        CUcontext context;
-        snprintf(body, sizeof body, "%s%sret;", PROLOGUE, all[n].body);
-        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-        CUfunction f = kernel_of(header, body);
-        CUdeviceptr p0 = device_bytes(65536, NULL);
-        cuMemsetD32_v2(p0, 0, 16384);
-        unsigned threads = all[n].threads;
-        capture_stderr();
-        CUresult r = launch(f, 1, threads ? threads : 128, p0, p0, 0);
-        captured_stderr();
-        const char *what = all[n].name[0] ? all[n].name : all[n - 1].name;
-        if (!all[n].words && (r != CUDA_SUCCESS || printed[0]))
-            fail_msg("kept: %s: %d\n%s", what, (int)r, printed);
-        if (all[n].words && (r == CUDA_SUCCESS || !strstr(printed, all[n].words) || reports_in(printed) != 1))
-            fail_msg("%s: %d, expected once\n  %s\nin\n%s", what, (int)r, all[n].words, printed);
-        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
-    }
-}
+enum {
+    RULES = sizeof rules / sizeof *rules,
+    WARPGROUP_RULES = sizeof warpgroup_rules / sizeof *warpgroup_rules
+};
 
 static void test_rules(void **state)
 {
     (void)state;
-    check_rules(rules, sizeof rules / sizeof *rules);
+    check_rules(header, "", PROLOGUE, rules, RULES);
 }
 
 static void test_warpgroup_rules(void **state)
 {
     (void)state;
-    check_rules(warpgroup_rules, sizeof warpgroup_rules / sizeof *warpgroup_rules);
+    check_rules(header, "", PROLOGUE, warpgroup_rules, WARPGROUP_RULES);
 }
 
 /* Each warp writes its rows of A and a quarter of B, one of them late, with no barrier before the product: A and B are ones. */
@@ -762,43 +747,32 @@ static void test_meeting(void **state)
 
 /* ---- ptxas --------------------------------------------------------------------------------------------------------- */
 
-static void add_entry(FILE *file, const char *name, size_t number, const char *body)
+static void add_entry(const ptxas_text *t, const char *name, size_t number, const char *prologue,
+                      const rule *r)
 {
-    fprintf(file, ".visible .entry %s%zu(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n%s\n}\n", name,
-            number, body);
+    char entry[32];
+    snprintf(entry, sizeof entry, "%s%zu", name, number);
+    fputs(rule_entry(entry, "", prologue, r), t->file);
 }
 
 /* ptxas accepts all kernels of this file. */
 static void test_ptxas(void **state)
 {
-    char path[] = "/tmp/wgmmaXXXXXX", log[] = "/tmp/wgmmaXXXXXX";
     (void)state;
-    if (run_ptxas("--version", "/dev/null") != 0)
-        skip();
-    FILE *file = fdopen(mkstemp(path), "w");
-    assert_non_null(file);
-    close(mkstemp(log));
-    fprintf(file, "%s\n.address_size 64\n", header);
-    const size_t count = sizeof rules / sizeof *rules,
-                 more = sizeof warpgroup_rules / sizeof *warpgroup_rules;
-    for (size_t n = 0; n < count + more; n++) {
-        char body[8192];
-        snprintf(body, sizeof body, "%s%sret;", PROLOGUE,
-                 n < count ? rules[n].body : warpgroup_rules[n - count].body);
-        add_entry(file, "rule", n, body);
-    }
+    ptxas_text text = begin_ptxas(header);
+    fputs("\n.address_size 64\n", text.file);
+    for (size_t n = 0; n < RULES; n++)
+        add_entry(&text, "rule", n, PROLOGUE, &rules[n]);
+    for (size_t n = 0; n < WARPGROUP_RULES; n++)
+        add_entry(&text, "warpgroup", n, PROLOGUE, &warpgroup_rules[n]);
     for (size_t t = 0; t < TYPES; t++)
         for (int n = 8; n <= 256; n += 8)
             if (takes_n(types[t].d[0] == 's', n)) {
                 product p = product_of(t, n);
-                add_entry(file, "form", t * 256 + (size_t)n, body_of(&p));
+                rule form = {.body = body_of(&p)};
+                add_entry(&text, "form", t * 256 + (size_t)n, "", &form);
             }
-    fclose(file);
-    int status = run_ptxas(path, log);
-    if (status != 0)
-        fail_msg("%s refused: see %s", path, log);
-    unlink(path);
-    unlink(log);
+    end_ptxas(&text);
 }
 
 /* An argument selects tests that need a process of their own or take long: "warpgroup" tests that check, which a process enables

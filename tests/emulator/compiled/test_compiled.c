@@ -1,11 +1,11 @@
 /* Functions that real compilers made. source/ has their C, which CUDA and the host share (source/device.h). Every kernel of a
-   folder of PTX is run under all checks, on values that hurt, and compared with the same source run by the host
-   (source/native.h): bit by bit, or within the bound in its row of functions.def.
+   folder of PTX is run under all checks, on edge values, and compared bit by bit with the same source run by the host
+   (source/native.h). What single instructions compute is tested beside this folder, by test_integer.c, test_float.c and others.
 
    clang compiles all functions when kiln is built (CMakeLists.txt). ptx/ has what nvcc made, so that nvcc is not needed: the
-   functions that clang cannot compile, and those whose copy by nvcc has an instruction form that no copy by clang has, or
-   reaches code of the emulated driver that none reaches (refresh.py). After a change to source/ or refresh.py,
-   `ninja refresh_compiled` compiles ptx/ anew; the test emulator.compiled.current fails until then.
+   functions whose copy by nvcc has an instruction form that no other test has, and debug information (refresh.py). After a
+   change to source/ or refresh.py, `ninja refresh_compiled` compiles ptx/ anew; the test emulator.compiled.current fails until
+   then.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
 #include "cuda_api.h"
@@ -27,7 +27,6 @@ typedef struct function {
     unsigned shared;
     unsigned char fill;
     const void *with;
-    double ulps, relative, absolute;
 } function;
 
 #define F(subject, name, ...) native_kernel name;
@@ -86,23 +85,21 @@ static bool fail(const char *module, const function *f, uint32_t n, const char *
 
 static void print_element(const char *what, value_type type, const void *elements, size_t i)
 {
-    size_t bytes = value_bytes(type);
+    size_t bytes = value_bytes[type];
     uint64_t bits = 0;
     memcpy(&bits, (const char *)elements + i * bytes, bytes);
     printf("    %s 0x%0*llx", what, (int)bytes * 2, (unsigned long long)bits);
-    if (type >= F16 && type <= WHOLE)
-        printf(" (%.9g)", value_number(type, elements, i));
     printf("\n");
 }
 
 static bool compare(const char *module, const function *f, uint32_t n, uint32_t outs, const void *got,
                     const void *want, const void *a, const void *b)
 {
-    value_bound bound = {f->ulps, f->relative, f->absolute};
     uint32_t out_each = f->out_each ? f->out_each : 1;
+    size_t bytes = value_bytes[f->out_type];
     total.comparisons += outs;
     for (size_t i = 0; i < outs; i++) {
-        if (value_agrees(f->out_type, got, want, i, &bound))
+        if (memcmp((const char *)got + i * bytes, (const char *)want + i * bytes, bytes) == 0)
             continue;
         printf("%s: %s, n = %u: element %zu differs\n", module, f->name, n, i);
         if (i / out_each < n) {
@@ -128,7 +125,7 @@ static bool make_buffers(const function *f, uint32_t n, uint32_t outs, buffers *
     const value_type types[] = {f->out_type, f->a_type, f->b_type};
     for (int i = 0; i < 3; i++) {
         uint32_t count = i == 0 ? outs + f->spare : n * (f->in_each ? f->in_each : 1);
-        s->bytes[i] = value_bytes(types[i]) * count;
+        s->bytes[i] = value_bytes[types[i]] * count;
         s->host[i] = malloc(s->bytes[i]);
         if (!s->host[i] || cuMemAlloc_v2(&s->device[i], s->bytes[i]) != CUDA_SUCCESS)
             return false;

@@ -49,16 +49,6 @@ static span random_operand(const uint8_t *data, span s, unsigned *seed)
     return found;
 }
 
-static size_t random_number(const uint8_t *data, span w, unsigned *seed, char out[64])
-{
-    bool single = w.size == 10 && data[w.at + 1] == 'f', wide = w.size == 18 && data[w.at + 1] == 'd';
-    const char *const *list = single ? single_values : wide ? double_values : integer_values;
-    unsigned count = 0;
-    while (list[count])
-        count++;
-    return (size_t)snprintf(out, 64, "%s", list[next_random(seed) % count]);
-}
-
 static bool has_word(const char *words, const char *word, size_t size)
 {
     for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
@@ -77,6 +67,12 @@ static size_t random_word(const char *words, unsigned *seed, char out[64])
             memcpy(out, at, size);
         }
     return size;
+}
+
+static size_t random_number(const uint8_t *data, span w, unsigned *seed, char out[64])
+{
+    bool single = w.size == 10 && data[w.at + 1] == 'f', wide = w.size == 18 && data[w.at + 1] == 'd';
+    return random_word(single ? single_values : wide ? double_values : integer_values, seed, out);
 }
 
 /* Picks another word of a family that contains this one. Returns its size; 0: there is none. */

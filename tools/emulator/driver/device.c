@@ -299,91 +299,50 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 static int attribute_value(const emu_device *d, int attribute)
 {
     const emu_device_model *m = d->model;
-    switch (attribute) {
-    case 1:
-        return 1024; /* MAX_THREADS_PER_BLOCK */
-    case 2:
-        return 1024; /* MAX_BLOCK_DIM_X */
-    case 3:
-        return 1024; /* MAX_BLOCK_DIM_Y */
-    case 4:
-        return 64; /* MAX_BLOCK_DIM_Z */
-    case 5:
-        return 2147483647; /* MAX_GRID_DIM_X */
-    case 6:
-        return 65535; /* MAX_GRID_DIM_Y */
-    case 7:
-        return 65535; /* MAX_GRID_DIM_Z */
-    case 8:
-        return (int)EMU_SHARED_PER_BLOCK; /* MAX_SHARED_MEMORY_PER_BLOCK */
-    case 9:
-        return 65536; /* TOTAL_CONSTANT_MEMORY */
-    case 10:
-        return EMU_LANES; /* WARP_SIZE */
-    case 11:
-        return 2147483647; /* MAX_PITCH */
-    case 12:
-        return (int)EMU_REGISTERS_PER_BLOCK; /* MAX_REGISTERS_PER_BLOCK */
-    case 13:
-        return (int)m->clock_khz; /* CLOCK_RATE */
-    case 14:
-        return 512; /* TEXTURE_ALIGNMENT */
-    case 15:
-        return 1; /* GPU_OVERLAP */
-    case 16:
-        return (int)m->multiprocessors; /* MULTIPROCESSOR_COUNT */
-    case 19:
-        return 1; /* CAN_MAP_HOST_MEMORY */
-    case 30:
-        return 512; /* SURFACE_ALIGNMENT */
-    case 31:
-        return 1; /* CONCURRENT_KERNELS */
-    case 33:
-        return d->ordinal + 1; /* PCI_BUS_ID */
-    case 36:
-        return (int)m->memory_clock_khz; /* MEMORY_CLOCK_RATE */
-    case 37:
-        return (int)m->bus_bits; /* GLOBAL_MEMORY_BUS_WIDTH */
-    case 38:
-        return (int)m->l2_bytes; /* L2_CACHE_SIZE */
-    case 39:
-        return (int)m->threads_per_multiprocessor; /* MAX_THREADS_PER_MULTIPROCESSOR */
-    case 40:
-        return 2; /* ASYNC_ENGINE_COUNT */
-    case 41:
-        return 1; /* UNIFIED_ADDRESSING */
-    case 75:
-        return (int)(m->number / 10); /* COMPUTE_CAPABILITY_MAJOR */
-    case 76:
-        return (int)(m->number % 10); /* COMPUTE_CAPABILITY_MINOR */
-    case 78:
-        return 1; /* STREAM_PRIORITIES_SUPPORTED */
-    case 79:
-        return 1; /* GLOBAL_L1_CACHE_SUPPORTED */
-    case 80:
-        return 1; /* LOCAL_L1_CACHE_SUPPORTED */
-    case 81:
-        return (int)m->shared_per_multiprocessor; /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
-    case 82:
-        return (int)EMU_REGISTERS_PER_BLOCK; /* MAX_REGISTERS_PER_MULTIPROCESSOR */
-    case 83:
-        return 1; /* MANAGED_MEMORY */
-    case 90:
-        return 1; /* COMPUTE_PREEMPTION_SUPPORTED */
-    case 97:
-        return (int)m->shared_per_block_optin; /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-    case 106:
-        return (int)m->blocks_per_multiprocessor; /* MAX_BLOCKS_PER_MULTIPROCESSOR */
-    case 111:
-        return m->number >= 80 ? (int)EMU_RESERVED_SHARED_PER_BLOCK
-                               : 0; /* RESERVED_SHARED_MEMORY_PER_BLOCK */
-    case 115:
-        return 1; /* MEMORY_POOLS_SUPPORTED */
-    case 120:
-        return m->number >= 90; /* CLUSTER_LAUNCH */
-    default:
-        return 0;
-    }
+    const int values[MOST_ATTRIBUTES] = {
+        [1] = 1024,                                /* MAX_THREADS_PER_BLOCK */
+        [2] = 1024,                                /* MAX_BLOCK_DIM_X */
+        [3] = 1024,                                /* MAX_BLOCK_DIM_Y */
+        [4] = 64,                                  /* MAX_BLOCK_DIM_Z */
+        [5] = 2147483647,                          /* MAX_GRID_DIM_X */
+        [6] = 65535,                               /* MAX_GRID_DIM_Y */
+        [7] = 65535,                               /* MAX_GRID_DIM_Z */
+        [8] = (int)EMU_SHARED_PER_BLOCK,           /* MAX_SHARED_MEMORY_PER_BLOCK */
+        [9] = 65536,                               /* TOTAL_CONSTANT_MEMORY */
+        [10] = EMU_LANES,                          /* WARP_SIZE */
+        [11] = 2147483647,                         /* MAX_PITCH */
+        [12] = (int)EMU_REGISTERS_PER_BLOCK,       /* MAX_REGISTERS_PER_BLOCK */
+        [13] = (int)m->clock_khz,                  /* CLOCK_RATE */
+        [14] = 512,                                /* TEXTURE_ALIGNMENT */
+        [15] = 1,                                  /* GPU_OVERLAP */
+        [16] = (int)m->multiprocessors,            /* MULTIPROCESSOR_COUNT */
+        [19] = 1,                                  /* CAN_MAP_HOST_MEMORY */
+        [30] = 512,                                /* SURFACE_ALIGNMENT */
+        [31] = 1,                                  /* CONCURRENT_KERNELS */
+        [33] = d->ordinal + 1,                     /* PCI_BUS_ID */
+        [36] = (int)m->memory_clock_khz,           /* MEMORY_CLOCK_RATE */
+        [37] = (int)m->bus_bits,                   /* GLOBAL_MEMORY_BUS_WIDTH */
+        [38] = (int)m->l2_bytes,                   /* L2_CACHE_SIZE */
+        [39] = (int)m->threads_per_multiprocessor, /* MAX_THREADS_PER_MULTIPROCESSOR */
+        [40] = 2,                                  /* ASYNC_ENGINE_COUNT */
+        [41] = 1,                                  /* UNIFIED_ADDRESSING */
+        [75] = (int)(m->number / 10),              /* COMPUTE_CAPABILITY_MAJOR */
+        [76] = (int)(m->number % 10),              /* COMPUTE_CAPABILITY_MINOR */
+        [78] = 1,                                  /* STREAM_PRIORITIES_SUPPORTED */
+        [79] = 1,                                  /* GLOBAL_L1_CACHE_SUPPORTED */
+        [80] = 1,                                  /* LOCAL_L1_CACHE_SUPPORTED */
+        [81] = (int)m->shared_per_multiprocessor,  /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
+        [82] = (int)EMU_REGISTERS_PER_BLOCK,       /* MAX_REGISTERS_PER_MULTIPROCESSOR */
+        [83] = 1,                                  /* MANAGED_MEMORY */
+        [90] = 1,                                  /* COMPUTE_PREEMPTION_SUPPORTED */
+        [97] = (int)m->shared_per_block_optin,     /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+        [106] = (int)m->blocks_per_multiprocessor, /* MAX_BLOCKS_PER_MULTIPROCESSOR */
+        [111] =
+            m->number >= 80 ? (int)EMU_RESERVED_SHARED_PER_BLOCK : 0, /* RESERVED_SHARED_MEMORY_PER_BLOCK */
+        [115] = 1,                                                    /* MEMORY_POOLS_SUPPORTED */
+        [120] = m->number >= 90,                                      /* CLUSTER_LAUNCH */
+    };
+    return values[attribute];
 }
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)

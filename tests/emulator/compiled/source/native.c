@@ -121,12 +121,6 @@ void native_run(native_kernel *kernel, const native_arguments *arguments, native
                 run_block();
 }
 
-void __nanosleep(unsigned nanoseconds)
-{
-    (void)nanoseconds;
-    give_way();
-}
-
 int __syncthreads_count(int predicate)
 {
     unsigned generation = barrier_generation;
@@ -224,24 +218,4 @@ uint32_t __match_all_sync(uint32_t mask, uint32_t value, int *same)
 {
     *same = __match_any_sync(mask, value) == present(mask);
     return *same ? present(mask) : 0;
-}
-
-uint32_t native_reduce(char kind, uint32_t mask, uint32_t value)
-{
-    uint64_t values[32];
-    uint32_t result = value;
-    native_exchange(mask, value, values);
-    mask = present(mask) & ~(1u << (own_index() & 31));
-    for (unsigned i = 0; i < 32; i++) {
-        uint32_t v = (uint32_t)values[i];
-        if (!(mask >> i & 1))
-            continue;
-        result = kind == '+'   ? result + v
-                 : kind == '<' ? (v < result ? v : result)
-                 : kind == '>' ? (v > result ? v : result)
-                 : kind == '&' ? result & v
-                 : kind == '|' ? result | v
-                               : result ^ v;
-    }
-    return result;
 }
