@@ -161,7 +161,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.row_tiles = g.tile_m / g.row_warps / ROWS;
     g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps * g.row_warps;
     g.step = g.warp_elements * g.k_warps;
-    g.steps = is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
+    g.steps = is_tiles && (format->elements > STEP || format->scale_elements == 256) ? 2 : 1;
     g.stage = g.step * g.steps;
     g.scales = g.step / (g.has_sums ? format_part_elements(format) : BLOCK);
     g.scale_bytes = g.has_sums ? 8 : 4;

@@ -66,7 +66,9 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .tile_m = kiln_int(v, "tile_m"),
                         .tile_n = kiln_int(v, "tile_n"),
                         .stages = kiln_int(v, "stages")};
-    const bool is_short = format->groups == 1 && format->scale_elements == 0 && g.tile_m >= 64;
+    /* Large tiles of x leave less shared memory to W. Blocks of 256, and groups of up to 256 with a scale in an array, are whole
+     * in a stage. */
+    const bool is_short = format->elements <= 2 * X_RING_STEP && format->scale_elements == 0 && g.tile_m >= 64;
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
@@ -166,23 +168,52 @@ typedef struct group {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group;
 
-/* Finds the quantised block of a group in the stage. */
-static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
+/* Whether a stage has several quantised blocks of a row; else it is one. */
+static bool has_blocks(const tiles_geometry *g)
+{
+    return g->format->elements < g->steps * X_RING_STEP;
+}
+
+/* Sets the block in the stage, poison if there is only one, and the group in that block, of group i of the step. */
+static void find_group(tiles *g, uint32_t i, ptx_val *block, ptx_val *in_block)
 {
     ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, format->bytes, row_at);
+    const uint32_t groups = g->of.format->groups, of_step = g->of.groups;
+    *block = (ptx_val){0};
+    if (g->of.is_unrolled) {
+        const uint32_t of_stage = g->trip_step * of_step + i;
+        *block = has_blocks(&g->of) ? ptx_u32(of_stage / groups) : *block;
+        *in_block = ptx_u32(of_stage % groups);
+    } else if (groups <= of_step) { /* a step has whole blocks */
+        *block = ptx_mad(f, g->step, of_step / groups, i / groups);
+        *in_block = ptx_u32(i % groups);
+    } else {
+        const uint32_t steps = groups / of_step; /* of a block */
+        ptx_val step = g->step;
+        if (has_blocks(&g->of)) {
+            *block = ptx_div(f, g->step, steps);
+            step = ptx_and(f, g->step, steps - 1);
+        }
+        *in_block = ptx_mad(f, step, of_step, i);
+    }
+}
+
+/* Finds a block in the stage. */
+static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val block)
+{
+    ptx_fn *f = g->f;
+    ptx_val at = block.type == PTX_NONE ? row_at : ptx_mad(f, block, g->of.format->bytes, row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Finds the numbers of that group. */
-static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
+/* Finds the numbers of a block's group. */
+static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val block)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     if (format->scale_elements == 0)
-        return find_block(g, lane, row_at, number);
-    ptx_val scale = ptx_div(f, number, format->scale_elements / format_group_elements(format));
+        return find_block(g, lane, row_at, block);
+    ptx_val scale = ptx_div(f, block, format->scale_elements / format->elements);
     return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
 }
 
@@ -191,11 +222,11 @@ static group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const bool has_constants = g->of.is_unrolled && format->groups == 1;
-    const uint32_t of_trip = g->trip_step * g->of.groups + i;
+    const bool has_constants = g->of.is_unrolled && has_blocks(&g->of);
+    const uint32_t of_stage = g->trip_step * g->of.groups + i;
     group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number = g->of.is_unrolled ? ptx_u32(of_trip) : ptx_mad(f, g->step, g->of.groups, i);
-    ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
+    ptx_val block, in_block;
+    find_group(g, i, &block, &in_block);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
     of.codes = format_lane_init(f, format, in_block, unit, rule);
@@ -204,12 +235,12 @@ static group decode_group(tiles *g, uint32_t i)
     format_lane_values(f, &of.codes, PTX_F32);
     const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = has_constants ? format_find_group(f, &of.codes, g->row_at[r], of_trip)
-                                           : find_block(g, &of.codes, g->row_at[r], number);
+        format_place place = has_constants ? format_find_group(f, &of.codes, g->row_at[r], of_stage)
+                                           : find_block(g, &of.codes, g->row_at[r], block);
         format_codes(f, &of.codes, &place, 0, g->of.units, of.quads[r]);
     }
-    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, of_trip)
-                                       : find_numbers(g, &numbers, g->number_row_at, number);
+    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, of_stage)
+                                       : find_numbers(g, &numbers, g->number_row_at, block);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
     return of;
 }
