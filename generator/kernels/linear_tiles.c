@@ -68,7 +68,8 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .stages = kiln_int(v, "stages")};
     /* Large tiles of x leave less shared memory to W. Blocks of 256, and groups of up to 256 with a scale in an array, are whole
      * in a stage. */
-    const bool is_short = format->elements <= 2 * X_RING_STEP && format->scale_elements == 0 && g.tile_m >= 64;
+    const bool is_short =
+        format->elements <= 2 * X_RING_STEP && format->scale_elements == 0 && g.tile_m >= 64;
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
@@ -228,7 +229,7 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_val block, in_block;
     find_group(g, i, &block, &in_block);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
-    const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
+    const format_rule rule = g->of.is_half ? FORMAT_PLAIN_SHIFT : FORMAT_SCALED_SHIFT;
     of.codes = format_lane_init(f, format, in_block, unit, rule);
     if (g->of.units == 2)
         format_lane_pair(&of.codes);
@@ -286,8 +287,8 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val pairs[2], minimum = {0}, code = of->quads[r][unit][quad];
         if (g->of.is_half) {
-            format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
-                                pairs);
+            format_half_weights(f, format, code, format->plain_shift * quad, halves->scale[r],
+                                halves->minimum[r], pairs);
         } else {
             ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, FRAGMENT_LANES);
             if (format->has_minimum)
