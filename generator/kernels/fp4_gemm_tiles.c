@@ -35,6 +35,7 @@ enum {
     STAGE_ALIGNMENT = 128
 };
 
+/* linear's tiles and rows take a format: it tells them a row's bytes. Kernels here decode (device/fp4.h), so it needs no numbers. */
 const weight_format fp4_gemm_codes = {
     .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
 
@@ -150,10 +151,10 @@ static void init_x_codes(fp4_gemm *g)
     const uint32_t pass = fp4_rows_pass(&g->x_codes);
     ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
     ptx_val row = tail_clamp(f, ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x), l->m);
-    ptx_val behind = ptx_sub(f, ptx_sub(f, l->m, 1), row);
+    ptx_val left = ptx_sub(f, ptx_sub(f, l->m, 1), row);
     g->x_codes.from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
     g->x_codes.pass_bytes = ptx_mul(f, stride, pass);
-    g->x_codes.passes_left = ptx_div(f, behind, pass);
+    g->x_codes.passes_left = ptx_div(f, left, pass);
     g->x_codes.scale_row = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_x), l->m);
     fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
 }
@@ -428,16 +429,24 @@ static ptx_val selector_of(ptx_fn *f, ptx_val address)
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* Finds the addresses of the codes that this lane loads, or passes to ldmatrix, and of the scales that it holds. Loads are two
- * units apart. */
-static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
-                        ptx_val number, uint32_t loads, ptx_val codes[], ptx_val *scales, ptx_val *selector)
+/* Block-scaled: what this lane reads of W or x. Rows are the tile's. */
+typedef struct scaled_operand {
+    const fp4_rows *rows;
+    uint32_t loads;
+    ptx_val row, unit;         /* of its first load of codes; each next one is two units on */
+    ptx_val scale_row, number; /* the row whose scales it holds, and that row's number in its matrix */
+} scaled_operand;
+
+/* Finds the addresses of the codes that this lane loads, or passes to ldmatrix, and of the scales that it holds. */
+static void find_scaled(fp4_gemm *g, const scaled_operand *of, ptx_val codes[], ptx_val *scales,
+                        ptx_val *selector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
-    for (uint32_t load = 0; load < loads; load++)
-        codes[load] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, 2 * load)), start);
-    ptx_val at = fp4_rows_scales(of, g->tile.shared, scale_row, number);
+    ptx_val start = ptx_add(f, g->tile.shared, of->rows->code_byte);
+    for (uint32_t load = 0; load < of->loads; load++)
+        codes[load] =
+            ptx_add(f, layout_at(f, &of->rows->codes, of->row, ptx_add(f, of->unit, 2 * load)), start);
+    ptx_val at = fp4_rows_scales(of->rows, g->tile.shared, of->scale_row, of->number);
     *selector = selector_of(f, at);
     *scales = ptx_and(f, at, ~UINT32_C(3));
 }
@@ -466,16 +475,19 @@ static void init_reads(fp4_gemm *g)
     const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
     ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
     ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
-    find_scaled(g, &g->w, ptx_add(f, first, ptx_and(f, g->l->lane, 15)), ptx_shr(f, g->l->lane, 4), w_row,
-                number_of(g, w_row), STEPS, g->w_at, &g->w_scales, &g->w_selector);
-    ptx_val number = ptx_add(f, x_row, g->tile.first_x);
-    if (!g->of.is_e4m3) { /* one load has both steps */
-        find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), ptx_shr(f, g->l->lane, 3), x_row, number, 1,
-                    g->x_at, &g->x_scales, &g->x_selector);
+    scaled_operand w = {.rows = &g->w, .loads = STEPS, .scale_row = w_row},
+                   x = {.rows = &g->x_codes, .scale_row = x_row};
+    w.number = number_of(g, w_row);
+    w.unit = ptx_shr(f, g->l->lane, 4);
+    w.row = ptx_add(f, first, ptx_and(f, g->l->lane, 15));
+    find_scaled(g, &w, g->w_at, &g->w_scales, &g->w_selector);
+    x.number = ptx_add(f, x_row, g->tile.first_x);
+    x.loads = g->of.is_e4m3 ? MX_BLOCKS : 1; /* one load has both steps */
+    x.unit = g->of.is_e4m3 ? ptx_shr(f, lane.t, 1) : ptx_shr(f, g->l->lane, 3);
+    x.row = g->of.is_e4m3 ? lane.g : ptx_and(f, g->l->lane, 7);
+    find_scaled(g, &x, g->x_at, &g->x_scales, &g->x_selector);
+    if (!g->of.is_e4m3)
         return;
-    }
-    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, number, MX_BLOCKS, g->x_at,
-                &g->x_scales, &g->x_selector);
     for (uint32_t block = 0; block < MX_BLOCKS; block++)
         g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
 }

@@ -130,7 +130,7 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Loads a tile's elements; packed, they stay words of memory. A cut tile is not packed. */
+/* Loads a tile's elements. With is_packed they stay words of memory, of one or two elements; those of a cut tile never do. */
 static void load_tile(quant *q, bool is_packed, quant_elements x)
 {
     ptx_val at = quant_tile_at(q);
@@ -158,7 +158,8 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
     }
 }
 
-/* Makes numbers, codes or both. A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
+/* Makes numbers, codes or both. If a whole tile's numbers are plain (quant_is_plain), makes its codes and sets `is_left` to 0; else
+ * it leaves the tile to cut_rows. */
 static void encode(quant *q, ptx_val is_left)
 {
     ptx_fn *f = q->f;
@@ -268,7 +269,7 @@ static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes
             PTX_IF (f, ptx_ne(f, is_left, 0)) {
                 cut_rows(&q);
             }
-        } else {
+        } else { /* in C; PTX_ELSE is that of is_full */
             PTX_ELSE (f) {
                 cut_rows(&q);
             }
