@@ -1,8 +1,15 @@
 /* fp4_gemm's products: NVFP4 or MXFP4 weights times rows of 16-bit elements, NVFP4 times NVFP4, or MXFP4 times MXFP8.
  *
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
- * tile_n columns of y. Codes and scales fill stages of 128 elements of k in shared memory (device/fp4_rows.h), all but one of
- * them in flight.
+ * tile_n columns of y.
+ *
+ * SHARED MEMORY is a ring of `stages` stages of 128 elements of k, each with these parts, and ends at a multiple of 128 bytes. Trip
+ * i waits for stage i; after a barrier it copies stage i + stages - 1, block-scaled between its products. Then sums overlay all.
+ *
+ *     W         tile_n * FP4_ROW_BYTES
+ *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
+ *     W scales  tile_n * FP4_SCALE_BYTES
+ *     x scales  tile_m * FP4_SCALE_BYTES, if x is codes
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
@@ -35,7 +42,6 @@ enum {
     STAGE_ALIGNMENT = 128
 };
 
-/* linear's tiles and rows take a format: it tells them a row's bytes. Kernels here decode (device/fp4.h), so it needs no numbers. */
 const weight_format fp4_gemm_codes = {
     .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
 

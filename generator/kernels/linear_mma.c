@@ -17,7 +17,14 @@
  * weights cost less, and are rounded: linear_tiles.c. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours
  * get them by shuffles.
  *
- * COPIES. Stages of W and x fill a ring in shared memory, all but one of them in flight; k's tail is zeros.
+ * SHARED MEMORY is a ring of `stages` stages. Trip i waits for stage i, and after a barrier copies stage i + stages - 1 into the
+ * one that trip i - 1 has read. k's tail is zeros.
+ *
+ *             bytes of a stage
+ *     W       layout_rows(w.rows, tile_n)
+ *     x       tile_m * x_row_bytes
+ *     numbers linear_numbers_bytes: W's scales and zeros, if they are in arrays
+ *     sums    overlay all stages after the loop: linear_sums_bytes
  */
 #include "device/copy.h"
 #include "device/lanes.h"

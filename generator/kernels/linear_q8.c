@@ -17,10 +17,18 @@
  * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
  * through shared memory.
  *
- * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them in flight; k's tail
- * is zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch starts copying W before it waits
- * for the launch that makes x. With tiles x has a double buffer of its own, of 128 elements of k at a time; its rows have no
- * padding, but are swizzled. If W has minima, each scale there is followed by the sum of its codes times the scale.
+ * SHARED MEMORY. k's tail is zeros. The scales of a block's rows of x are neighbours. With tiles x's rows are swizzled, not padded,
+ * and if W has minima, each scale of x is followed by the sum of its codes times the scale. A dependent launch starts copying W
+ * before it waits for the launch that makes x.
+ *
+ *             bytes with mma                                  bytes with tiles
+ *     W       stages * stage_bytes, with x and W's numbers    2 * stage_bytes, with W's numbers in arrays
+ *     x       in these: trip i copies stage i + stages - 1    2 * x_bytes, 128 elements each: step s copies step s + 1, and
+ *             of both                                         the first step of stage i of W copies stage i + 1
+ *     warps   number_bytes each, for decoded scales of W      none
+ *     sums    overlay all after the loop                      overlay all after the loop
+ *
+ * A trip, or with tiles a step, begins with a wait for its copies and a barrier.
  *
  * INSTRUCTIONS. With tiles, a warp's 64 rows of x and 32 of W take for each 32 elements of Q4_K: 16 products, 64 times three fma
  * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and

@@ -33,6 +33,14 @@
  *
  * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane reads them. A chunk
  * has 32 scales, or 16 or 8 if there is no room for more, so that their sectors are full.
+ *
+ *             bytes of shared memory                 copied                                     waited for
+ *     table   nf4_pairs_bytes                        once                                       at the loop's first barrier
+ *     scales  tile_n * 4 * (2 * chunk + PAD_WORDS)   chunk c + 1 when chunk c begins            with a stage of A
+ *     A       rows.stages * tile_m * row_bytes       the stage rows.stages - 1 ahead, after     before its first block: a
+ *                                                    the barrier that frees its place           copy_wait and a barrier
+ *     nested  NF4_NESTED_BYTES                       once                                       as the table
+ *     sums    overlay all but a stretch's table, after the loop
  */
 #include "nf4_gemm.h"
 
@@ -773,8 +781,6 @@ static linear arguments_of(ptx_fn *f, const nf4_args *args)
                     .tile_counters = args->tile_counters};
 }
 
-/* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
- * except in a stretch, the table. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = geometry(f, v), *g = &of;
