@@ -314,7 +314,7 @@ static void multiply_decoded(fp4_gemm *g)
     }
 }
 
-/* Finds the addresses of this lane's codes and scales in the tile's row `row`, row `number` of its matrix. */
+/* Finds the addresses of this lane's codes and scales in a row: `row` is its number in the tile, `number` that in its matrix. */
 static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val number, ptx_val codes[STEPS],
                          ptx_val *scales)
 {

@@ -2,8 +2,8 @@
  *
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
  * thread block makes tile_m rows by tile_n columns of y, and each warp has 32 rows of W. With strategy mma a warp has 256
- * elements of a stage, a super-block or eight blocks of 32, and k_warps such warps make a stage. With strategy tiles two
- * warps have the same rows of W, and each has half of the tile's rows of x.
+ * elements of a stage, whole quantised blocks, and k_warps such warps make a stage. With strategy tiles two warps have the
+ * same rows of W, and each has half of the tile's rows of x.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
  * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
@@ -21,12 +21,12 @@
  * and if W has minima, each scale of x is followed by the sum of its codes times the scale. A dependent launch starts copying W
  * before it waits for the launch that makes x.
  *
- *             bytes with mma                                  bytes with tiles
- *     W       stages * stage_bytes, with x and W's numbers    2 * stage_bytes, with W's numbers in arrays
- *     x       in these: trip i copies stage i + stages - 1    2 * x_bytes, 128 elements each: step s copies step s + 1, and
- *             of both                                         the first step of stage i of W copies stage i + 1
- *     warps   number_bytes each, for decoded scales of W      none
- *     sums    overlay all after the loop                      overlay all after the loop
+ *             bytes with mma                                 bytes with tiles
+ *     W       stages * stage_bytes, with x and W's           2 * stage_bytes, with W's numbers in arrays; the first step
+ *             numbers; trip i copies stage i + stages - 1    of stage i copies stage i + 1
+ *     x       in these stages                                2 * x_bytes, 128 elements each; step s copies step s + 1
+ *     warps   number_bytes each: decoded scales of W         none
+ *     sums    overlay all after the loop                     overlay all after the loop
  *
  * A trip, or with tiles a step, begins with a wait for its copies and a barrier.
  *

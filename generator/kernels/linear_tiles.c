@@ -72,8 +72,8 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .tile_m = kiln_int(v, "tile_m"),
                         .tile_n = kiln_int(v, "tile_n"),
                         .stages = kiln_int(v, "stages")};
-    /* Large tiles of x leave less shared memory to W. Blocks of 256, and groups of up to 256 with a scale in an array, are whole
-     * in a stage. */
+    /* With 64 or more rows of x a stage of W is half as long, which saves shared memory, unless a block or a scale in an array
+     * is for up to 256 elements. */
     const bool is_short =
         format->elements <= 2 * X_RING_STEP && format->scale_elements == 0 && g.tile_m >= 64;
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
