@@ -11,8 +11,8 @@ byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t 
         return order;
     ptx_val address = ptx_address(f, pointer);
     ptx_val low = address.type == PTX_U64 ? ptx_cvt(f, PTX_U32, address) : address;
-    ptx_val behind = ptx_and(f, low, WORD - 1);
-    order.selector[0] = ptx_mad(f, behind, BYTE_FURTHER, IN_PLACE);
+    ptx_val offset = ptx_and(f, low, WORD - 1);
+    order.selector[0] = ptx_mad(f, offset, BYTE_FURTHER, IN_PLACE);
     order.selector[1] = order.selector[0];
     if (phase > 0)
         order.selector[1] = ptx_add(f, order.selector[0], BYTE_FURTHER * phase);

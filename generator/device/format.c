@@ -23,7 +23,7 @@ enum { SCALE, MINIMUM }; /* results of format_decoder.numbers, per part */
 
 struct format_decoder {
     const uint64_t *values; /* sixteen bytes in four words, for lane->value; null: unused */
-    /* Sets select, shift, turn, first, last for the functions below; null: unused. */
+    /* Sets select, shift, rotation, first, last for the functions below; null: unused. */
     void (*init)(ptx_fn *f, format_lane *lane);
     void (*split)(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[]);
     void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2]);
@@ -37,12 +37,12 @@ static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
     return shift > 0 ? ptx_shr(f, word, (uint32_t)shift) : ptx_shl(f, word, (uint32_t)-shift);
 }
 
-/* The left shift of quad q's codes; with FORMAT_RAISED its scale is divided by the same power. */
-static uint32_t decode_raise(const format_lane *lane, uint32_t q)
+/* The left shift of quad q's codes; with FORMAT_SCALED_SHIFT its scale is divided by the same power. */
+static uint32_t left_shift(const format_lane *lane, uint32_t q)
 {
-    return lane->rule == FORMAT_RAISED   ? lane->format->raise * q
-           : lane->rule == FORMAT_LIFTED ? lane->format->lift * q
-                                         : 0;
+    return lane->rule == FORMAT_SCALED_SHIFT  ? lane->format->scaled_shift * q
+           : lane->rule == FORMAT_PLAIN_SHIFT ? lane->format->plain_shift * q
+                                              : 0;
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -62,24 +62,24 @@ static uint32_t decode_raise(const format_lane *lane, uint32_t q)
  *     Q3_K  the same, and bit 2 of codes: bit 4h + q of word w of 8
  */
 
-/* Each byte of a word has a field per quad, quad 0's lowest. Quads are left-shifted as the lane's rule says: decode_raise. */
+/* Each byte of a word has a field per quad, quad 0's lowest. Quads are left-shifted as the lane's rule says: left_shift. */
 static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     const uint32_t bits = 8u / lane->format->quads, mask = bits == 4 ? NIBBLES : 0x03030303;
     for (uint32_t q = 0; q < lane->format->quads; q++) {
-        uint32_t up = decode_raise(lane, q);
+        uint32_t up = left_shift(lane, q);
         ptx_val low = decode_shift(f, u->word[0], (int)(bits * q - up));
         quads[q] = ptx_and(f, low, mask << up);
     }
 }
 
-/* The quads' high bits are neighbours in each byte of the second word. turn: the left rotation that moves quad 0's high bit above
- * its field. */
+/* The quads' high bits are neighbours in each byte of the second word. rotation: the left rotation that moves quad 0's high bit
+ * above its field. */
 static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     const uint32_t high_bits = 0x01010101u << 8 / lane->format->quads;
     split_fields(f, lane, u, quads);
-    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
+    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->rotation);
     for (uint32_t q = 0; q < lane->format->quads; q++)
         quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), high_bits, quads[q], OR_MASKED);
 }
@@ -277,7 +277,7 @@ static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, 
     ptx_val scaled = factor, minus_raised = {0};
     for (uint32_t part = 0; part < lane->format->parts; part++) {
         uint32_t i = first + part,
-                 down = is_scale && lane->rule == FORMAT_RAISED ? decode_raise(lane, part) : 0;
+                 down = is_scale && lane->rule == FORMAT_SCALED_SHIFT ? left_shift(lane, part) : 0;
         if (lane->rule == FORMAT_EXACT) {
             ptx_val raised = ptx_prmt(f, bytes, DECODE_RAISED, 0x7440 + i);
             ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), 0x1p23f + (float)bias);
@@ -348,12 +348,12 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* Also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
+/* Also sets rotation: the left rotation that moves bit 2g of each byte to bit 4. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
     ptx_val bit = ptx_shl(f, lane->group, 1);
-    lane->turn = ptx_sub(f, 4, bit);
+    lane->rotation = ptx_sub(f, 4, bit);
 }
 
 static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
@@ -400,13 +400,13 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, to[MINIMUM]);
 }
 
-/* shift: 4h. turn, first: the left rotations that move bit 4h of each byte to bit 2, and to bit 4. */
+/* shift: 4h. rotation, first: the left rotations that move bit 4h of each byte to bit 2, and to bit 4. */
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
     ptx_val half = ptx_shr(f, lane->group, 1);
     lane->shift = ptx_shl(f, half, 2);
-    lane->turn = ptx_sub(f, 2, lane->shift);
+    lane->rotation = ptx_sub(f, 2, lane->shift);
     lane->first = ptx_sub(f, 4, lane->shift);
 }
 
@@ -424,11 +424,11 @@ static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, d[0], bytes, 0, 32, true, to[SCALE]);
 }
 
-/* shift, turn: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
+/* shift, rotation: right shifts that move the low bits of the group's scale to bit 0, and its high bits to bit 4. */
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
     lane->shift = ptx_shl(f, lane->group, 2);
-    lane->turn = ptx_mad(f, lane->group, 2, 12);
+    lane->rotation = ptx_mad(f, lane->group, 2, 12);
 }
 
 static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
@@ -436,7 +436,7 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     ptx_val word[2], d[2];
     load_scales(f, lane, place, 2, word);
     ptx_val low = ptx_shr(f, word[1], lane->shift);
-    ptx_val high = ptx_shr(f, word[0], lane->turn);
+    ptx_val high = ptx_shr(f, word[0], lane->rotation);
     ptx_val low_bits = ptx_and(f, low, 0xf);
     ptx_val bits = ptx_lop3(f, high, 0x30, low_bits, OR_MASKED);
     widen_d(f, lane, word[0], d);
@@ -499,12 +499,12 @@ static const format_decoder decode_nf4 = {NULL, NULL, split_values, numbers_of_a
 #define ELEMENTS(name, number, elements, bytes) name##_elements = elements,
 #define BYTES(name, number, elements, bytes)    name##_bytes = bytes * elements / 256,
 enum { GGUF_FORMATS(ELEMENTS, ELEMENTS) GGUF_FORMATS(BYTES, BYTES) };
-#define GGUF(name, numbers, d, groups, parts, quads, step, offset, raise, lift, is_signed, has_minimum, decoder, ...)            \
+#define GGUF(name, numbers, d, groups, parts, quads, step, offset, scaled, plain, is_signed, has_minimum, decoder, ...)          \
     {#name, name##_elements, name##_bytes, numbers, groups, name##_elements / (4 * quads * groups), parts, quads, step, 4,      \
-     offset, raise, lift, is_signed, has_minimum, false, d, 0, decoder, {__VA_ARGS__}}
+     offset, scaled, plain, is_signed, has_minimum, false, d, 0, decoder, {__VA_ARGS__}}
 
 static const weight_format table[] = {
-    /*   name    numbers          d   groups parts quads step offset raise lift signed minimum decoder, runs */
+    /*   name    numbers          d   groups parts quads step offset shifts    signed minimum decoder, runs */
     GGUF(q4_0,   NUMBERS_F16,     0,    1,    1,    2,    16,  8,     0,    4,   false, false, &decode_plain, UNITS(2)),
     GGUF(q4_1,   NUMBERS_F16,     0,    1,    1,    2,    16,  0,     0,    4,   false, true,  &decode_plain, UNITS(4)),
     GGUF(q5_0,   NUMBERS_F16,     0,    1,    1,    2,    16,  16,    0,    0,   false, false, &decode_fives, UNITS(6), GROUP(2)),
@@ -568,6 +568,45 @@ const weight_format *format_named(const char *name)
         if (strcmp(table[i].name, name) == 0)
             return &table[i];
     return NULL;
+}
+
+/* The shapes of format.h. */
+static const struct {
+    uint8_t units, quads, parts, unit_step, quad_step, least_groups;
+} shapes[] = {
+    {4, 2, 1, 4, 16, 1}, {4, 2, 1, 8, 4, 1}, {8, 1, 1, 4, 0, 1}, {8, 2, 2, 4, 32, 1}, {4, 4, 4, 4, 32, 2}};
+
+static bool has_known_groups(const weight_format *w)
+{
+    bool is_known = false;
+    for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        is_known |= w->units == shapes[i].units && w->quads == shapes[i].quads &&
+                    w->parts == shapes[i].parts && w->unit_step == shapes[i].unit_step &&
+                    w->quad_step == shapes[i].quad_step && w->groups >= shapes[i].least_groups;
+    return is_known && w->elements == w->groups * w->units * w->quads * 4;
+}
+
+static bool has_known_bytes(const weight_format *w)
+{
+    const uint32_t first = w->runs[0].byte % 4;
+    bool is_known = w->d_byte % 4 == 0;
+    for (const format_run *r = w->runs; r < w->runs + FORMAT_RUNS; r++) {
+        is_known &= r->byte % 4 == 0 || (r->byte % 4 == first && w->bytes % 4 != 0);
+        is_known &= r->group % 4 == 0 && r->half % 4 == 0 && r->odd % 4 == 0;
+    }
+    return is_known;
+}
+
+const char *format_flaw(const weight_format *w)
+{
+    if (w->elements != 32 && w->elements != 64 && w->elements != 128 && w->elements != 256)
+        return "weight_format: a block must have 32, 64, 128 or 256 elements";
+    if (!has_known_groups(w))
+        return "weight_format: groups must have a shape that device/format.h lists";
+    if (!has_known_bytes(w))
+        return "weight_format: d and the runs of words must begin where device/format.h allows";
+    return 8 / w->groups * w->bytes % 4 == 0 ? NULL
+                                             : "weight_format: eight groups must have a multiple of 4 bytes";
 }
 
 /* Groups of 4 parts are the even and the odd sixteens of each half of a super-block. */
@@ -634,6 +673,8 @@ static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
 {
     format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
+    const char *flaw = format_flaw(w);
+    ptx_require_at(f, flaw == NULL, flaw, PTX_HERE);
     for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
         find_offset(f, &lane, run);
     if (w->decoder->values != NULL)
@@ -810,17 +851,17 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
         pairs[i] = ptx_as(f, PTX_B32, narrow_pair(f, type, x[2 * i], x[2 * i + 1]));
 }
 
-void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
+void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t shift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2])
 {
-    const double down = 1.0 / (1 << lift);
+    const double down = 1.0 / (1 << shift);
     float offset;
     ptx_val codes[2];
     raise_codes(f, unsigned_codes(f, w, quad, &offset), PTX_F16X2, F16_1024, codes);
     ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val code =
-            lift > 0 ? ptx_fma(f, codes[i], ptx_number(PTX_F16X2, down), taken) : ptx_add(f, codes[i], taken);
+        ptx_val code = shift > 0 ? ptx_fma(f, codes[i], ptx_number(PTX_F16X2, down), taken)
+                                 : ptx_add(f, codes[i], taken);
         ptx_val scaled = w->has_minimum ? ptx_fma(f, code, scale, minimum) : ptx_mul(f, code, scale);
         pairs[i] = ptx_as(f, PTX_B32, scaled);
     }

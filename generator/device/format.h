@@ -4,11 +4,24 @@
  *
  * Codes come in UNITS: a 32-bit word of a block's low code bits, and the bits that belong to it elsewhere. A unit has 1, 2 or
  * 4 QUADS: a quad is the codes of four consecutive elements, one in each byte. A GROUP is the units that are decoded
- * together; a lane of a matrix product takes one group of a block, 32 or 64 elements. A PART is the elements of a group under
- * one scale.
+ * together: by one lane on CUDA cores, by four lanes on tensor cores and in gguf_dequantize, each of which takes one or two. A
+ * PART is the elements of a group under one scale.
  *
  *     element of quad q of unit u, from the group's first:  unit_step * u + quad_step * q
  *     element = scale of its part * (code - offset) + minimum of its part
+ *
+ * All strategies of linear, and gguf_dequantize, take blocks of 32, 64, 128 or 256 elements, in groups of one of these shapes:
+ *
+ *     units  quads  parts  unit_step  quad_step   elements     such as
+ *     4      2      1      4          16          32           Q4_0
+ *     4      2      1      8          4           32           int4
+ *     8      1      1      4          0           32           Q8_0
+ *     8      2      2      4          32          64           Q4_K
+ *     4      4      4      4          32          64           Q6_K: groups 2i and 2i + 1 interleave, 16 elements of each in turn
+ *
+ * Runs of words (below) begin at multiples of 4 bytes of the block; if its size is no multiple of 4, also at bytes that equal
+ * the first run's modulo 4. The steps of runs, d_byte and the bytes of eight groups are multiples of 4. For any other format
+ * format_lane_init reports format_flaw as an error.
  *
  * Use: format_lane_init once per lane, while group and unit stay the same; format_find for each block, or once for a row of
  * blocks and then format_move; format_codes and format_numbers for each block. If scales are in arrays, pass
@@ -38,17 +51,17 @@ typedef struct weight_format {
         NUMBERS_PRODUCT, /* they are an F16 of the block times small integers */
         NUMBERS_F32      /* in arrays beside the codes */
     } numbers;
-    uint8_t groups;           /* of a block */
-    uint8_t units, parts;     /* of a group */
-    uint8_t quads, quad_step; /* quads per unit; elements from one quad to the next */
-    uint8_t unit_step;        /* elements from one unit to the next */
-    uint8_t offset;           /* of codes */
-    uint8_t raise, lift;      /* see FORMAT_RAISED and FORMAT_LIFTED; 0: no gain */
-    bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
-    bool has_minimum;         /* else minima are 0, and not computed */
-    bool is_high_first;       /* int4, nf4: the first of two neighbours' codes is in the high nibble */
-    uint16_t d_byte;          /* of a block's d, F16, and after it the minima's factor */
-    uint16_t scale_elements;  /* per scale in an array; 0: scales are in the blocks */
+    uint8_t groups;                    /* per quantised block */
+    uint8_t units, parts;              /* per group */
+    uint8_t quads, quad_step;          /* quads per unit; elements from one quad to the next */
+    uint8_t unit_step;                 /* elements from one unit to the next */
+    uint8_t offset;                    /* of codes */
+    uint8_t scaled_shift, plain_shift; /* see FORMAT_SCALED_SHIFT and FORMAT_PLAIN_SHIFT; 0: no gain */
+    bool is_signed;                    /* quads are S32, of signed bytes; else U32, of unsigned ones */
+    bool has_minimum;                  /* else minima are 0, and not computed */
+    bool is_high_first;      /* int4, nf4: the first of two neighbours' codes is in the high nibble */
+    uint16_t d_byte;         /* of a block's d, F16, and after it the minima's factor */
+    uint16_t scale_elements; /* per scale in an array; 0: scales are in the blocks */
     const format_decoder *decoder;
     format_run runs[FORMAT_RUNS];
 } weight_format;
@@ -84,6 +97,9 @@ typedef struct weight_format {
 /* The format of a word. */
 const weight_format *format_named(const char *name); /* null: none */
 const weight_format *format_at(uint32_t i);          /* null after the last */
+
+/* Returns why kernels do not take the format, a static string; null if they do. */
+const char *format_flaw(const weight_format *w);
 
 /* int4: `group` elements, 32, 64, 128 or 256, share a scale, and a zero if there are zeros: scale * (code - zero), else scale
  * * (code - 8). */
@@ -133,8 +149,8 @@ uint32_t format_row_element(const weight_format *w, uint32_t group);
 typedef enum format_rule {
     FORMAT_EXACT, /* as in the package gguf */
     FORMAT_FINITE, /* a zero loses its sign, and an infinity becomes a NaN, as in any sum; saves an instruction for each */
-    FORMAT_RAISED, /* FORMAT_FINITE, and codes of quad q may be shifted left by raise * q bits, with scales divided by as much */
-    FORMAT_LIFTED /* FORMAT_FINITE, and codes of quad q may be shifted left by lift * q */
+    FORMAT_SCALED_SHIFT, /* FORMAT_FINITE; codes of quad q are shifted left by scaled_shift * q bits, scales divided by as much */
+    FORMAT_PLAIN_SHIFT /* FORMAT_FINITE; codes of quad q are shifted left by plain_shift * q bits: for format_half_weights */
 } format_rule;
 
 /* Values that depend only on the lane's group and first unit. */
@@ -145,7 +161,7 @@ typedef struct format_lane {
     ptx_val offset[FORMAT_RUNS];     /* bytes from each run's first; poison: none */
     uint32_t alignment[FORMAT_RUNS]; /* of these */
     /* For unpacking codes' high bits and scales: see the format's decoder. */
-    ptx_val select, shift, turn, first, last, value[16];
+    ptx_val select, shift, rotation, first, last, value[16];
 } format_lane;
 
 /* `group` is a U32, register or immediate; so is `unit`, the first of the lane's units if it takes only some of the group's;
@@ -222,8 +238,8 @@ void format_weights(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val q
                     ptx_val minimum, ptx_val pairs[2]);
 
 /* format_weights in F16, by pair arithmetic: scale and minimum are F16X2 of two equal halves, the codes shifted left by
- * `lift`. Only the result is rounded. */
-void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
+ * `shift`. Only the result is rounded. */
+void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t shift, ptx_val scale,
                          ptx_val minimum, ptx_val pairs[2]);
 
 /* Whether codes index values that are not integers: nf4. IQ4_NL's, IQ4_XS's and MXFP4's values are integers: signed bytes, or

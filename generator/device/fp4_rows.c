@@ -84,8 +84,8 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
     } else {
         ptx_val row = ptx_mad_wide(f, r->scale_row, blocks, r->scales);
         ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, first));
-        ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, at), WORD - 1);
-        left = ptx_add(f, left, behind);
+        ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, at), WORD - 1);
+        left = ptx_add(f, left, offset);
         r->scale_from = ptx_var(f, ptx_and(f, at, ~(uint64_t)(WORD - 1)));
     }
     r->scale_left = ptx_var(f, ptx_as(f, PTX_S32, left));

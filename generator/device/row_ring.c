@@ -92,14 +92,14 @@ static pieces find_pieces(row_ring *r, ptx_val from)
 {
     ptx_fn *f = r->f;
     pieces p;
-    ptx_val behind = ptx_u32(0), start = from;
+    ptx_val row_offset = ptx_u32(0), start = from;
     if (!row_ring_is_aligned(&r->of)) {
-        behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), r->of.start - 1);
+        row_offset = ptx_and(f, ptx_cvt(f, PTX_U32, from), r->of.start - 1);
         start = ptx_and(f, from, ~(uint64_t)(r->of.start - 1));
     }
     ptx_val mine = ptx_add(f, start, ptx_cvt(f, PTX_U64, r->piece));
     p.from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
-    p.before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
+    p.before = ptx_as(f, PTX_S32, ptx_sub(f, row_offset, r->piece));
     p.reach = ptx_add(f, p.before, r->of.bytes);
     p.left = ptx_add(f, p.before, r->left);
     return p;
@@ -195,7 +195,7 @@ row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
     ptx_fn *f = r->f;
     ptx_val low = ptx_cvt(f, PTX_U32, address);
     if (r->finds_starts || r->of.bytes % r->of.start != 0)
-        return (row_ring_row){.at = at, .behind = ptx_var(f, low)};
+        return (row_ring_row){.at = at, .offset = ptx_var(f, low)};
     return (row_ring_row){.at = ptx_add(f, at, ptx_and(f, low, r->of.start - 1))};
 }
 
@@ -203,9 +203,9 @@ ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset
 {
     ptx_fn *f = r->f;
     ptx_val at = ptx_add(f, row->at, offset);
-    if (row->behind.type == PTX_NONE)
+    if (row->offset.type == PTX_NONE)
         return at;
-    ptx_val behind = ptx_and(f, row->behind, r->of.start - 1);
-    ptx_add_to(f, row->behind, r->of.bytes);
-    return ptx_add(f, at, behind);
+    ptx_val row_offset = ptx_and(f, row->offset, r->of.start - 1);
+    ptx_add_to(f, row->offset, r->of.bytes);
+    return ptx_add(f, at, row_offset);
 }

@@ -5,8 +5,8 @@
  * lists the wavefronts of these accesses by format, for rows that begin at the same byte of a sector and for others.
  *
  * - A lane loads 4 bytes of codes: rows take an odd number of units, so eight rows are in different banks. But both halves of a
- *   sector go to the same 32 bytes only in every second row: L2 requests for W grow by half (README.md). Swapped halves in
- *   every second row would avoid that, but then offsets in rows that begin at any byte would not be constants.
+ *   sector go to the same 32 bytes only in every second row: L2 requests for W grow by half (this folder's README.md). Swapped
+ *   halves in every second row would avoid that, but then offsets in rows that begin at any byte would not be constants.
  * - A lane loads 8 bytes of codes: rows take an odd number of sectors, so four rows are in different banks and sectors stay
  *   whole. Such loads take twice the fewest possible wavefronts where that needs too much shared memory, and in Q8_0, whose
  *   unaligned words are loaded one by one.
@@ -71,10 +71,10 @@ void row_ring_step(row_ring *r);
 
 /* A row that a lane reads. */
 typedef struct row_ring_row {
-    ptx_val at; /* the row's start in the first stage, without `behind` */
-    /* The offset from a multiple of the shape's `start`: the low bits of this variable, which each stage updates. Poison if the
-     * offset is constant: `at` then includes it. */
-    ptx_val behind;
+    ptx_val at; /* the row's start in the first stage, without `offset` */
+    /* The row's offset from a multiple of the shape's `start`: the low bits of this variable, which each stage updates. Poison if
+     * the offset is constant: `at` then includes it. */
+    ptx_val offset;
 } row_ring_row;
 
 /* Finds the row at `address`, U64, whose first stage is at `at`. An aligned row is {.at = at}. */

@@ -54,8 +54,7 @@ split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length);
 ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count);
 
 /* For kernels that store their parts themselves; call it after the stores. Uses f, parts, tile_counters, tile and tid.
- * The predicate holds in all threads of the last thread block, and in no other; these may load all parts with PTX_CG.
- * */
+ * The predicate holds in all threads of the last thread block, and in no other; these may load all parts with PTX_CG. */
 ptx_val split_arrive(const split *s);
 
 /* split_arrive for any number of parts: `last` is one less. `counter` is the index of their counter. U32, uniform. */

@@ -146,10 +146,10 @@ static void copy_slot(tile_pipeline *p, tile_slot *s, ptx_val offset)
     ptx_fn *f = p->f;
     const uint32_t at_once = rows_at_once(s->units, ptx_block_x(f));
     const layout l = layout_of_matrices(s->units);
-    const bool turns = layout_byte(&l, at_once, 0) != layout_rows(&l, at_once);
+    const bool is_swizzled = layout_byte(&l, at_once, 0) != layout_rows(&l, at_once);
     ptx_val in_columns = ptx_gt(f, s->left, 0), to[2], from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, s->from);
     to[0] = to[1] = ptx_add(f, s->to[0], offset);
-    if (turns)
+    if (is_swizzled)
         to[1] = ptx_add(f, s->to[1], offset);
     for (uint32_t row = 0; row < s->copied; row += at_once) {
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, s->rows_left, row), in_columns);

@@ -40,8 +40,8 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
     ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
     x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
     x->row_bytes = ptx_mul(f, stride, 2 * step);
-    ptx_val behind = ptx_sub(f, ptx_sub(f, end, 1), number);
-    x->rows_left = ptx_div(f, behind, step);
+    ptx_val left = ptx_sub(f, ptx_sub(f, end, 1), number);
+    x->rows_left = ptx_div(f, left, step);
     ptx_val place = layout_place(f, &rows, row, unit);
     ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
     x->to = ptx_mad(f, place, UNIT_BYTES, to);

@@ -7,8 +7,8 @@
  * 8t to 8t + 7 of each two runs together, the first four for one product, the others for the other. In a wide, interleaved
  * (woven) ring they start at 16t of the whole step, eight for each two runs.
  *
- * A row's step is eight units of 16 bytes, swizzled by the row's number so that the units of a sector stay together (see
- * README.md). */
+ * A row's step is eight units of 16 bytes, swizzled by the row's number so that the units of a sector stay together (this
+ * folder's README.md). */
 #ifndef DEVICE_X_RING_H
 #define DEVICE_X_RING_H
 

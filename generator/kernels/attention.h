@@ -83,9 +83,11 @@ typedef struct attention {
     /* attention_score.c, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
-    ptx_val diagonal;       /* the own key of query 0; S32 */
+    ptx_val diagonal; /* the own key of query 0; S32 */
+    /* The tile's queries see keys below `kept` and a window that starts at kept + gap, both multiples of tile_k. Counted keys
+     * leave out the gap between them: counted key c is key c, or from `kept` on key c + gap. */
+    ptx_val kept, gap;
     ptx_val first_key, end; /* of this part, in counted keys */
-    ptx_val kept, gap;      /* counted keys from `kept` on have numbers `gap` higher */
     ptx_val full_first,
         full_count; /* all queries see all of a tile that begins fewer keys than this after the first */
     /* attention_score.c: a shaped score times `factor` is a base-2 logarithm */

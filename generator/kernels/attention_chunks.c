@@ -118,8 +118,8 @@ static void take(const total *t)
 }
 
 /* Applies a function to all totals, if there are more keys than one chunk. */
-static void where_long(const attention *a, const total totals[], uint32_t count, uint32_t chunk_keys,
-                       void (*what)(const total *t))
+static void apply_if_long(const attention *a, const total totals[], uint32_t count, uint32_t chunk_keys,
+                          void (*what)(const total *t))
 {
     ptx_val end = ptx_add(a->f, a->first_key, chunk_keys);
     PTX_IF (a->f, ptx_gt(a->f, a->end, end)) {
@@ -141,15 +141,15 @@ void attention_add_chunks(attention_warp *m, attention_rows *const rows[], uint3
         const uint32_t numbers = attention_blocks(o) * (attention_octets(o) + 1) * NUMBERS;
         totals[i] = (total){a, rows[i], ptx_local(f, PTX_F32, numbers, NUMBERS * 4)};
     }
-    where_long(a, totals, count, chunk_keys, clear);
+    apply_if_long(a, totals, count, chunk_keys, clear);
     PTX_FOR (f, chunk, a->first_key, a->end, chunk_keys) {
-        ptx_val behind = ptx_add(f, chunk, chunk_keys);
-        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
+        ptx_val next_chunk = ptx_add(f, chunk, chunk_keys);
+        ptx_val end = ptx_min(f, next_chunk, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
         PTX_FOR (f, counted, first, end, a->tile_k) {
             ptx_main_loop(f);
             add(m, counted);
         }
-        where_long(a, totals, count, chunk_keys, add_chunk);
+        apply_if_long(a, totals, count, chunk_keys, add_chunk);
     }
-    where_long(a, totals, count, chunk_keys, take);
+    apply_if_long(a, totals, count, chunk_keys, take);
 }

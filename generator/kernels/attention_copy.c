@@ -62,13 +62,13 @@ static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_B
     ptx_fn *f = p->by.a->f;
     ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
     if (p->lines.row_bytes == p->row_units * p->lines.unit_bytes) {
-        ptx_val turns = ptx_ne(f, ptx_and(f, p->by.tid, 2), 0), at = ptx_address(f, to);
+        ptx_val swaps = ptx_ne(f, ptx_and(f, p->by.tid, 2), 0), at = ptx_address(f, to);
         for (uint32_t i = 0; i < HALF; i++) {
             ptx_val first = x[i];
-            x[i] = ptx_select(f, turns, x[HALF + i], first);
-            x[HALF + i] = ptx_select(f, turns, first, x[HALF + i]);
+            x[i] = ptx_select(f, swaps, x[HALF + i], first);
+            x[HALF + i] = ptx_select(f, swaps, first, x[HALF + i]);
         }
-        ptx_val ahead = ptx_select(f, turns, ptx_u32(HALF_BYTES), 0);
+        ptx_val ahead = ptx_select(f, swaps, ptx_u32(HALF_BYTES), 0);
         halves[0] = shared_at(f, PTX_F32, ptx_add(f, at, ahead), 0);
         halves[1] = shared_at(f, PTX_F32, ptx_sub(f, at, ahead), HALF_BYTES);
     }

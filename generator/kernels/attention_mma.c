@@ -5,8 +5,14 @@
  * tile_q 32, which would have only one warp, and tile_q 64 with more than 32 keys, which would have too few. All warps of
  * a thread block process the keys together, in tiles of tile_k.
  *
- * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
- * the second; from sm_80 on by cp.async. A tile takes two barriers.
+ * SHARED MEMORY. An element of Q takes 2 bytes, one of K and V 2 or 1. Strips of 16 columns have gaps (attention_copy.h). A wait
+ * includes a barrier.
+ *
+ *               bytes, without gaps                       copied                             waited for
+ *     Q, then O tile_q * 2 * max(head_dim, head_dim_v)    once                               before the first tile
+ *     K         tile_k * head_dim * 2 or 1                the next tile's during product 2   before product 1
+ *     V         tile_k * head_dim_v * 2 or 1              during product 1                   before product 2
+ *     scales    8 * tile_k, if each key has its own       the next tile's after product 2    before product 1
  *
  * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q past the last, are zeros in shared memory. In tiles
  * with masked scores, these become -inf after the product.

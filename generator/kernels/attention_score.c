@@ -64,8 +64,8 @@ static ptx_val end_of(const attention *a, ptx_val row)
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_add(f, own_key(a, row), 1);
-    ptx_val limited = ptx_sub(f, behind, a->window_left);
+    ptx_val after_own = ptx_add(f, own_key(a, row), 1);
+    ptx_val limited = ptx_sub(f, after_own, a->window_left);
     return ptx_select(f, has_limit(a, a->window_left), limited, 0);
 }
 
@@ -100,8 +100,8 @@ void attention_find_keys(attention *a)
     ptx_val ahead = ptx_as(f, PTX_S32, ptx_sub(f, a->k_length, a->q_length));
     ptx_val offset = ptx_max(f, a->causal_offset, -(1 << 29));
     a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
-    ptx_val behind = ptx_add(f, a->first, a->tile_q - 1);
-    ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
+    ptx_val last_of_tile = ptx_add(f, a->first, a->tile_q - 1);
+    ptx_val last = ptx_min(f, last_of_tile, ptx_sub(f, a->rows, 1));
     a->k.end = not_below_0(a, end_of(a, last));
     ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->k.end);
     begin = ptx_and(f, begin, whole_tiles);
@@ -129,8 +129,8 @@ void attention_find_keys(attention *a)
 ptx_val attention_key(const attention *a, ptx_val counted)
 {
     ptx_fn *f = a->f;
-    ptx_val is_behind = ptx_ge(f, counted, a->kept);
-    return ptx_add(f, counted, ptx_select(f, is_behind, a->gap, 0));
+    ptx_val is_after_gap = ptx_ge(f, counted, a->kept);
+    return ptx_add(f, counted, ptx_select(f, is_after_gap, a->gap, 0));
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------------- */

@@ -238,8 +238,8 @@ static void join_parts(const attention *a, records part, ptx_val tid)
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_sub(f, a->parts, LANES + 1);
-    ptx_val is_few = ptx_lt(f, behind, FEW_PARTS - LANES);
+    ptx_val more = ptx_sub(f, a->parts, LANES + 1);
+    ptx_val is_few = ptx_lt(f, more, FEW_PARTS - LANES);
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), 4), group = ptx_shr(f, a->part, log);
     ptx_val first = ptx_shl(f, group, log), size = ptx_shl(f, ptx_u32(1), log);
     ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, 1));

@@ -1,4 +1,4 @@
-/* A warp of attention on tensor cores. */
+/* A warp of attention on tensor cores: attention_warp.h has its data and order, attention_mma.c a whole thread block. */
 #include "attention_warp.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -282,8 +282,9 @@ void attention_add_tile(warp *m, ptx_val counted)
     attention_build_pages(m->a, counted);
     m->weigh(m, m->key);
     attention_wait_for_copies(m);
-    ptx_val behind = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, behind);
-    attention_select_pages(m->a, behind);
+    /* After the last tile no row of K is in bounds: this copies zeros, which nothing reads. */
+    ptx_val next_counted = ptx_add(f, counted, m->a->tile_k), next = attention_key(m->a, next_counted);
+    attention_select_pages(m->a, next_counted);
     if (!m->v_in_k)
         attention_copy_rows(&m->k.panel, next);
     m->add_values(m);

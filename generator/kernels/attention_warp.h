@@ -61,8 +61,9 @@ struct attention_warp {
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
     ptx_val lane, warp, shared;
-    ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
-    ptx_val first_octet;     /* of its group's keys, if there are several */
+    ptx_val row_warp;    /* which rows of scores the warp has, a block or two: their number, U32 */
+    ptx_val group;       /* the number of its group, U32 */
+    ptx_val first_octet; /* of its group's keys, if there are several */
     /* Lane 8 * i + j points to row j of the i-th of ldmatrix's four matrices. upper: i / 2; in_16: j + 8 * (i % 2). */
     ptx_val upper, in_16;
     ptx_val key;       /* the tile's first, whose rows of K are in flight */

@@ -1,8 +1,15 @@
 /* fp4_gemm's products: NVFP4 or MXFP4 weights times rows of 16-bit elements, NVFP4 times NVFP4, or MXFP4 times MXFP8.
  *
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
- * tile_n columns of y. Codes and scales fill stages of 128 elements of k in shared memory (device/fp4_rows.h), all but one of
- * them in flight.
+ * tile_n columns of y.
+ *
+ * SHARED MEMORY is a ring of `stages` stages of 128 elements of k, each with these parts, and ends at a multiple of 128 bytes. Trip
+ * i waits for stage i; after a barrier it copies stage i + stages - 1, block-scaled between its products. Then sums overlay all.
+ *
+ *     W         tile_n * FP4_ROW_BYTES
+ *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
+ *     W scales  tile_n * FP4_SCALE_BYTES
+ *     x scales  tile_m * FP4_SCALE_BYTES, if x is codes
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
@@ -151,10 +158,10 @@ static void init_x_codes(fp4_gemm *g)
     const uint32_t pass = fp4_rows_pass(&g->x_codes);
     ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
     ptx_val row = tail_clamp(f, ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x), l->m);
-    ptx_val behind = ptx_sub(f, ptx_sub(f, l->m, 1), row);
+    ptx_val left = ptx_sub(f, ptx_sub(f, l->m, 1), row);
     g->x_codes.from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
     g->x_codes.pass_bytes = ptx_mul(f, stride, pass);
-    g->x_codes.passes_left = ptx_div(f, behind, pass);
+    g->x_codes.passes_left = ptx_div(f, left, pass);
     g->x_codes.scale_row = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_x), l->m);
     fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
 }
@@ -305,7 +312,7 @@ static void multiply_decoded(fp4_gemm *g)
     }
 }
 
-/* Finds the addresses of this lane's codes and scales in the tile's row `row`, row `number` of its matrix. */
+/* Finds the addresses of this lane's codes and scales in a row: `row` is its number in the tile, `number` that in its matrix. */
 static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val number, ptx_val codes[STEPS],
                          ptx_val *scales)
 {
@@ -426,16 +433,24 @@ static ptx_val selector_of(ptx_fn *f, ptx_val address)
     return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
 }
 
-/* Finds the addresses of the codes that this lane loads, or passes to ldmatrix, and of the scales that it holds. Loads are two
- * units apart. */
-static void find_scaled(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val unit, ptx_val scale_row,
-                        ptx_val number, uint32_t loads, ptx_val codes[], ptx_val *scales, ptx_val *selector)
+/* Block-scaled: what this lane reads of W or x. Rows are the tile's. */
+typedef struct scaled_operand {
+    const fp4_rows *rows;
+    uint32_t loads;
+    ptx_val row, unit;         /* of its first load of codes; each next one is two units on */
+    ptx_val scale_row, number; /* the row whose scales it holds, and that row's number in its matrix */
+} scaled_operand;
+
+/* Finds the addresses of the codes that this lane loads, or passes to ldmatrix, and of the scales that it holds. */
+static void find_scaled(fp4_gemm *g, const scaled_operand *of, ptx_val codes[], ptx_val *scales,
+                        ptx_val *selector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_add(f, g->tile.shared, of->code_byte);
-    for (uint32_t load = 0; load < loads; load++)
-        codes[load] = ptx_add(f, layout_at(f, &of->codes, row, ptx_add(f, unit, 2 * load)), start);
-    ptx_val at = fp4_rows_scales(of, g->tile.shared, scale_row, number);
+    ptx_val start = ptx_add(f, g->tile.shared, of->rows->code_byte);
+    for (uint32_t load = 0; load < of->loads; load++)
+        codes[load] =
+            ptx_add(f, layout_at(f, &of->rows->codes, of->row, ptx_add(f, of->unit, 2 * load)), start);
+    ptx_val at = fp4_rows_scales(of->rows, g->tile.shared, of->scale_row, of->number);
     *selector = selector_of(f, at);
     *scales = ptx_and(f, at, ~UINT32_C(3));
 }
@@ -464,18 +479,19 @@ static void init_reads(fp4_gemm *g)
     const uint32_t x_tiles = g->of.tile_m / SUMS_ROWS < QUAD_LANES ? g->of.tile_m / SUMS_ROWS : QUAD_LANES;
     ptx_val x_row = ptx_mad(f, ptx_and(f, lane.t, x_tiles - 1), SUMS_ROWS, lane.g);
     ptx_val w_row = ptx_add(f, first, ptx_mad(f, lane.t, SUMS_ROWS, lane.g));
-    ptx_val number = number_of(g, w_row), unit = ptx_shr(f, g->l->lane, 4);
-    ptx_val row = ptx_add(f, first, ptx_and(f, g->l->lane, 15));
-    find_scaled(g, &g->w, row, unit, w_row, number, STEPS, g->w_at, &g->w_scales, &g->w_selector);
-    number = ptx_add(f, x_row, g->tile.first_x);
-    if (!g->of.is_e4m3) { /* one load has both steps */
-        unit = ptx_shr(f, g->l->lane, 3);
-        find_scaled(g, &g->x_codes, ptx_and(f, g->l->lane, 7), unit, x_row, number, 1, g->x_at, &g->x_scales,
-                    &g->x_selector);
+    scaled_operand w = {.rows = &g->w, .loads = STEPS, .scale_row = w_row},
+                   x = {.rows = &g->x_codes, .scale_row = x_row};
+    w.number = number_of(g, w_row);
+    w.unit = ptx_shr(f, g->l->lane, 4);
+    w.row = ptx_add(f, first, ptx_and(f, g->l->lane, 15));
+    find_scaled(g, &w, g->w_at, &g->w_scales, &g->w_selector);
+    x.number = ptx_add(f, x_row, g->tile.first_x);
+    x.loads = g->of.is_e4m3 ? MX_BLOCKS : 1; /* one load has both steps */
+    x.unit = g->of.is_e4m3 ? ptx_shr(f, lane.t, 1) : ptx_shr(f, g->l->lane, 3);
+    x.row = g->of.is_e4m3 ? lane.g : ptx_and(f, g->l->lane, 7);
+    find_scaled(g, &x, g->x_at, &g->x_scales, &g->x_selector);
+    if (!g->of.is_e4m3)
         return;
-    }
-    find_scaled(g, &g->x_codes, lane.g, ptx_shr(f, lane.t, 1), x_row, number, MX_BLOCKS, g->x_at,
-                &g->x_scales, &g->x_selector);
     for (uint32_t block = 0; block < MX_BLOCKS; block++)
         g->x_at[block] = ptx_mad(f, ptx_and(f, lane.t, 1), UNIT_BYTES / 2, g->x_at[block]);
 }

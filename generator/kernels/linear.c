@@ -45,8 +45,8 @@ static uint32_t stages_of(const linear_geometry *g)
 linear_geometry linear_plan(linear_geometry g)
 {
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
-    const uint32_t behind = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
-    g.row_bytes = (g.tile_bytes + behind + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    const uint32_t most_offset = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
+    g.row_bytes = (g.tile_bytes + most_offset + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
     g.number_bytes = format_numbers_bytes(g.format);
     g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
     g.stages = stages_of(&g);
@@ -353,9 +353,9 @@ static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_
     ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), l->w_row_bytes);
     ptx_val bytes = ptx_min(f, all, MOST_BYTES);
     ptx_val from = ptx_mad_wide(f, row, l->w_row_bytes, ptx_address(f, l->w[matrix]));
-    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
-    ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
-    ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
+    ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
+    ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, offset));
+    ptx_val units = ptx_and(f, ptx_add(f, bytes, offset), ~(uint32_t)(UNIT_BYTES - 1));
     ptx_val is_first = ptx_eq(f, l->tid, 0);
     PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, 0))) {
         ptx_prefetch_l2_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, start), units);
@@ -430,7 +430,7 @@ void linear_emit_simt(linear *l)
     layout_shared(g);
     find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->l->lane, g->of.format->groups - 1);
-    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
+    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_SCALED_SHIFT);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
     if (g->may_scale) { /* by 1 until x's squares leave the range of f32 */

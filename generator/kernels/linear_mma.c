@@ -2,8 +2,8 @@
  *
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
  * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m
- * rows of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps
- * such warps share its groups.
+ * rows of x. A stage is 256 elements of k, whole quantised blocks, or with few rows of x twice as many; k_warps such warps
+ * share its groups.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes some units of a group of rows g, g + 8, g + 16 and
  * g + 24 (device/format.h): unit t; or the pair 2t and 2t + 1, loaded at once; or, where pairs have bank conflicts, units t and
@@ -17,7 +17,14 @@
  * weights cost less, and are rounded: linear_tiles.c. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours
  * get them by shuffles.
  *
- * COPIES. Stages of W and x fill a ring in shared memory, all but one of them in flight; k's tail is zeros.
+ * SHARED MEMORY is a ring of `stages` stages. Trip i waits for stage i, and after a barrier copies stage i + stages - 1 into the
+ * one that trip i - 1 has read. k's tail is zeros.
+ *
+ *             bytes of a stage
+ *     W       layout_rows(w.rows, tile_n)
+ *     x       tile_m * x_row_bytes
+ *     numbers linear_numbers_bytes: W's scales and zeros, if they are in arrays
+ *     sums    overlay all stages after the loop: linear_sums_bytes
  */
 #include "device/copy.h"
 #include "device/lanes.h"

@@ -2,8 +2,8 @@
  *
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
  * thread block makes tile_m rows by tile_n columns of y, and each warp has 32 rows of W. With strategy mma a warp has 256
- * elements of a stage, a super-block or eight blocks of 32, and k_warps such warps make a stage. With strategy tiles two
- * warps have the same rows of W, and each has half of the tile's rows of x.
+ * elements of a stage, whole quantised blocks, and k_warps such warps make a stage. With strategy tiles two warps have the
+ * same rows of W, and each has half of the tile's rows of x.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of rows
  * g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and a lane needs x's codes
@@ -17,10 +17,18 @@
  * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
  * through shared memory.
  *
- * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them in flight; k's tail
- * is zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch starts copying W before it waits
- * for the launch that makes x. With tiles x has a double buffer of its own, of 128 elements of k at a time; its rows have no
- * padding, but are swizzled. If W has minima, each scale there is followed by the sum of its codes times the scale.
+ * SHARED MEMORY. k's tail is zeros. The scales of a block's rows of x are neighbours. With tiles x's rows are swizzled, not padded,
+ * and if W has minima, each scale of x is followed by the sum of its codes times the scale. A dependent launch starts copying W
+ * before it waits for the launch that makes x.
+ *
+ *             bytes with mma                                 bytes with tiles
+ *     W       stages * stage_bytes, with x and W's           2 * stage_bytes, with W's numbers in arrays; the first step
+ *             numbers; trip i copies stage i + stages - 1    of stage i copies stage i + 1
+ *     x       in these stages                                2 * x_bytes, 128 elements each; step s copies step s + 1
+ *     warps   number_bytes each: decoded scales of W         none
+ *     sums    overlay all after the loop                     overlay all after the loop
+ *
+ * A trip, or with tiles a step, begins with a wait for its copies and a barrier.
  *
  * INSTRUCTIONS. With tiles, a warp's 64 rows of x and 32 of W take for each 32 elements of Q4_K: 16 products, 64 times three fma
  * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and
@@ -162,7 +170,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.row_tiles = g.tile_m / g.row_warps / ROWS;
     g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps * g.row_warps;
     g.step = g.warp_elements * g.k_warps;
-    g.steps = is_tiles && (format->groups > 1 || format->scale_elements == 256) ? 2 : 1;
+    g.steps = is_tiles && (format->elements > STEP || format->scale_elements == 256) ? 2 : 1;
     g.stage = g.step * g.steps;
     g.scales = g.step / (g.has_sums ? format_part_elements(format) : BLOCK);
     g.scale_bytes = g.has_sums ? 8 : 4;
@@ -641,10 +649,10 @@ static void init_reads(q8_product *g)
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);
-        g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_RAISED);
+        g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_SCALED_SHIFT);
         if (units_of(format) == 2)
             format_lane_pair(&g->codes[i]);
-        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
+        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_SCALED_SHIFT);
     }
     init_x_reads(g, unit);
 }

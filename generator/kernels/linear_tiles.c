@@ -13,8 +13,13 @@
  * t) takes units 2t and 2t + 1 of a group of eight, and unit t of one of four, of its rows of W; x has that order too, so
  * that nothing is repacked. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
- * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double
- * buffer. With four stages there is a barrier for every two steps: fewer barriers keep tensor cores busier.
+ * SHARED MEMORY. A stage of x is a step, one of W 128 or 256 elements. With four stages of x there is a barrier for every two
+ * steps, a batch: fewer barriers keep tensor cores busier.
+ *
+ *             bytes                   copied                                  waited for
+ *     x       stages * tile_m * 128   step s + stages - batch during step s   before each batch
+ *     W       2 * w_stage_bytes       stage i + 1 when stage i begins         before each stage
+ *     sums    overlay both after the last step, when no copy is in flight
  */
 #include "device/copy.h"
 #include "device/if_needed.h"
@@ -39,10 +44,11 @@ typedef struct tiles_geometry {
     bool is_half;           /* weights are scaled in F16 */
     bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
-    uint32_t number_byte, w_stage_bytes,
-        w_byte; /* in shared memory; numbers of a stage of W from its first byte on */
+    uint32_t number_byte, w_stage_bytes; /* in a stage of W: the first of its numbers in arrays; its size */
+    uint32_t w_byte;                     /* in shared memory: the first stage of W, after x's stages */
 } tiles_geometry;
 
+/* The kernel during emission: `g` below, while lane (g, t) in comments is lane 4g + t. */
 typedef struct tiles {
     tiles_geometry of;
     linear *l; /* arguments */
@@ -51,11 +57,11 @@ typedef struct tiles {
 
     linear_ring w;
     x_ring x;
-    uint32_t trip_step; /* in an unrolled trip */
-    ptx_val step, w_to, x_to,
-        x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
-    ptx_val next; /* the next step of x to copy */
-    ptx_val row_at[LANE_ROWS], number_row_at; /* variables: in this stage */
+    uint32_t trip_step;              /* in an unrolled trip */
+    ptx_val step;                    /* in its stage of W; this and the following are variables */
+    ptx_val w_filled;                /* offset of the stage of W that was copied last */
+    ptx_val x_to, x_from, next_step; /* offsets of the stages of x to copy to and to read; the step to copy */
+    ptx_val row_at[LANE_ROWS], number_row_at; /* addresses in this stage of W */
     warp_sums sums;
 } tiles;
 
@@ -67,7 +73,10 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .tile_m = kiln_int(v, "tile_m"),
                         .tile_n = kiln_int(v, "tile_n"),
                         .stages = kiln_int(v, "stages")};
-    const bool is_short = format->groups == 1 && format->scale_elements == 0 && g.tile_m >= 64;
+    /* With 64 or more rows of x a stage of W is half as long, which saves shared memory, unless a block or a scale in an array
+     * is for up to 256 elements. */
+    const bool is_short =
+        format->elements <= 2 * X_RING_STEP && format->scale_elements == 0 && g.tile_m >= 64;
     const uint32_t stage = is_short ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
@@ -114,8 +123,8 @@ static ptx_val step_element(tiles *g, ptx_val step)
 static void copy_x(tiles *g)
 {
     ptx_fn *f = g->f;
-    x_ring_copy(&g->x, step_element(g, g->next), g->x_to);
-    ptx_add_to(f, g->next, 1);
+    x_ring_copy(&g->x, step_element(g, g->next_step), g->x_to);
+    ptx_add_to(f, g->next_step, 1);
     shared_next(f, g->x_to, x_ring_bytes(g->of.tile_m), g->of.stages);
     copy_commit(f);
 }
@@ -148,12 +157,12 @@ static void init_copies(tiles *g)
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
-    g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
+    g->next_step = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
         g->w.left = ptx_var(f, trips_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
-    g->w_to = ptx_var(f, ptx_u32(0));
-    linear_fill_ring(&g->w, g->w_to, 0);
+    g->w_filled = ptx_var(f, ptx_u32(0));
+    linear_fill_ring(&g->w, g->w_filled, 0);
     for (uint32_t i = 0; i + g->of.batch < g->of.stages; i++)
         copy_x(g);
 }
@@ -161,58 +170,86 @@ static void init_copies(tiles *g)
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
 /* A group of the step: this lane's quads of its rows, and the numbers of the row whose scales it decodes. */
-typedef struct group {
+typedef struct step_group {
     format_lane codes;
     ptx_val quads[LANE_ROWS][2][FORMAT_MOST_QUADS];
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
-} group;
+} step_group;
 
-/* Finds the quantised block of a group in the stage. */
-static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
+/* Whether a stage has several quantised blocks of a row; else it is one. */
+static bool has_blocks(const tiles_geometry *g)
+{
+    return g->format->elements < g->steps * X_RING_STEP;
+}
+
+/* Finds group i of the step: its number in its block and, in a loop that is not unrolled, the block's in the stage; poison if there
+ * is only one. */
+static void find_group(tiles *g, uint32_t i, ptx_val *block, ptx_val *in_block)
 {
     ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, format->bytes, row_at);
+    const uint32_t groups = g->of.format->groups, of_step = g->of.groups;
+    *block = (ptx_val){0};
+    if (g->of.is_unrolled) {
+        *in_block = ptx_u32((g->trip_step * of_step + i) % groups);
+    } else if (groups <= of_step) { /* a step has whole blocks */
+        *block = ptx_mad(f, g->step, of_step / groups, i / groups);
+        *in_block = ptx_u32(i % groups);
+    } else {
+        const uint32_t steps = groups / of_step; /* of a block */
+        ptx_val step = g->step;
+        if (has_blocks(&g->of)) {
+            *block = ptx_div(f, g->step, steps);
+            step = ptx_and(f, g->step, steps - 1);
+        }
+        *in_block = ptx_mad(f, step, of_step, i);
+    }
+}
+
+/* Finds a block in the stage. */
+static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val block)
+{
+    ptx_fn *f = g->f;
+    ptx_val at = block.type == PTX_NONE ? row_at : ptx_mad(f, block, g->of.format->bytes, row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
-/* Finds the numbers of that group. */
-static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
+/* Finds the numbers of a block's group. */
+static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val block)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     if (format->scale_elements == 0)
-        return find_block(g, lane, row_at, number);
-    ptx_val scale = ptx_div(f, number, format->scale_elements / format_group_elements(format));
+        return find_block(g, lane, row_at, block);
+    ptx_val scale = ptx_div(f, block, format->scale_elements / format->elements);
     return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
 }
 
 /* Decodes group i of the step. */
-static group decode_group(tiles *g, uint32_t i)
+static step_group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const bool has_constants = g->of.is_unrolled && format->groups == 1;
-    const uint32_t of_trip = g->trip_step * g->of.groups + i;
-    group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number = g->of.is_unrolled ? ptx_u32(of_trip) : ptx_mad(f, g->step, g->of.groups, i);
-    ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
+    const bool has_constants = g->of.is_unrolled && has_blocks(&g->of);
+    const uint32_t in_stage = g->trip_step * g->of.groups + i;
+    step_group group = {.scale = {{0}}, .minimum = {{0}}};
+    ptx_val block, in_block;
+    find_group(g, i, &block, &in_block);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
-    const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
-    of.codes = format_lane_init(f, format, in_block, unit, rule);
+    const format_rule rule = g->of.is_half ? FORMAT_PLAIN_SHIFT : FORMAT_SCALED_SHIFT;
+    group.codes = format_lane_init(f, format, in_block, unit, rule);
     if (g->of.units == 2)
-        format_lane_pair(&of.codes);
-    format_lane_values(f, &of.codes, PTX_F32);
+        format_lane_pair(&group.codes);
+    format_lane_values(f, &group.codes, PTX_F32);
     const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = has_constants ? format_find_group(f, &of.codes, g->row_at[r], of_trip)
-                                           : find_block(g, &of.codes, g->row_at[r], number);
-        format_codes(f, &of.codes, &place, 0, g->of.units, of.quads[r]);
+        format_place place = has_constants ? format_find_group(f, &group.codes, g->row_at[r], in_stage)
+                                           : find_block(g, &group.codes, g->row_at[r], block);
+        format_codes(f, &group.codes, &place, 0, g->of.units, group.quads[r]);
     }
-    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, of_trip)
-                                       : find_numbers(g, &numbers, g->number_row_at, number);
-    format_numbers(f, &numbers, &place, of.scale, of.minimum);
-    return of;
+    format_place place = has_constants ? format_find_numbers(f, &numbers, g->number_row_at, in_stage)
+                                       : find_numbers(g, &numbers, g->number_row_at, block);
+    format_numbers(f, &numbers, &place, group.scale, group.minimum);
+    return group;
 }
 
 /* A part's numbers for each of the lane's rows, F16X2 of two equal halves. */
@@ -230,12 +267,12 @@ static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
 }
 
 /* As F16: one shuffle moves two. */
-static row_halves share_halves(tiles *g, const group *of, uint32_t part)
+static row_halves share_halves(tiles *g, const step_group *from, uint32_t part)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     row_halves numbers;
-    ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
+    ptx_val scale = from->scale[part], other = format->has_minimum ? from->minimum[part] : scale;
     ptx_val word = narrow_pair(f, PTX_F16, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val mine = ptx_shfl_idx_in(f, word, r, FRAGMENT_LANES);
@@ -247,22 +284,22 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
 }
 
 /* First operands of products: the scaled quad `quad` of a unit of each of the lane's rows. `halves` are its part's numbers. */
-static void scale_quads(tiles *g, const group *of, const row_halves *halves, uint32_t unit, uint32_t quad,
-                        ptx_val w[X_RING_TILES][2][4], uint32_t product)
+static void scale_quads(tiles *g, const step_group *from, const row_halves *halves, uint32_t unit,
+                        uint32_t quad, ptx_val w[X_RING_TILES][2][4], uint32_t product)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t part = format_quad_part(format, quad);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val pairs[2], minimum = {0}, code = of->quads[r][unit][quad];
+        ptx_val pairs[2], minimum = {0}, code = from->quads[r][unit][quad];
         if (g->of.is_half) {
-            format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
-                                pairs);
+            format_half_weights(f, format, code, format->plain_shift * quad, halves->scale[r],
+                                halves->minimum[r], pairs);
         } else {
-            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, FRAGMENT_LANES);
+            ptx_val scale = ptx_shfl_idx_in(f, from->scale[part], r, FRAGMENT_LANES);
             if (format->has_minimum)
-                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, FRAGMENT_LANES);
-            format_weights(f, &of->codes, g->l->x_type, code, scale, minimum, pairs);
+                minimum = ptx_shfl_idx_in(f, from->minimum[part], r, FRAGMENT_LANES);
+            format_weights(f, &from->codes, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
             w[r / 2][product][fragment_a(r % 2, i)] = pairs[i];
@@ -272,7 +309,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
 /* The weights of a half of the step: one of two groups, or some quads or some units of each quad of one group. */
-static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING_TILES][2][4])
+static void make_half(tiles *g, const step_group *from, uint32_t half, ptx_val w[X_RING_TILES][2][4])
 {
     const bool is_wide = g->of.units == 2;
     const uint32_t first = g->of.groups == 2 ? 0 : is_wide ? half : 2 * half;
@@ -280,8 +317,8 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t quad = is_wide ? first : first + i, part = format_quad_part(g->of.format, quad);
         if (g->of.is_half && (i == 0 || part != format_quad_part(g->of.format, first)))
-            halves = share_halves(g, of, part);
-        scale_quads(g, of, &halves, is_wide ? i : 0, quad, w, i);
+            halves = share_halves(g, from, part);
+        scale_quads(g, from, &halves, is_wide ? i : 0, quad, w, i);
     }
 }
 
@@ -289,16 +326,16 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
 static void multiply_step(tiles *g)
 {
     const bool has_arrays = g->of.format->scale_elements > 0;
-    group of;
+    step_group group;
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val w[X_RING_TILES][2][4];
         if (has_arrays && g->of.tile_m == 16)
             ptx_warp_barrier(g->f);
         if (half == 0 || g->of.groups == 2)
-            of = decode_group(g, half);
+            group = decode_group(g, half);
         if (has_arrays) /* ptxas moves no load across it: else some variants spill */
             ptx_warp_barrier(g->f);
-        make_half(g, &of, half, w);
+        make_half(g, &group, half, w);
         x_ring_multiply(&g->x,
                         g->of.is_unrolled ? ptx_u32(g->trip_step % g->of.stages * x_ring_bytes(g->of.tile_m))
                                           : g->x_from,
@@ -312,12 +349,12 @@ static void multiply_step(tiles *g)
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
-    linear_next_lane_rows(&g->w, g->w_to);
+    linear_next_lane_rows(&g->w, g->w_filled);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
         ptx_set(f, g->row_at[r], g->w.row_at[r]);
     ptx_set(f, g->number_row_at, g->w.number_row_at);
-    shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
-    linear_fill_ring(&g->w, g->w_to, g->of.is_unrolled ? 1 : g->of.steps);
+    shared_next(f, g->w_filled, g->of.w_stage_bytes, W_STAGES);
+    linear_fill_ring(&g->w, g->w_filled, g->of.is_unrolled ? 1 : g->of.steps);
 }
 
 /* All warps are done with the previous batch; its stages are refilled while this one is multiplied. */

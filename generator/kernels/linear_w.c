@@ -54,9 +54,9 @@ static void find_next_rows(linear_simt *g)
         ptx_val from = ptx_mad_wide(f, row.number, g->l->w_row_bytes, linear_pick(g->l, &row, start)),
                 left = ptx_sub(f, g->chunk_bytes, lane_byte);
         if (begins_anywhere(g)) {
-            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
+            ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
             from = ptx_and(f, from, ~(uint64_t)(UNIT_BYTES - 1));
-            left = ptx_add(f, left, behind);
+            left = ptx_add(f, left, offset);
         }
         ptx_set(f, g->next[r].from, ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
         ptx_set(f, g->next[r].left, ptx_as(f, PTX_S32, left));
@@ -73,8 +73,8 @@ static ptx_val has_last_piece(linear_simt *g)
 {
     ptx_fn *f = g->f;
     const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
-    ptx_val behind = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
-    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
+    ptx_val rest = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
+    ptx_val more = ptx_select(f, ptx_ne(f, rest, 0), ptx_u32(1), 0);
     ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
     return ptx_lt(f, g->l->lane, first_without);
 }

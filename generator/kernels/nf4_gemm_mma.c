@@ -27,12 +27,20 @@
  * over thread blocks for that, nor A be copied twice.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
- * k_warp, in a narrow one an iteration's. With strategy tiles an iteration's stage has half of `stages` blocks: fewer barriers
+ * k_warp, in a narrow one an iteration's. Strategy tiles has two stages of stages / 2 blocks, an iteration each: fewer barriers
  * keep tensor cores busier. Lane (g, t) reads 16 bytes at a time, 32t bytes from row g's start; two rows at a time are in
  * different banks, since odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole (device/README.md).
  *
  * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane reads them. A chunk
  * has 32 scales, or 16 or 8 if there is no room for more, so that their sectors are full.
+ *
+ *             bytes of shared memory                 copied                                     waited for
+ *     table   nf4_pairs_bytes                        once                                       at the loop's first barrier
+ *     scales  tile_n * 4 * (2 * chunk + PAD_WORDS)   chunk c + 1 when chunk c begins            with a stage of A
+ *     A       rows.stages * tile_m * row_bytes       the stage rows.stages - 1 ahead, after     before its first block: a
+ *                                                    the barrier that frees its place           copy_wait and a barrier
+ *     nested  NF4_NESTED_BYTES                       once                                       as the table
+ *     sums    overlay all but a stretch's table, after the loop
  */
 #include "nf4_gemm.h"
 
@@ -61,11 +69,12 @@ enum {
     MOST_THREADS = 512
 };
 
-/* An iteration takes every k_warps-th block, from the first block of a warp or of a thread that copies. For each block of this
- * iteration and the next: the first iteration in which it is out of bounds, as the number of that iteration's first block, S32. */
+/* An iteration whose first block is `done` takes blocks done + first + i * k_warps, where `first` belongs to a warp or to a thread
+ * that copies. Element i, for this iteration and the next: the first `done` at which that block is out of bounds, S32. With 7
+ * blocks, k_warps 2 and first 1 these are 6, 4, 2 and 0: block done + 1 is in bounds while done < 6, done + 3 while done < 4. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
-/* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */
+/* An address that alternates between two buffers, and the sum of both addresses. A poison sum: it does not alternate. */
 typedef struct buffered {
     ptx_val at, sum;
 } buffered;
@@ -76,9 +85,10 @@ typedef struct scale_ring {
     uint32_t copies; /* of a thread: columns, `apart` from each other */
     uint32_t apart;
     uint32_t row_bytes; /* of a column */
-    bool is_iteration;  /* an iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
-    ptx_val at;         /* address of the first column */
-    ptx_val from;       /* this thread's copies, a variable: see scale_number */
+    bool
+        per_iteration; /* each iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
+    ptx_val at;        /* address of the first column */
+    ptx_val from;      /* this thread's copies, a variable: see scale_number */
     buffered to;
     ptx_val column_step, columns_left;
     ptx_val next_end; /* of this thread's quantised blocks in the next chunk: see block_ends */
@@ -93,7 +103,8 @@ typedef struct row_stages {
     uint32_t units;  /* of a row in a stage */
     uint32_t copies; /* of a thread: rows, `apart` from each other */
     uint32_t apart;
-    bool is_iteration; /* an iteration takes a stage, and `to` and `read` alternate; else immediates select */
+    bool
+        per_iteration; /* each iteration takes a whole stage: `to` and `read` alternate; else immediates select */
     uint32_t row_bytes, stage_bytes;
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */
@@ -168,10 +179,10 @@ static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     s->apart = g->threads / s->chunk;
     s->copies = g->tile_n / s->apart;
     s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
-    s->is_iteration = g->iteration_blocks == s->chunk;
-    r->is_iteration = g->is_tiles || !g->is_wide;
-    r->stages = r->is_iteration ? 2 : kiln_int(v, "stages");
-    r->blocks = r->is_iteration ? g->steps : 1;
+    s->per_iteration = g->iteration_blocks == s->chunk;
+    r->per_iteration = g->is_tiles || !g->is_wide;
+    r->stages = r->per_iteration ? 2 : kiln_int(v, "stages");
+    r->blocks = r->per_iteration ? g->steps : 1;
     r->units = g->k_warps * r->blocks * BLOCK_UNITS;
     r->apart = g->threads / r->units;
     r->copies = g->tile_m * r->units / g->threads;
@@ -260,7 +271,7 @@ static void init_scale_copies(gemm_mma *g)
     s->to.at = ptx_var(f, ptx_mad(f, position, 4, to));
     ptx_val end = ptx_sub(f, ptx_as(f, PTX_S32, g->part_blocks), ptx_as(f, PTX_S32, block));
     s->next_end = ptx_sub(f, end, s->chunk);
-    if (s->is_iteration)
+    if (s->per_iteration)
         s->to.sum = ptx_mad(f, s->to.at, 2, 4 * s->chunk);
 }
 
@@ -284,13 +295,13 @@ static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
 
 /* Copies the scales of a chunk to `to`, and advances to the next; scales of blocks out of bounds are 0. Nested ones go through
  * registers, a few at a time. */
-static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
+static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_in_bounds)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (g->args.is_nested) {
         const uint32_t count = s->copies < SCALES_AT_ONCE ? s->copies : SCALES_AT_ONCE;
-        PTX_IF (f, is_there) {
+        PTX_IF (f, is_in_bounds) {
             for (uint32_t first = 0; first < s->copies; first += count) {
                 ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
                 for (uint32_t i = 0; i < count; i++)
@@ -307,7 +318,7 @@ static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
     }
     for (uint32_t i = 0; i < s->copies && !g->args.is_nested; i++) {
         ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, scale_number(g, i));
-        copy_word(f, scale_to_at(g, to, i), from, &is_there);
+        copy_word(f, scale_to_at(g, to, i), from, &is_in_bounds);
     }
     ptx_set(f, s->from, ptx_add(f, s->from, g->args.is_nested ? s->chunk : 4 * s->chunk));
 }
@@ -317,7 +328,7 @@ static void copy_scales_ahead(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
-    if (s->is_iteration) {
+    if (s->per_iteration) {
         copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, g->done));
         return;
     }
@@ -336,7 +347,7 @@ static void read_scales(gemm_mma *g, uint32_t block)
     const uint32_t count = g->has_most_threads || g->holds_rows || g->is_tiles ? 1 : g->steps;
     if (block % count)
         return;
-    ptx_val from = s->is_iteration ? s->read.at : ptx_add(f, s->read.at, s->offset);
+    ptx_val from = s->per_iteration ? s->read.at : ptx_add(f, s->read.at, s->offset);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_load_vec(f, (int)count, &g->scale[i][block],
                      shared_at(f, PTX_F32, from, 8 * i * s->row_bytes + 4 * block), PTX_PLAIN);
@@ -358,15 +369,15 @@ static void init_row_copies(gemm_mma *g)
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * r->apart) /* below 2^32 by nf4_gemm's rule */
                           : ptx_mul_wide(f, g->args.a_stride, 2 * r->apart);
-    ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);
-    r->rows_left = ptx_div(f, behind, r->apart);
+    ptx_val left = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);
+    r->rows_left = ptx_div(f, left, r->apart);
     for (uint32_t i = 0; i < r->copies && !g->is_tiles; i++) {
         ptx_val mine = ptx_add(f, first, i * r->apart);
         r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
     }
     ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = ptx_xor(f, unit, ptx_and(f, row, 1));
     r->to.at = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
-    if (r->is_iteration)
+    if (r->per_iteration)
         r->to.sum = ptx_mad(f, r->to.at, 2, r->stage_bytes);
     ptx_val block = ptx_div(f, unit, BLOCK_UNITS);
     find_ends(g, block, r->ends);
@@ -378,7 +389,7 @@ static void copy_a(gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
-    const uint32_t stage = r->is_iteration ? 0 : ahead % r->stages * r->stage_bytes;
+    const uint32_t stage = r->per_iteration ? 0 : ahead % r->stages * r->stage_bytes;
     const bool alternates = r->apart % 2 && r->copies > 1;
     PTX_IF (f, in_bounds(g, r->ends, ahead)) {
         ptx_val first = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES), from = first;
@@ -402,7 +413,7 @@ static void read_half(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t h
     ptx_fn *f = g->f;
     const row_stages *r = &g->rows;
     const uint32_t stage =
-        r->is_iteration ? block * g->k_warps * BLOCK_BYTES : block % r->stages * r->stage_bytes;
+        r->per_iteration ? block * g->k_warps * BLOCK_BYTES : block % r->stages * r->stage_bytes;
     const uint32_t bytes = stage + row_tile * SUMS_ROWS * r->row_bytes;
     ptx_val at = half == 0 ? r->read.at : ptx_xor(f, r->read.at, UNIT_BYTES);
     ptx_load_vec(f, 4, out, shared_at(f, PTX_B32, at, bytes), PTX_PLAIN);
@@ -437,10 +448,10 @@ static void init_reads(gemm_mma *g)
     ptx_val line = ptx_mad(f, row, r->row_bytes, block);
     ptx_val start = ptx_mad(f, g->tile.lane.t, 2 * UNIT_BYTES, line);
     start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
-    r->read.at = r->is_iteration ? ptx_var(f, start) : start;
-    if (s->is_iteration)
+    r->read.at = r->per_iteration ? ptx_var(f, start) : start;
+    if (s->per_iteration)
         s->read.sum = ptx_mad(f, s->read.at, 2, 4 * s->chunk);
-    if (r->is_iteration)
+    if (r->per_iteration)
         r->read.sum = ptx_mad(f, r->read.at, 2, r->stage_bytes);
 }
 
@@ -477,7 +488,7 @@ static void end_iteration(gemm_mma *g)
     row_stages *r = &g->rows;
     alternate(f, &s->read);
     alternate(f, &s->to);
-    if (!s->is_iteration) {
+    if (!s->per_iteration) {
         ptx_val next = ptx_add(f, s->offset, 4 * g->iteration_blocks);
         ptx_set(f, s->offset, ptx_and(f, next, 8 * s->chunk - 1));
     }
@@ -768,8 +779,6 @@ static linear arguments_of(ptx_fn *f, const nf4_args *args)
                     .tile_counters = args->tile_counters};
 }
 
-/* In shared memory: the table, then scales, then stages of A, then tables for nested scales. The sums overlay the copies and,
- * except in a stretch, the table. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = geometry(f, v), *g = &of;

@@ -124,7 +124,7 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Loads a tile's elements; packed, they stay words of memory. A cut tile is not packed. */
+/* Loads a tile's elements. With is_packed they stay words of memory, of one or two elements; those of a cut tile never do. */
 static void load_tile(quant *q, bool is_packed, quant_elements x)
 {
     ptx_val at = quant_tile_at(q);
@@ -152,7 +152,8 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
     }
 }
 
-/* Makes numbers, codes or both. A whole tile with plain numbers sets `left` to 0; without, its codes are left to be made. */
+/* Makes numbers, codes or both. If a whole tile's numbers are plain (quant_is_plain), makes its codes and sets `left` to 0; else
+ * it leaves the tile to cut_rows. */
 static void encode(quant *q)
 {
     ptx_fn *f = q->f;
@@ -259,7 +260,7 @@ static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes
         }
         if (makes_codes) {
             cut_rows(&q);
-        } else {
+        } else { /* in C; PTX_ELSE is that of is_full */
             PTX_ELSE (f) {
                 cut_rows(&q);
             }

@@ -3,7 +3,7 @@
 
 usage: check_order.py DRIVER PROGRAM VERIFY
 
-PROGRAM has the kernel of order.ptx, and no reference. Only the second run, from the last block to the first, shows that its
+PROGRAM has the kernel of order.ptx for sm_75, and no reference. Only the second run, from the last block to the first, shows that its
 result depends on which block comes first. VERIFY has the default bundle.
 """
 import json
@@ -17,6 +17,10 @@ CASES = (({}, "WRONG", "two runs differ: y"), ({"KILN_EMU_ORDER": "forward"}, "e
 # a filter; KILN_EMU_DEVICE; the targets that are not run
 VARIANT = "nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16"
 TARGETS = (("nf4_scale/type=f32", "sm_90", []), (VARIANT, "sm_90", ["sm_75", "sm_80"]), (VARIANT, "sm_87", ["sm_75", "sm_90"]))
+
+# options; the status and messages of a run in which --own-images leaves nothing; an empty part is no failure
+NOTHING = "kiln-verify: nothing was verified: on kiln emulated sm_80 --own-images leaves no variant\n"
+OWN = ([], (1, NOTHING)), (["--mutate", "1"], (1, NOTHING)), (["--part", "1/2"], (0, ""))
 
 
 def run(driver, program, *arguments, **variables):
@@ -38,9 +42,20 @@ def names_targets(driver, verify, name, device, targets):
     return report["targets_not_run"] == targets and (line in table if targets else "not run   " not in table)
 
 
+def own_images(driver, program, *arguments):
+    """Returns the status and messages of a run on a target without images of its own."""
+    done = subprocess.run([program, "--driver", driver, "--own-images", *arguments], text=True, capture_output=True, check=False,
+                          env=dict(os.environ, KILN_EMU_DEVICE="sm_80"))
+    return done.returncode, done.stderr
+
+
 def main():
     failed = 0
     driver, program, verify = sys.argv[1:]
+    for arguments, wanted in OWN:
+        found = own_images(driver, program, *arguments)
+        failed += found != wanted
+        print(f"{'ok  ' if found == wanted else 'FAIL'} --own-images {' '.join(arguments)}: {found}")
     for variables, verdict, words in CASES:
         result, detail = judge(driver, program, **variables)
         is_good = result == verdict and words in detail

@@ -131,10 +131,15 @@ static bool check_manifest(const program *p)
     return true;
 }
 
-static int fail_all_skipped(const program *p, size_t count)
+/* No variant ran: --own-images left none, or all `count` were skipped. */
+static int fail_nothing_ran(const program *p, size_t count)
 {
-    fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
-            p->device.name, count == 1 ? "the only variant was" : "all variants were");
+    if (count == 0)
+        fprintf(stderr, "kiln-verify: nothing was verified: on %s --own-images leaves no variant\n",
+                p->device.name);
+    else
+        fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
+                p->device.name, count == 1 ? "the only variant was" : "all variants were");
     return p->device.is_named ? VERIFY_EXIT_WRONG : VERIFY_EXIT_NO_DEVICE;
 }
 
@@ -244,7 +249,7 @@ static int run_all(program *p)
         status = VERIFY_EXIT_WRONG;
     }
     if (status == VERIFY_EXIT_NO_DEVICE)
-        status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_all_skipped(p, all.count);
+        status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_nothing_ran(p, all.count);
     const bool is_written = !json || results_write(&all, json);
     journal_close(&j, is_written);
     const bool is_told = !junit || junit_write(&all, junit);
@@ -300,7 +305,7 @@ static int run_on_device(program *p)
     if (p->options.wants_own_images)
         keep_own_images(p);
     if (p->options.mutants && p->variant_count == 0)
-        return printf("no image is for %s itself\n", p->device.name) > 0 ? VERIFY_EXIT_OK : VERIFY_EXIT_WRONG;
+        return fail_nothing_ran(p, 0);
     if (p->options.mutants)
         return mutate_all(p);
     watch_death();

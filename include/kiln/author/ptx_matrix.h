@@ -10,8 +10,9 @@
  *     B   row t*p + 4*p*r + i   column g
  *     C   row g + 8*(e / 2)     column 2*t + e % 2               e = r, for f16 sums 2*r + i
  *
- * (PTX ISA 9.7.14.5; e2m1 has 4 bits where k is 64, else it is bits 2 to 5 of a byte.) So two neighbouring elements of a row of A, or of a column of B, share a register, and the C of
- * one product, rounded to pairs, is the A of the next. The order along k is free as long as A and B agree.
+ * (PTX ISA 9.7.14.5; e2m1 has 4 bits where k is 64, else it is bits 2 to 5 of a byte.) So two neighbouring elements of a row of
+ * A, or of a column of B, share a register, and the C of one product, rounded to pairs, is the A of the next. The order along k
+ * is free as long as A and B agree.
  */
 #ifndef KILN_PTX_MATRIX_H
 #define KILN_PTX_MATRIX_H
