@@ -85,7 +85,7 @@ size_t variant_images(arena *a, arena *scratch, spool *s, const plan *p, const v
 /* Bytes of the variant's PTX images in a bundle. */
 uint64_t variant_bytes(const plan *p, const variant *v);
 
-/* Puts the image's data into the spool as the C array of this name: it is ten times as much as all else of a bundle. */
+/* Puts the image's data into the spool as the C array of this name: such arrays are ten times the rest of a bundle. */
 const char *image_array(arena *a, const variant *v, const image *i);
 void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, image *i);
 

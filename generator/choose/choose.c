@@ -140,7 +140,7 @@ static uint64_t best_time(const contract *chosen, const bool *is_left_out, size_
     return best;
 }
 
-/* "; 1 of them serves only calls beside the shapes: only_these_shapes drops it, 68 KB": variants whose removal slows no
+/* "; 1 of them serves only calls outside the shapes: only_these_shapes drops it, 68 KB": variants whose removal slows no
  * shape. */
 static const char *spare_text(contract *chosen)
 {
@@ -159,7 +159,7 @@ static const char *spare_text(contract *chosen)
     return count == 0
                ? ""
                : arena_format(c->arena,
-                              "; %u of them serve%s only calls beside the shapes: only_these_shapes drops "
+                              "; %u of them serve%s only calls outside the shapes: only_these_shapes drops "
                               "%s, %s",
                               count, count == 1 ? "s" : "", count == 1 ? "it" : "them",
                               amount_text(c->arena, bytes));

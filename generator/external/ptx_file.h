@@ -11,10 +11,10 @@
 typedef struct ptx_file_param {
     const char *name;
     const char *type;   /* of one element, without the dot: "u32", "b8" */
-    uint32_t bytes;     /* of all of it */
-    uint32_t alignment; /* of it; for a pointer, the alignment that .ptr promises: 0 if none */
+    uint32_t bytes;     /* of the whole parameter */
+    uint32_t alignment; /* of the parameter; for a pointer, the alignment that .ptr promises: 0 if none */
     bool is_array;      /* a struct by value: .b8 p[24] */
-    bool is_pointer;    /* .ptr is present; without it a .u64 may be one too */
+    bool is_pointer;    /* has .ptr; a .u64 without it may be a pointer too */
 } ptx_file_param;
 
 typedef struct ptx_file_entry {

@@ -121,7 +121,7 @@ typedef struct gguf_tensor {
     char name[65]; /* printable ASCII */
     const gguf_type *type;
     uint32_t dim_count; /* 1 to 4 */
-    uint64_t dims[4];   /* dims[0] is contiguous (ggml's order); 1 from dim_count on; none is 0 */
+    uint64_t dims[4];   /* dims[0] is contiguous (ggml's order); no dim is 0, unused ones are 1 */
     uint64_t offset; /* from the start of the file, a multiple of general.alignment; no two tensors overlap */
     uint64_t bytes;  /* fits a size_t */
 } gguf_tensor;

@@ -433,7 +433,7 @@ static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node
     return read_launch(r, node, &v->launch) && ok;
 }
 
-/* Checks that each serves some target and together they serve all. */
+/* Checks that each variant serves a target, and together they serve all. */
 static bool check_variants(reader *r, const yaml_node *item, const yaml_node *list, const external_request *q)
 {
     const external_module *modules[EXTERNAL_VARIANTS_MOST];

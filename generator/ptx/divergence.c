@@ -33,7 +33,7 @@ static bool raise_to(uint8_t *is, level to)
     return true;
 }
 
-/* ---- what all threads of a warp or warpgroup have alike --------------------------------------------------------- */
+/* ---- values that are equal in all threads of a warp or warpgroup ------------------------------------------------ */
 
 /* Where a value with a span may differ without its lowest `bits` bits: its k decides that too. */
 static level level_of_k(const ptx_fn *f, const divergence *d, ptx_val v, uint64_t bits)

@@ -11,7 +11,7 @@
 /* What last used a register since the last fence. */
 typedef enum since { SINCE_NOTHING, SINCE_ACCUMULATOR, SINCE_A, SINCE_OTHER } since;
 
-/* Groups committed after a product, counted with its own commit. */
+/* Groups committed after a product, including its own. */
 enum { AGE_DONE, AGE_ISSUED, AGE_COMMITTED, AGE_MOST = 255 };
 
 typedef struct use {
@@ -29,7 +29,7 @@ typedef struct state {
 
 typedef struct walk {
     ptx_fn *f;
-    uint32_t *slot; /* by register, from 1 on; 0: no product uses it */
+    uint32_t *slot; /* each register's slot, from 1 on; 0: no product uses it */
     size_t slots;
     state now;
     state *entry;  /* per if: at its start; per loop: at its start, from all sides */

@@ -22,9 +22,9 @@ typedef struct ptx_reg {
     bool counter;        /* counter of a PTX_FOR, which only the loop writes */
     bool declared;       /* without an initial value */
     bool derived;        /* pointers: not an array's own, so the real alignment may exceed `align` */
-    uint8_t span;   /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
-    uint8_t zeros;  /* integers: low bits known to be 0 */
-    uint8_t said;   /* level: the author declares that it differs at most there; LEVEL_LANE: not declared */
+    uint8_t span;  /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
+    uint8_t zeros; /* integers: low bits known to be 0 */
+    uint8_t said;  /* level: the most at which it differs, as the author declares; LEVEL_LANE: not declared */
     uint32_t align; /* pointers: known alignment in bytes; 0: unknown */
     uint32_t scope; /* index of the block where it was made */
     size_t born;    /* position after the defining instruction; 0 for variables, parameters and arrays */

@@ -375,7 +375,7 @@ static void test_spool(void **state)
     assert_int_equal(read.sum, written.sum);
     assert_false(spool_read(s.spool, range, take_sum, &stopped));
     assert_in_range(stopped.bytes, 1, BYTES - 1);
-    range.at += BYTES; /* it ends before */
+    range.at += BYTES; /* the reading ends before */
     assert_false(spool_read(s.spool, range, take_sum, &read));
     assert_int_equal(errno, EIO);
     assert_true(spool_is_whole(s.spool, &s.d));

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In double, products of f32 and narrower numbers are exact, and errors of sums are negligible against bounds of
+/* In double, products of f32 and narrower numbers are exact, and errors of sums are far below bounds of
  * 2^-24; f64 uses long double. */
 typedef struct attention_query {
     uint64_t dim, dim_v; /* elements of a row of K, of V */
@@ -19,7 +19,7 @@ typedef struct attention_query {
     uint64_t *k, *v;             /* the same for each key */
     const double *keys, *values; /* all elements of K and V, or of their codes */
     double *k_scale, *v_scale;   /* factor of each key's codes; otherwise 1 */
-    double *v_weighed;           /* factor of weights that are lost: V's scale, if it is not in the weight */
+    double *v_weighed;           /* factor of lost weights: V's scale, unless the weight includes it */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* per key: its score, e^(score - most) */
     double *size, *loss;         /* per key: |scale| * sum |q * k|, p_j * d_j */

@@ -193,7 +193,7 @@ static void add_long(size_plan *plan)
     const bool is_wide = attention_dim(p, "k") > 256 || attention_dim(p, "v") > 256;
     const uint64_t rows = is_wide                                ? 57
                           : problem_parameter(p, "tile_q") >= 64 ? 27
-                                                                 : 9; /* in all blocks of a warp */
+                                                                 : 9; /* rows in all blocks of a warp */
     lengths n = {1, group, 1, rows / group, parts * attention_key_warps(p) * ATTENTION_CHUNK + tile_k + 3};
     set(plan, "splits", "", !split_k);
     if (attention_is_mma(p))

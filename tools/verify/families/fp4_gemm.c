@@ -57,7 +57,7 @@ static bool is_split(const problem *p)
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-/* A row as numbers; `size` has their magnitudes, raised to the least that the bounds of steps count. */
+/* A row as numbers; `size` has their magnitudes, or the least magnitude that a step's bound counts. */
 typedef struct row {
     double *x, *size;
     bool is_finite;

@@ -529,7 +529,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* Returns the exponent for a row of x: moves one of several rows, all, or each by another power of two. So an
+/* Returns the exponent for a row of x: scales one of several rows, all, or each by another power of two. So an
  * error in processing one of a thread block's vectors shows next to the others, and so does a single row that the
  * norm brings back among unmoved rows; the number of rows of W chooses the row. */
 static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)

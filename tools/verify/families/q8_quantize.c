@@ -85,7 +85,7 @@ static void expect(problem *p, const input_pattern *pattern)
 typedef struct kinds {
     input_kind x, gamma;
     double eps;
-    int exponent; /* x is moved by this power of two */
+    int exponent; /* x is multiplied by this power of two */
     bool has_bad_x;
 } kinds;
 
@@ -118,7 +118,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* Moves x by a power of two, as far as the type allows. */
+/* Multiplies x by a power of two, as far as the type allows. */
 static void move(problem *p, argument *in, int exponent)
 {
     const element_type type = in->about->type;

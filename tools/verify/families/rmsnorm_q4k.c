@@ -36,7 +36,7 @@ typedef struct row_sums {
     double product, size; /* r and S of the bound */
     double loose;         /* for q8: sum of scale |w| where the code is one of two */
     double weights;       /* sum of |d| scale code + |dmin| minimum */
-    double weights_gamma; /* of these times |gamma| */
+    double weights_gamma; /* sum of these terms times |gamma| */
 } row_sums;
 
 /* A vector, as the kernel reads it. */
@@ -178,8 +178,8 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* The powers of two by which elements of a vector are moved, towards the type's largest or smallest exponent. With
- * several vectors, all but one are each moved in another way, or are unchanged. */
+/* How far a power of two moves elements of a vector towards the type's largest or smallest exponent. With several
+ * vectors, all others are moved in other ways or unchanged. */
 typedef enum reach {
     IN_REACH,
     REACH_HUGE,   /* one element near the largest number: its square overflows */
@@ -356,7 +356,7 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, of.vector, random_fork(s, 3));
 }
 
-/* Moves one vector that the norm brings back, among vectors in range. */
+/* Moves one vector out of range, from where the norm brings it back; the others stay in range. */
 static void reach_out_alone(problem *p, argument *eps, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");

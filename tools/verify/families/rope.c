@@ -108,8 +108,8 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-/* Expects any code from that of `low` to that of `high`. Around 0, the e4m3 codes of the two signs are far apart
- * as numbers, so that all codes between are allowed too. */
+/* Expects any code from that of `low` to that of `high`. The e4m3 codes of the two signs are far apart as
+ * numbers, so around 0 all codes between are allowed too. */
 static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, double high)
 {
     const bool both_signs = is_e4m3 && signbit(low) != signbit(high);

@@ -71,7 +71,7 @@ KERNEL(half_dot, half, half, half)
     out[i] = sum;
 }
 
-/* Halves in, floats between, halves out. */
+/* Loads halves, computes in floats, stores halves. */
 KERNEL(half_mixed, half, half, half)
 {
     EACH(i);
