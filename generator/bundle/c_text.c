@@ -138,7 +138,8 @@ void c_add_statements(text *out, const char *indent, const char *statements)
 
 /* ---- functions and values ---------------------------------------------------------------------------------------- */
 
-/* The length of a list's next piece, including ", ", "&& " or "|| ", at most that deep in parentheses. */
+/* The length of a list's next piece, including its ", ", "&& " or "|| ". Only separators inside at most
+ * `deepest` parentheses count. */
 static size_t piece_length(const char *list, int deepest)
 {
     int depth = 0;

@@ -43,7 +43,7 @@ bool variants_have_arg(const variant *const *variants, const kiln_arg *arg);
 /* A bundle's use of an argument that a call sets. */
 typedef enum arg_use {
     ARG_READ,    /* by some variant */
-    ARG_IGNORED, /* of a workspace that no variant takes */
+    ARG_IGNORED, /* part of a workspace that no variant takes */
     ARG_REFUSED
 } arg_use;
 

@@ -21,7 +21,7 @@ enum {
     HAS_ALL_BIASES = 1 << 4,
     HAS_NO_OUTPUT_BIAS = 1 << 5,
     HAS_HEAD_NORMS = 1 << 6,
-    HAS_WHOLE_NORMS = 1 << 7, /* of Q and K, over all heads */
+    HAS_WHOLE_NORMS = 1 << 7, /* norms of Q and K are over all heads */
     HAS_POST_NORMS = 1 << 8,
     HAS_NO_PRE_NORMS = 1 << 9,
     HAS_LAYER_NORM = 1 << 10,

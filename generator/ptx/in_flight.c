@@ -18,7 +18,7 @@ typedef struct use {
     const ptx_inst *product, *other; /* the last product, and the last other instruction */
     uint8_t age;
     uint8_t since;
-    bool is_accumulator; /* of the product */
+    bool is_accumulator; /* it is an accumulator of `product` */
     bool is_mixed;       /* paths with different products join here */
 } use;
 

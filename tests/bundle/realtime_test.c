@@ -194,7 +194,7 @@ static void preloaded_calls_only_launch(void **state)
     assert_int_equal(described, 2 * (launches + overlapping));
     assert_memory_equal(&fake, &before, sizeof fake); /* no other driver call */
     assert_int_equal(waits, 0);
-    assert_int_equal(loader.load_lock, 1); /* as it was left */
+    assert_int_equal(loader.load_lock, 1); /* still held */
     assert_int_equal(loader.error_lock, 1);
     assert_int_equal(allocations, 0);
 }

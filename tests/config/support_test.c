@@ -310,7 +310,7 @@ static void test_files(void **state)
     assert_true(files_write(s.arena, files, 2, false, &s.d));
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &after[i]), 0);
-    assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same file: not touched */
+    assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same inode: the file was not replaced */
     assert_int_equal(before[0].st_mtim.tv_nsec, after[0].st_mtim.tv_nsec);
     assert_int_not_equal(before[1].st_ino, after[1].st_ino);
     assert_file(&s, &files[1], "TWO");

@@ -123,7 +123,7 @@ function(_kiln_add_bundle)
     target_compile_features(${name} PRIVATE c_std_11)
     target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections # for --gc-sections: see NAME.h
         $<$<NOT:$<BOOL:${CMAKE_C_STANDARD}>>:-std=gnu11> # takes effect after -std=c99 of add_compile_options
-        -Wno-error -fno-fast-math) # a parent's -Werror is for its own files; dispatch compares times
+        -Wno-error -fno-fast-math) # a parent's -Werror is for its own files; fast mathematics may break dispatch's comparisons
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${files}>)
     target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES

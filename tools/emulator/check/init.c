@@ -23,7 +23,7 @@
 
 typedef struct emu_init {
     size_t slots;
-    uint32_t *defined;       /* by warp and slot: lanes */
+    uint32_t *defined;       /* by warp and slot: lanes with a defined value */
     uint8_t *shared, *local; /* one per byte of memory: 1 if written */
 } emu_init;
 

@@ -321,7 +321,7 @@ enum {
 typedef struct jit_options {
     char *error_log, *info_log;
     size_t error_room, info_room;
-    void **error_size, **info_size; /* those that return the number of bytes written */
+    void **error_size, **info_size; /* options that return the number of bytes written */
 } jit_options;
 
 static CUresult read_options(unsigned count, const int *options, void **values, jit_options *jit)

@@ -54,11 +54,11 @@ typedef enum emu_space {
     EMU_REG,
     EMU_GLOBAL,
     EMU_SHARED,
-    EMU_SHARED_CLUSTER, /* of instructions: any block's of the cluster */
+    EMU_SHARED_CLUSTER, /* in instructions: any block of the cluster */
     EMU_LOCAL,
     EMU_CONST,
-    EMU_PARAM,      /* of the kernel: one bank per launch */
-    EMU_PARAM_CALL, /* of a device function or a call: per thread */
+    EMU_PARAM,      /* a kernel's parameters: one bank per launch */
+    EMU_PARAM_CALL, /* parameters of device functions and calls: per thread */
     EMU_SPACES
 } emu_space;
 

@@ -16,7 +16,7 @@ typedef struct attention_query {
     int64_t own;                 /* the key at its own position */
     double slope;                /* of ALiBi */
     uint64_t q, mask;            /* index of the first element */
-    uint64_t *k, *v;             /* the same for each key */
+    uint64_t *k, *v;             /* index of each key's first element */
     const double *keys, *values; /* all elements of K and V, or of their codes */
     double *k_scale, *v_scale;   /* factor of each key's codes; otherwise 1 */
     double *v_weighed;           /* factor of lost weights: V's scale, unless the weight includes it */

@@ -551,7 +551,7 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     for (uint64_t i = 0; i < packed->bytes; i++) {
         const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
         const uint64_t from =
-            is_exact(kind) ? i - block % 2 * block_bytes : i; /* the same as A, block by block */
+            is_exact(kind) ? i - block % 2 * block_bytes : i; /* as in A, each block repeats the one before */
         const int all = kind == GEMM_ONE_HOT
                             ? (int)((column + 37 * (i % (k / 2))) % 256) /* every code at every place */
                             : codes_of_column(kind, column);
