@@ -165,7 +165,7 @@ static const char *spare_text(contract *chosen)
                               amount_text(c->arena, bytes));
 }
 
-/* "; a workspace of up to 16 MB, and without one at most 3.20 of the best time" */
+/* "; a workspace of up to 16 MB, and without one at most 3.20 times the best time" */
 static const char *workspace_text(contract *chosen)
 {
     candidates *c = &chosen->candidates;
@@ -196,7 +196,8 @@ static const char *workspace_text(contract *chosen)
         arena_format(c->arena, "; a workspace of up to %s, and without one ", amount_text(c->arena, bytes));
     return worst == UINT32_MAX || !serves_without
                ? arena_format(c->arena, "%s%scalls are refused", size, serves_without ? "some " : "")
-               : arena_format(c->arena, "%sat most %s of the best time", size, ratio_text(c->arena, worst));
+               : arena_format(c->arena, "%sat most %s times the best time", size,
+                              ratio_text(c->arena, worst));
 }
 
 static void summarise(const chooser *ch, contract *chosen)
@@ -205,7 +206,7 @@ static void summarise(const chooser *ch, contract *chosen)
     const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %s; at most %s of the best time%s, %s in the mean, at %u shape%s on %u device%s; "
+        "%s: %u of %u variants, %s; at most %s times the best time%s, %s on average, at %u shape%s on %u device%s; "
         "%s%s%s%s\n",
         c->name, (unsigned)p->count, (unsigned)c->count, amount_text(c->arena, bytes_of(chosen, p)),
         ratio_text(c->arena, p->worst), c->item->has_workspace ? "" : " without a workspace",
