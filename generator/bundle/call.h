@@ -40,7 +40,6 @@ typedef struct terms {
     uint32_t *alignments; /* by argument, if bound: the variant's alignment of a pointer; otherwise 0 */
 } terms;
 
-/* Parses a family's expressions. */
 terms terms_of(arena *a, const kiln_family *family);
 /* Binds the expressions to a variant of the family. */
 terms terms_bind(arena *a, const terms *t, const variant *v);

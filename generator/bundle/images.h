@@ -74,7 +74,6 @@ kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 /* A driver's version: 11080 -> "11.8". */
 const char *cuda_version_text(arena *a, uint32_t driver);
 
-/* The hash of an image, or of any bytes. */
 image_hash image_hash_of(const char *data, size_t bytes);
 
 /* The variant's PTX images, in ascending order: the files of its module, or one for every target of the plan that it runs

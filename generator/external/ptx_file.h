@@ -50,7 +50,7 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
 ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data, size_t bytes,
                              diagnostics *d);
 
-/* The entry of this name, or null. */
+/* Null if there is none. */
 const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name);
 
 #endif

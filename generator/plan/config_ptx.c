@@ -44,7 +44,6 @@ typedef struct module_list {
     size_t count, capacity;
 } module_list;
 
-/* Checks that some module serves each target. */
 static bool check_targets(reader *r, const external_module *const *modules, size_t count, place at)
 {
     return external_check_targets(r->arena, modules, count, r->plan->targets, r->plan->target_count, at,
@@ -375,7 +374,6 @@ static bool read_params(const reader *r, const yaml_node *values, external_reque
     return true;
 }
 
-/* Reads one value of each parameter. */
 static bool read_each_value(const reader *r, const yaml_node *values, const external_request *q,
                             external_text *out)
 {

@@ -9,7 +9,6 @@ enum {
     DIVIDE_ISSUES = 12
 };
 
-/* Issue slots of an instruction. */
 static uint32_t issues_of(const ptx_inst *inst)
 {
     switch (inst->row->op) {

@@ -162,7 +162,6 @@ static void fence(walk *w)
         w->now.uses[i].since = SINCE_NOTHING;
 }
 
-/* A product's use of a register. */
 static void use_register(walk *w, const ptx_inst *inst, ptx_val v, bool is_accumulator)
 {
     use *u = use_of(w, v);

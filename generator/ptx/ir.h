@@ -206,7 +206,6 @@ typedef struct kernel_param {
     bool is_constant;       /* see ptx_set_constant */
 } kernel_param;
 
-/* An array in shared, local or constant memory. */
 typedef struct memory_array {
     const char *name;
     ptx_space space;
@@ -343,7 +342,6 @@ typedef struct divergence {
 divergence divergence_make(const ptx_fn *f);
 level divergence_of(const divergence *d, ptx_val v);
 level divergence_here(const ptx_fn *f, const divergence *d, uint32_t scope);
-/* Whether the instruction needs all lanes of its warp. */
 bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each access to a register of a product of wgmma in flight, and for each missing fence and wait. */

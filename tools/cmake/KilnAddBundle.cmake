@@ -469,7 +469,6 @@ macro(_kiln_try_host_executable)
     endif()
 endmacro()
 
-# Reads the configuration's "bundle:".
 function(_kiln_find_bundle_name result config)
     if(NOT EXISTS ${config})
         _kiln_bundle_error("there is no ${config}")

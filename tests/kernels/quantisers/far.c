@@ -93,7 +93,6 @@ static bool open_problems(trial *t, const window *w)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the byte offset of the window in an argument. */
 static uint64_t window_offset(const argument *a, const window *w)
 {
     uint64_t element = element_bytes(a->about->type);

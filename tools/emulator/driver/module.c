@@ -85,7 +85,6 @@ static bool allocate_globals(CUmodule m, emu_log *log)
     return log->errors == 0;
 }
 
-/* The host address of a variable. */
 static char *host_address(CUmodule m, const emu_symbol *s)
 {
     uint64_t start = s->space == EMU_CONST ? m->const_bank->base : 0;

@@ -19,7 +19,7 @@ typedef struct attention_query {
     uint64_t *k, *v;             /* index of each key's first element */
     const double *keys, *values; /* all elements of K and V, or of their codes */
     double *k_scale, *v_scale;   /* factor of each key's codes; otherwise 1 */
-    double *v_weighed;           /* factor of lost weights: V's scale, unless the weight includes it */
+    double *v_weighed;           /* factor of each key's lost weight: see `weighed` */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* per key: its score, e^(score - most) */
     double *size, *loss;         /* per key: |scale| * sum |q * k|, p_j * d_j */

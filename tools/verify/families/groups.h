@@ -37,7 +37,6 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
-/* Sets the given code of element i. */
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
 
 /* Inputs of every group-wise quantiser, in addition to those of inputs.h. */

@@ -454,7 +454,6 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* The kinds of x, gamma, W and eps. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;

@@ -172,7 +172,6 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Returns the operands of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
     return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,

@@ -25,7 +25,6 @@ static double norm_bound_of(problem *p)
 
 /* ---- the reference ---------------------------------------------------------------------------------------------- */
 
-/* Computes h of a row. */
 static void make_h(problem *p, uint64_t row, double h[])
 {
     const argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"),

@@ -193,7 +193,6 @@ typedef enum reach {
 /* Which operand has NaNs or infinities. */
 typedef enum spoiled { NONE, SPOILED_H, SPOILED_W } spoiled;
 
-/* The kinds of x, gamma and W. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
