@@ -436,7 +436,6 @@ static void keep_within(chooser *ch, const budget *b)
 
 /* ---- items -------------------------------------------------------------------------------------------------------- */
 
-/* Whether any variant has the contract's values. */
 static bool has_contract(variant *const *variants, size_t count, const request *asked)
 {
     for (size_t i = 0; i < count; i++) {

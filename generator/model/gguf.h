@@ -24,7 +24,6 @@ typedef struct gguf_file gguf_file;
 
 /* NULL on error. The path must live as long as the file. */
 gguf_file *gguf_open(const char *path, gguf_error *error);
-/* The path as passed to gguf_open. */
 const char *gguf_path(const gguf_file *file);
 /* Closes the file and frees its strings, arrays and tensors. NULL is allowed. */
 void gguf_close(gguf_file *file);

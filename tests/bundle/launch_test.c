@@ -74,7 +74,6 @@ static void expect_failure(kiln_status got, kiln_status wanted, const char *subj
     assert_int_equal(launches, 0);
 }
 
-/* Expects that the loaded PTX has this entry. */
 static void expect_loaded(const char *entry)
 {
     char line[128];

@@ -34,7 +34,6 @@ typedef struct manifest_arg {
     element_type struct_type;       /* a scalar's type in that struct */
 } manifest_arg;
 
-/* A parameter of a variant. */
 typedef struct manifest_param {
     const char *name;
     const char *value; /* "f16", "64", "true" */

@@ -15,7 +15,6 @@ enum {
     HEADS_TOGETHER = 16 /* heads whose causal tiles begin together */
 };
 
-/* The order of rows and heads in memory. */
 typedef enum layout {
     HEADS_FIRST, /* batch, head, row */
     ROWS_FIRST,  /* batch, row, head */

@@ -142,7 +142,6 @@ static bool are_unfit(int kind)
            kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
-/* Returns the share of a group in its block. */
 static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
 {
     const block_kind block = block_of(p, s, g);

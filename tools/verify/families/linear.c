@@ -171,7 +171,6 @@ static uint64_t stage_elements(const problem *p)
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
 }
 
-/* Returns whether the format is one of `names`. */
 static bool has_format(const problem *p, const char *const names[], size_t count)
 {
     for (size_t i = 0; i < count; i++)

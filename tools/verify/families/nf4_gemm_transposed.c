@@ -145,7 +145,6 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Returns the operands of a row and a k. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t i)
 {
     return (operands){o->n, o->in + row * o->n, o->weights + i * o->n, o->scales + i / BLOCK * o->n};

@@ -117,7 +117,6 @@ static void round_to_codes(vector *v, uint64_t k, bool has_norm, element_type x)
     }
 }
 
-/* Adds elements [first, first + 32) of a row. */
 static void add_sub_block(row_sums *s, const q4k_block *b, const vector *v, uint64_t first)
 {
     unsigned place = (unsigned)(first % Q4K_BLOCK_ELEMENTS), j = place / Q4K_SUB_ELEMENTS;
