@@ -197,7 +197,7 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-/* The queries, with their arguments after loader and args: as parameters, by name, and in a call. */
+/* The queries, and their arguments after loader and args: in a prototype, in a call, and in the example. */
 static const struct query {
     const char *name, *params, *values, *example;
 } queries[] = {

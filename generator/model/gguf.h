@@ -2,8 +2,8 @@
  *
  * What describes the model (keys, tensor names and offsets) is read into memory and checked when the file is opened;
  * tensor data is read on request, into the caller's memory. Nothing is mapped: if another program truncates a mapped
- * file, the reader dies of SIGBUS, whatever the flags; a read comes back short and is an error here. It also needs less
- * memory: a model is never in host memory as a whole, which matters if GPU and CPU share it.
+ * file, the reader dies of SIGBUS, whatever the flags; a read comes back short and is an error here. Reading also needs
+ * less memory: a model is never in host memory as a whole, which matters if GPU and CPU share it.
  *
  * No input aborts. Every function that can fail returns false or NULL and leaves one sentence in `error`. An open
  * gguf_file never changes: threads may share it.

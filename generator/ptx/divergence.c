@@ -124,7 +124,7 @@ static level result_level(const ptx_fn *f, const divergence *d, const ptx_inst *
     return lower(level_left(f, d, inst), higher(inst->varies, operands_level(d, inst)));
 }
 
-/* Where k of a result with a span may differ: where an operand may, or k of the operand with a span. */
+/* The level at which k of a result may differ: an operand's level, or its k's level if it has a span. */
 static level row_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_GROUP : LEVEL_BLOCK;

@@ -44,7 +44,7 @@ PHASE = "replay"
 LAUNCH_SECONDS = 20
 LOCAL_BYTES = 3  # CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
 UNSUPPORTED_PTX_VERSION = 222
-VERSIONS = "9.0", "8.8", "8.5", "8.0"  # those of CUDA 13.0, 12.9, 12.6 and 12.0
+VERSIONS = "9.0", "8.8", "8.5", "8.0"  # PTX versions of CUDA 13.0, 12.9, 12.6 and 12.0
 GOOD = "equal", "nan", "ulps", "unordered", "unjudged"
 KINDS = *GOOD, "differs", "fails", "unloadable", "hung", "died", "left out"
 

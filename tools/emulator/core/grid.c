@@ -154,7 +154,7 @@ static void run_clusters(emu_launch *l, unsigned threads)
         if (all_unfinished && k.live < k.most)
             start_cluster(&k);
         if (all_unfinished && threads > 1)
-            sched_yield(); /* they may be waiting for a cluster of another host thread */
+            sched_yield(); /* clusters may be waiting for one of another host thread */
     }
     for (unsigned i = 0; i < k.room && k.clusters[i]; i++) {
         emu_cluster_free(k.clusters[i]);
