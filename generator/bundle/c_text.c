@@ -113,7 +113,7 @@ void c_add_comment(text *out, int column, const char *body)
     text_add(out, " */");
 }
 
-/* Breaks after a semicolon outside braces instead, if one fits. */
+/* Like fitting, but breaks after a semicolon outside braces if one fits. */
 static size_t fitting_statements(const char *line, size_t room)
 {
     size_t best = 0;

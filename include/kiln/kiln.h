@@ -230,7 +230,7 @@ kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error);
 const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
 
 /* Returns the family of this name, or null: its call, pick and kernels. For programs that open a pack and know the
- * family's argument struct, of args_bytes. */
+ * family's argument struct, which has args_bytes bytes. */
 const kiln_index_family *kiln_find_family(const kiln_index *index, const char *name);
 
 /* Returns the kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32"), or null. */

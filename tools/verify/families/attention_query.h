@@ -9,7 +9,7 @@
  * 2^-24; f64 uses long double. */
 typedef struct attention_query {
     uint64_t dim, dim_v; /* elements of a row of K, of V */
-    uint64_t seen;       /* end of the visible keys: from `begin` on, and before `first_keys` */
+    uint64_t seen;       /* visible keys: those before first_keys, and from `begin` to `seen` */
     uint64_t begin, first_keys;
     double sink;                 /* -infinity: none */
     uint64_t count;              /* visible keys */
