@@ -126,7 +126,7 @@ static const struct {
     uint32_t elements;
     bool pairs_bytes; /* units are paired although they are not aligned to 8 bytes */
 } stages[STAGES] = {
-    {512, false}, {256, false},              /* mma: up to 16 rows of x; more rows */
+    {512, false}, {256, false},              /* mma with up to 16 rows of x; with more */
     {128, true},  {256, true},               /* tiles, also with x s8 */
     {512, true},  {1024, true}, {2048, true} /* mma with x s8: 2, 4, 8 k_warps */
 };
@@ -192,7 +192,8 @@ static uint32_t most_ways(uint32_t (*load)(const weight_format *, size_t, uint32
     return most;
 }
 
-/* Four threads copy a row. With an odd number of sectors in a row, the sectors of all rows stay whole; else of every second row. */
+/* Four threads copy a row. With an odd number of sectors in a row, the sectors of all rows stay whole; otherwise only those of
+ * every second row. */
 static void copies_stage(const row_ring_shape *s)
 {
     const uint32_t bit = row_ring_row_bit(s);

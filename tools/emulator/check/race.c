@@ -79,7 +79,7 @@ typedef struct emu_race_cell {
     uint32_t readers[2][4]; /* for each read that is mixed: the lanes that read each byte */
 } emu_race_cell;
 
-/* What releases merged into an address, by their scope. */
+/* The clocks that releases merged into an address, by the scope of the release. */
 typedef struct sync_object {
     struct sync_object *next;
     uint64_t address, run;

@@ -209,9 +209,9 @@ static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
                : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
 }
 
-/* Makes codes. About half of the heads have a NaN in one code of K, or in the scale of one of its keys. There is
- * only one: each code of a word has its own decoding instructions, and two NaNs that a query sees would hide each
- * other. */
+/* Makes codes. About half of the heads have a NaN in one code of K, or in the scale of one of its keys. A head
+ * has only one NaN: each code of a word has its own decoding instructions, and two that a query sees would hide
+ * each other. */
 static void fill_codes(problem *p, const matrix *m)
 {
     argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);
