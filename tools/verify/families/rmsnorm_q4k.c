@@ -403,7 +403,7 @@ static void spoil_h(problem *p, random_stream s)
         eps->real = 0;
 }
 
-/* Makes rows with factors as large and as small as possible, among others; a small gamma keeps sums within f16. */
+/* Makes rows with factors as large and as small as possible, among others; a small gamma keeps results within f16. */
 static void mix_rows(problem *p, random_stream s)
 {
     static const int row_kinds[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ANY_BITS};
