@@ -314,7 +314,7 @@ static bool is_served(const bundle_family *f, const kiln_call *call)
     return false;
 }
 
-/* Makes a family of each call: it has the call's arguments instead. */
+/* Makes a family of each special call, with the call's arguments. */
 static void make_calls(arena *a, bundle_family *f)
 {
     const kiln_call *calls = f->family->calls;
@@ -443,7 +443,7 @@ static void make_slots(bundle_model *m)
 /* A name in the generated header, without the bundle's prefix, or in the generated source. */
 typedef struct taken_name {
     const char *name;
-    const variant *of; /* null: in every bundle */
+    const variant *of; /* variant with this name; null: a name of every bundle */
 } taken_name;
 
 typedef struct taken_names {
