@@ -241,7 +241,7 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
         print_c_member(p, e->operands[0]);
         text_add(p->out, " >= 0)");
         break;
-    case OPERATION_FINITE: /* else the difference is a NaN */
+    case OPERATION_FINITE: /* x - x is 0; of a NaN or an infinity, a NaN */
         text_add(p->out, "(");
         print_c_member(p, e->operands[0]);
         text_add(p->out, " - ");
