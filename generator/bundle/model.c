@@ -428,7 +428,7 @@ static void make_slots(bundle_model *m)
     uint32_t used[SHARDS_MOST] = {0};
     for (size_t i = 0; i < m->family_count; i++)
         m->families[i].shard = (uint32_t)i % shards;
-    for (size_t i = 0; i < m->family_count; i++) /* a module's kernels refer to it, so they are in its file */
+    for (size_t i = 0; i < m->family_count; i++) /* kernels are in the file of their module */
         m->families[i].shard = m->families[i].variants[0]->owner->family->shard;
     for (size_t i = 0; i < m->variant_count; i++) {
         const uint32_t shard = m->variants[i].family->shard;

@@ -306,7 +306,7 @@ static void choose_contract(chooser *ch, const shaped_item *item, const request 
     *chosen = (contract){.arena = a, .candidates = candidates_of(a, ch->plan, item, asked)};
     candidates *c = &chosen->candidates;
     if (c->count == 0) {
-        plan none = *ch->plan; /* for its diagnostics */
+        plan none = *ch->plan; /* only to collect diagnostics */
         request all = *asked;
         const int before = ch->d->count;
         none.variant_count = none.variant_capacity = 0;

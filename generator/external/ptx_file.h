@@ -7,7 +7,6 @@
 #include "support/names.h"
 #include "target/target.h"
 
-/* One parameter of an .entry. */
 typedef struct ptx_file_param {
     const char *name;
     const char *type;   /* of one element, without the dot: "u32", "b8" */

@@ -223,7 +223,7 @@ def init(scratch):
 
 
 def makefiles(scratch):
-    """The same with make: the depfile and options work, and a second build does nothing."""
+    """With make, too, the depfile and options work, and a second build does nothing."""
     need("make")
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"

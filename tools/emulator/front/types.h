@@ -69,7 +69,7 @@ emu_type emu_bits_type(unsigned bytes);
 
 /* ISA 6.1 and table 26: may a register declared as `reg` be an operand of type `wanted`? */
 bool emu_type_fits(emu_type reg, emu_type wanted);
-/* ISA 9.4.1: the same for ld, st and cvt, which take wider registers. */
+/* ISA 9.4.1: like emu_type_fits, for ld, st and cvt, which take wider registers. */
 bool emu_type_fits_relaxed(emu_type reg, emu_type wanted);
 
 #endif

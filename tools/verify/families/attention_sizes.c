@@ -262,7 +262,7 @@ static void add_edges(size_plan *plan)
     }
 }
 
-/* Adds the same for windows, which move with the rows: a lane's rows are eight apart. There are no first keys. */
+/* Adds edges of windows, which move with the rows: a lane's rows are eight apart. There are no first keys. */
 static void add_moving_edges(size_plan *plan)
 {
     const problem *p = plan->problem;
