@@ -76,8 +76,7 @@ typedef struct race_record {
 typedef struct emu_race_cell {
     uint64_t run; /* number of the block run, or of the launch for global memory */
     race_record write, reads[2];
-    uint32_t readers[2]
-                    [4]; /* for each read whose lanes read different bytes: the lanes that read each byte */
+    uint32_t readers[2][4]; /* with RACE_MIXED: for each read, the lanes that read each byte */
 } emu_race_cell;
 
 /* The clocks that releases merged into an address, by the scope of the release. */
