@@ -348,7 +348,7 @@ static void init_q4k(ptx_fn *f, format_lane *lane)
     lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
-/* Like init_q4k; also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
+/* Also sets turn: the left rotation that moves bit 2g of each byte to bit 4. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
@@ -570,7 +570,7 @@ const weight_format *format_named(const char *name)
     return NULL;
 }
 
-/* A group of 4 parts has the even or the odd sixteens of a half of a super-block. */
+/* Groups of 4 parts are the even and the odd sixteens of each half of a super-block. */
 ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
 {
     if (w->groups == 1)

@@ -61,8 +61,8 @@ struct attention_warp {
     attention_operand q, k, v;
     attention_copier copier; /* of K and V */
     ptx_val lane, warp, shared;
-    ptx_val row_warp, group; /* U32: the number of this warp's rows of scores, a block or two; of its group */
-    ptx_val first_octet;     /* the first octet of its group's keys, if there are several groups */
+    ptx_val row_warp, group; /* U32: numbers of its rows of scores, a block or two, and of its group */
+    ptx_val first_octet;     /* of its group's keys, if there are several */
     /* Lane 8 * i + j points to row j of the i-th of ldmatrix's four matrices. upper: i / 2; in_16: j + 8 * (i % 2). */
     ptx_val upper, in_16;
     ptx_val key;       /* the tile's first, whose rows of K are in flight */

@@ -25,7 +25,7 @@ uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g);
 /* The products. The caller sets l's types, matrices and epilogue, and the arguments; `in_scales` is null unless x has codes. */
 void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *g, ptx_val in_scales);
 
-/* A block of codes, as linear's tiles need it. */
+/* The frame of linear's tiles: a block of codes. */
 extern const weight_format fp4_gemm_codes;
 
 #endif

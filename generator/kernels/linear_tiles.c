@@ -50,11 +50,11 @@ typedef struct tiles {
 
     linear_ring w;
     x_ring x;
-    uint32_t trip_step; /* the current step in an unrolled trip */
+    uint32_t trip_step; /* in an unrolled trip */
     ptx_val step, w_to, x_to,
-        x_from;   /* variables: the step in its stage of W; offsets to fill W, to fill x, to read x */
+        x_from;   /* variables: step in its stage of W; offsets: W's to fill, x's to fill, x's to read */
     ptx_val next; /* the next step of x to copy */
-    ptx_val row_at[LANE_ROWS], number_row_at; /* variables: where these rows start in this stage */
+    ptx_val row_at[LANE_ROWS], number_row_at; /* variables: in this stage */
     warp_sums sums;
 } tiles;
 
@@ -175,6 +175,7 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
+/* Finds the numbers of that group. */
 static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
 {
     ptx_fn *f = g->f;
@@ -185,6 +186,7 @@ static format_place find_numbers(tiles *g, const format_lane *lane, ptx_val row_
     return format_find_numbers(f, lane, ptx_mad(f, scale, format_numbers_bytes(format), row_at), 0);
 }
 
+/* Decodes group i of the step. */
 static group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
@@ -226,7 +228,7 @@ static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
     return ptx_pack(f, PTX_F16X2, 2, alike);
 }
 
-/* As F16: one shuffle moves a scale and a minimum. */
+/* As F16: one shuffle moves two. */
 static row_halves share_halves(tiles *g, const group *of, uint32_t part)
 {
     ptx_fn *f = g->f;
@@ -268,7 +270,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* The weights of half of the step: one of two groups; or, of one group, some quads, or some units of each quad. */
+/* The weights of a half of the step: one of two groups, or some quads or some units of each quad of one group. */
 static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING_TILES][2][4])
 {
     const bool is_wide = g->of.units == 2;
@@ -293,7 +295,7 @@ static void multiply_step(tiles *g)
             ptx_warp_barrier(g->f);
         if (half == 0 || g->of.groups == 2)
             of = decode_group(g, half);
-        if (has_arrays) /* ptxas moves no load across a barrier: without this one some variants spill */
+        if (has_arrays) /* ptxas moves no load across it: else some variants spill */
             ptx_warp_barrier(g->f);
         make_half(g, &of, half, w);
         x_ring_multiply(&g->x,

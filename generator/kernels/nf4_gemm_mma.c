@@ -64,7 +64,7 @@ enum {
  * iteration and the next: the first iteration in which it is out of bounds, as the number of that iteration's first block, S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
-/* An address in one of two buffers, and the sum of both addresses; a poison sum: always the first buffer. */
+/* An address in one of two buffers, and the sum of its two values; a poison sum: always the first. */
 typedef struct buffered {
     ptx_val at, sum;
 } buffered;

@@ -87,7 +87,7 @@ static void store_numbers(quant *q, const quant_numbers *kept)
     for (uint32_t i = 0; i < q->stored; i++)
         at[i] = quant_number_at(q, i, first, group);
     ptx_val copy = ptx_and(f, q->lane, lanes_per_row(q) - 1);
-    ptx_val stores = ptx_eq(f, copy, 0); /* other lanes own the same numbers */
+    ptx_val stores = ptx_eq(f, copy, 0); /* others own the same ones */
     if (q->is_cut)
         stores = ptx_and(f, stores, quant_in_bounds(q, 0, 0));
     PTX_WHEN (f, stores) {
@@ -130,7 +130,7 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 
 /* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-/* Loads a tile's elements. Packed elements stay words as in memory; a cut tile is not packed. */
+/* Loads a tile's elements; packed, they stay words of memory. A cut tile is not packed. */
 static void load_tile(quant *q, bool is_packed, quant_elements x)
 {
     ptx_val at = quant_tile_at(q);
@@ -158,8 +158,7 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
     }
 }
 
-/* Makes numbers, codes or both. Sets `is_left` to 0 if a whole tile has plain numbers; otherwise its codes are left to be
- * made. */
+/* Makes numbers, codes or both. A whole tile with plain numbers sets `is_left` to 0; without, its codes are left to be made. */
 static void encode(quant *q, ptx_val is_left)
 {
     ptx_fn *f = q->f;

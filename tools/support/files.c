@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum { MOST_BYTES = 1 << 28 };
-#define ENDING ".tmp" /* ending of the temporary file that replaces the file */
+#define ENDING ".tmp" /* of the temporary file that replaces the file */
 
 char *file_read_all(pool *p, FILE *in, size_t most, size_t *length)
 {
