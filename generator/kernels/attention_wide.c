@@ -32,7 +32,7 @@ typedef struct wide {
     ptx_val weight_to[MOST_WARP_OCTETS]; /* address of this lane's two weights of each octet, first row */
     ptx_val numbers_at;                  /* address of the numbers of this lane's rows, all blocks */
     ptx_val number_to;                   /* address of its group's number of its block's first row */
-    attention_rows own; /* of its scores, without sums of V: sums of weights over the warp's keys */
+    attention_rows own; /* rows of its scores: no sums of V; sums of weights over the warp's keys */
 } wide;
 
 /* ---- numbers of rows ------------------------------------------------------------------------------------------------- */

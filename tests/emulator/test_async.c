@@ -53,7 +53,7 @@ static void test_groups(void **state)
         strcat(body, wait);
         strcat(body, RESULT "ret;");
         run(body);
-        for (unsigned group = 0; group < 4; group++) /* the last is empty; word 4 is never copied */
+        for (unsigned group = 0; group < 4; group++) /* the last group is empty; word 4 is never copied */
             assert_int_equal(out[9][group], group + pending < 4 && group < 3 ? in[9][group] : 0);
     }
 }

@@ -115,7 +115,7 @@ typedef enum block_kind {
     BLOCK_MIXED,    /* all kinds of groups */
     BLOCK_PURE,     /* only the input's own kind */
     BLOCK_FIT,      /* no kind whose groups may need the slow path */
-    BLOCK_SMALL,    /* mixed; given scales and elements so small that the fast path would be wrong */
+    BLOCK_SMALL,    /* all kinds; given scales and elements so small that the fast path would be wrong */
     BLOCK_INFINITE, /* normal elements with one infinity in each group, or infinite given scales */
     BLOCK_PARTLY    /* one group in three small or infinite */
 } block_kind;
