@@ -2,8 +2,8 @@
  *
  * The weights are mma's first operand: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
  * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m
- * rows of x. A stage is 256 elements of k, a super-block or eight blocks of 32; with few rows of x it is 512. k_warps warps
- * with the same rows of W share a stage's groups.
+ * rows of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps
+ * such warps share its groups.
  *
  * ORDER ALONG K is free as long as the operands agree. Lane (g, t) takes some units of a group of rows g, g + 8, g + 16 and
  * g + 24 (device/format.h): unit t; or the pair 2t and 2t + 1, loaded at once; or, where pairs have bank conflicts, units t and

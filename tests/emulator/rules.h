@@ -1,5 +1,5 @@
-/* Tests of rules: kernels that break one, each with its only report, and kernels that keep it and have none. If ptxas is
- * installed, it must accept all of them. */
+/* Tests of rules: kernels that break one, each with its only report, and kernels that keep it and have none. ptxas, where it
+   is, takes them all. */
 #ifndef RULES_H
 #define RULES_H
 
@@ -7,9 +7,9 @@
 
 typedef struct rule {
     const char *name, *body;
-    const char *words; /* words of the only report; NULL: there is none */
+    const char *words; /* of the only report; NULL: there is none */
     unsigned threads;  /* of a block; 0: 32 */
-    unsigned blocks;   /* blocks of the only cluster; 0: two */
+    unsigned blocks;   /* of the only cluster; 0: 2 */
 } rule;
 
 enum { RULE_BYTES = 16384 };
@@ -38,7 +38,7 @@ static inline CUfunction rule_kernel(const char *header, const char *directives,
     return f;
 }
 
-/* Launches clusters of `cluster` blocks along x. */
+/* One cluster in the x direction of as many blocks as are given, or several. */
 static inline CUresult launch_clusters(CUfunction f, unsigned grid, unsigned cluster, unsigned threads,
                                        CUdeviceptr p0, CUdeviceptr p1, unsigned n)
 {
@@ -69,7 +69,7 @@ static inline void check_rule(const char *header, const char *directives, const 
     assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
-/* A rule without a name keeps the rule that the previous one breaks. */
+/* A rule without a name keeps what the one before it breaks. */
 static inline void check_rules(const char *header, const char *directives, const char *prologue,
                                const rule *rules, size_t count)
 {
@@ -80,7 +80,7 @@ static inline void check_rules(const char *header, const char *directives, const
     }
 }
 
-/* Skips the test if there is no ptxas. */
+/* Skips the test where there is no ptxas. */
 static inline void check_ptxas(const char *header, const char *directives, const char *prologue,
                                const rule *rules, size_t count)
 {

@@ -1,4 +1,4 @@
-/* Shared by the tests of rules: counts printed reports, and runs ptxas. */
+/* What the tests of rules share: how many reports were printed, and ptxas. */
 #ifndef RULES_TEST_H
 #define RULES_TEST_H
 
@@ -18,7 +18,7 @@ static inline unsigned reports_in(const char *text)
     return count;
 }
 
-/* Returns ptxas' exit status; its output goes to the log. */
+/* Its exit status; what it prints goes to the log. */
 static inline int run_ptxas(const char *argument, const char *log)
 {
     char *const arguments[] = {"ptxas", "-O0", "-arch=sm_90a", "-o", "/dev/null", (char *)(uintptr_t)argument,

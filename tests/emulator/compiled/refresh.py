@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compiles functions with nvcc, and checks that the committed PTX belongs to the sources.
+"""The functions that nvcc compiled: PTX kept beside the sources that it was made from.
 
 usage: refresh.py make     compile source/*.c anew (needs nvcc 13)
-       refresh.py check    checks that each file of ptx/ was made from the current sources and this table
+       refresh.py check    is every file of ptx/ made from today's sources and this table?
 """
 import hashlib
 import pathlib
@@ -19,7 +19,7 @@ OPTIONS = {"nvcc-sm_75": "-arch=compute_75", "nvcc-sm_90": "-arch=compute_90", "
 HEADERS = "device.h", "device_nvcc.h"
 
 # The functions in each file of ptx/: those that clang cannot compile (library, packed), and those whose copy by nvcc has an
-# instruction form that no copy by clang has, or reaches code of the emulated driver that no copy by clang reaches.
+# instruction form that no copy by clang has, or reaches code of the emulated driver that none reaches.
 FUNCTIONS = {
     "atomics.nvcc-sm_90": "atomic_increment atomic_aggregated atomic_wide_swap",
     "control.nvcc-sm_90": "control_indirect_calls control_interpreter control_out_arguments control_struct_calls",
@@ -57,7 +57,7 @@ def compile_one(file, folder):
     (folder / "kept.h").write_text("".join(f"#define KEPT_{f} {KEPT if f in kept else LEFT_OUT}\n" for f in functions))
     out = folder / "out.ptx"
     subprocess.run([*COMMAND.split(), *OPTIONS[kind].split(), f"{subject}.c", "-o", str(out)], cwd=folder, check=True)
-    text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # file names only, since folders differ between machines
+    text = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", out.read_text())  # names, not places of this machine
     text = re.sub(r"(\.section\s.*\n\s*\{\n(?:.*\n){9})(?:[^}].*\n)*?(\s*\})", r"\1\2", text)  # the driver skips the rest
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()
     return f"{header(file)}// {next(line for line in version if 'release' in line)}\n{text}"
@@ -66,7 +66,7 @@ def compile_one(file, folder):
 def make():
     if not shutil.which("nvcc"):
         sys.exit("nvcc cannot be found")
-    folder = pathlib.Path(tempfile.gettempdir()) / "kiln_compiled"  # debug information names it, so it is the same on every machine
+    folder = pathlib.Path(tempfile.gettempdir()) / "kiln_compiled"  # debug information holds it: the same everywhere
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE / "source", folder)
     for old in (HERE / "ptx").glob("*.ptx"):

@@ -1,11 +1,10 @@
-/* Functions that nvcc and clang compiled. source/ has their C, which CUDA and the host share (source/device.h). Every kernel
- * of a folder of PTX is run under all checks, on edge values, and compared with the same source run by the host
- * (source/native.h): bit by bit, or within the bound in its row of functions.def.
+/* Functions that real compilers made. source/ has their C, which CUDA and the host share (source/device.h). Every kernel of a
+   folder of PTX is run under all checks, on values that hurt, and compared with the same source run by the host
+   (source/native.h): bit by bit, or within the bound in its row of functions.def.
 
    clang compiles all functions when kiln is built (CMakeLists.txt). ptx/ has what nvcc made, so that nvcc is not needed: the
    functions that clang cannot compile, and those whose copy by nvcc has an instruction form that no copy by clang has, or
-   reaches code of the emulated driver that no copy by clang reaches (refresh.py). After a change to source/ or
-   refresh.py,
+   reaches code of the emulated driver that none reaches (refresh.py). After a change to source/ or refresh.py,
    `ninja refresh_compiled` compiles ptx/ anew; the test emulator.compiled.current fails until then.
 
    usage: test_compiled FOLDER [PART OF A FILE'S NAME] */
@@ -117,7 +116,7 @@ static bool compare(const char *module, const function *f, uint32_t n, uint32_t 
     return true;
 }
 
-/* The buffers of one run, on the device and on the host. */
+/* The buffers of one run, on both sides. */
 typedef struct buffers {
     size_t bytes[3];
     void *host[3], *got; /* out, a, b */
@@ -222,7 +221,7 @@ static void run_module(const char *name, const char *text)
         else if (run_function(name, kernel, &functions[i]))
             continue;
         total.failures++;
-        module = NULL; /* a failed launch invalidates its context */
+        module = NULL; /* a failed launch spoils its context */
         cuCtxDestroy_v2(context);
     }
     if (module)

@@ -14,7 +14,7 @@ APPROXIMATE_KERNEL(rcp)
 APPROXIMATE_KERNEL(rsqrt)
 APPROXIMATE_KERNEL(sqrt)
 
-/* The ISA states their error from -2 pi to 2 pi. */
+/* The ISA bounds them from -2 pi to 2 pi. */
 #define CIRCULAR_KERNEL(name)                                                                                \
     KERNEL(approximate_of_##name, float, float, float)                                                       \
     {                                                                                                        \

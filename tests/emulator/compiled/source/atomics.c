@@ -1,4 +1,4 @@
-/* Atomic operations whose results do not depend on the order of threads. */
+/* Atomic operations, where the order of threads leaves no mark in the result. */
 #include "device.h"
 
 KERNEL(atomic_add, uint32_t, uint32_t, uint32_t)
@@ -121,7 +121,7 @@ KERNEL(atomic_spin_lock, uint32_t, uint32_t, uint32_t)
         }
 }
 
-/* One of the active lanes adds for all of them. */
+/* One thread of the lanes that are together adds for all of them. */
 KERNEL(atomic_aggregated, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
@@ -136,7 +136,7 @@ KERNEL(atomic_aggregated, uint32_t, uint32_t, uint32_t)
     }
 }
 
-/* The first thread to claim a place keeps it; all claims are counted. */
+/* The first thread to claim a place holds it; all count. */
 KERNEL(atomic_claims, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
@@ -146,7 +146,7 @@ KERNEL(atomic_claims, uint32_t, uint32_t, uint32_t)
     atomicAdd(slot + 1, 1u);
 }
 
-/* Open addressing: the counts do not depend on the order in which keys find their places. */
+/* Open addressing: keys find their places in any order; what is counted does not depend on it. */
 KERNEL(atomic_hash_table, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);

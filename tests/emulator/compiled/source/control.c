@@ -1,4 +1,4 @@
-/* Control flow: loops, switches, early returns, nested divergence, calls. */
+/* Control flow: loops, switches, early ends, divergence in divergence, calls. */
 #include "device.h"
 
 KERNEL(control_nested, uint32_t, uint32_t, uint32_t)
@@ -138,7 +138,7 @@ KERNEL(control_nested_loops, uint32_t, uint32_t, uint32_t)
     out[i] = count;
 }
 
-/* A state machine with jumps into loops, like a parser's. */
+/* A state machine with jumps into loops, as parsers have. */
 KERNEL(control_states, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);
@@ -274,7 +274,7 @@ KERNEL(control_out_arguments, uint32_t, uint32_t, uint32_t)
     out[i] = q * 31 + r;
 }
 
-/* A small interpreter: a switch in a loop, over code that differs by lane. */
+/* A small machine: a switch in a loop, over code that differs by lane. */
 KERNEL(control_interpreter, uint32_t, uint32_t, uint32_t)
 {
     EACH(i);

@@ -1,10 +1,10 @@
-/* The functions in this folder compile as kernels, by nvcc and clang, and as C11 for the host. They use CUDA's names. Macros
-   stand for what C cannot express:
+/* One language for three compilers: the functions beside this file are kernels for nvcc and for clang, and C11 for the host.
+   They use CUDA's names. Only what C has no word for is a macro here:
 
        KERNEL(name, O, A, B) { ... }   a kernel with the arguments O *out, const A *a, const B *b, uint32_t n
        DEVICE                          before a function that kernels call; NOINLINE keeps it a call
        DYNAMIC_SHARED(T, name);        shared memory whose size the launch gives
-       EACH(i)                         returns from threads whose global index i is not below n
+       EACH(i)                         leaves the threads whose global index i is not below n
 
    Signed arithmetic that could overflow is written in unsigned types, so that every language defines it. */
 #ifndef DEVICE_H

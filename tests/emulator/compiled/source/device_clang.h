@@ -226,7 +226,7 @@ ROUNDING(rz, rz)
 ROUNDING(ru, rp)
 ROUNDING(rd, rm)
 
-/* clang 14 takes __nvvm_ll2d_rz and its like for plain casts, which round to the nearest number. */
+/* clang 14 makes the nearest number of __nvvm_ll2d_rz and its like: it takes them for plain casts. */
 #define FROM_INTEGER(name, D, d, S, s, instruction)                                                          \
     INLINE D name(S a)                                                                                       \
     {                                                                                                        \

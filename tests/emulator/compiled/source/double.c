@@ -81,7 +81,7 @@ KERNEL(double_from_float, double, float, float)
     out[i] = (double)a[i] * (double)b[i];
 }
 
-/* The rounding errors of a sum and of a product, computed exactly. */
+/* A product of two floats to the last bit, and what an exact sum loses. */
 KERNEL(double_compensated, double, double, double)
 {
     EACH(i);

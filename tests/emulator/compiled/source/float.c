@@ -1,4 +1,4 @@
-/* Single precision: operations that IEEE 754 and the ISA define to the bit. */
+/* Single precision: what IEEE 754 and the ISA define to the bit. */
 #include "device.h"
 
 KERNEL(float_arithmetic, float, float, float)
@@ -54,7 +54,7 @@ KERNEL(float_extremes, float, float, float)
     out[3 * i + 2] = __saturatef(a[i]);
 }
 
-/* All comparisons, ordered and unordered. */
+/* All comparisons, ordered and not. */
 KERNEL(float_compare, uint32_t, float, float)
 {
     EACH(i);
@@ -101,7 +101,7 @@ KERNEL(float_whole, float, float, float)
 KERNEL(float_signs, uint32_t, float, float)
 {
     EACH(i);
-    float x = a[i] == a[i] ? a[i] : 1.0f; /* the ISA leaves abs and neg of a NaN open */
+    float x = a[i] == a[i] ? a[i] : 1.0f; /* what abs and neg do to a NaN is left open */
     out[2 * i] = float_bits(fabsf(x)) ^ float_bits(-x);
     out[2 * i + 1] = float_bits(copysignf(x, b[i]));
 }
@@ -125,7 +125,7 @@ KERNEL(float_polynomial, float, float, float)
     out[i] = p * x + 1.0f;
 }
 
-/* 1/sqrt(x): an estimate from the bits, then Newton's method. */
+/* 1/sqrt(x) from a guess in the bits, then Newton. */
 KERNEL(float_newton, float, float, float)
 {
     EACH(i);

@@ -71,7 +71,7 @@ KERNEL(half_dot, half, half, half)
     out[i] = sum;
 }
 
-/* Loads halves, computes in floats, stores halves. */
+/* Halves in, floats between, halves out. */
 KERNEL(half_mixed, half, half, half)
 {
     EACH(i);

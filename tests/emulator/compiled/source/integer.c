@@ -27,7 +27,7 @@ KERNEL(int_divide_unsigned, uint32_t, uint32_t, uint32_t)
     out[i] = b[i] ? a[i] / b[i] + (a[i] % b[i] << 3) : 0xffffffffu;
 }
 
-/* Divisions that compilers replace by products with reciprocals and by shifts. */
+/* Multiplications by reciprocals, and shifts that round towards zero. */
 KERNEL(int_divide_constants, int32_t, int32_t, uint32_t)
 {
     EACH(i);
@@ -176,7 +176,7 @@ KERNEL(int_wide_bits, u64, u64, u64)
     out[i] = counts ^ __brevll(b[i]);
 }
 
-/* 128-bit addition and multiplication in halves, for which compilers use carries. */
+/* 128-bit addition and multiplication by halves: the carries of compilers. */
 KERNEL(int_carry, u64, u64, u64)
 {
     EACH(i);

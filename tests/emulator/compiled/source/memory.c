@@ -1,4 +1,4 @@
-/* Memory: structs, bytes, vectors, tables, a thread's own arrays, grids of two and three dimensions. */
+/* Memory: structs, bytes, vectors, tables, arrays of a thread's own, grids of two and three dimensions. */
 #include "device.h"
 
 struct triple {
@@ -20,7 +20,7 @@ struct padded {
     uint8_t tail;
 };
 
-/* Copies structs with padding. */
+/* Copies with holes in them. */
 KERNEL(memory_padding, struct padded, uint32_t, uint32_t)
 {
     EACH(i);
@@ -165,7 +165,7 @@ KERNEL(memory_unaligned, u64, uint8_t, uint8_t)
     out[i] = word;
 }
 
-/* Each thread takes many elements, a grid apart. */
+/* Each thread many elements, a grid apart. */
 KERNEL(memory_stride, uint32_t, uint32_t, uint32_t)
 {
     for (uint32_t i = GLOBAL; i < n; i += blockDim.x * gridDim.x)

@@ -49,7 +49,7 @@ extern _Alignas(16) char native_shared[49152];
     }                                                                                                        \
     static void name##_body(O *out, const A *a, const B *b, uint32_t n, S with)
 
-/* Operations that wait for other threads */
+/* Waiting for others */
 void __syncthreads(void);
 int __syncthreads_count(int predicate);
 void __nanosleep(unsigned nanoseconds);
@@ -198,7 +198,7 @@ static inline double bits_double(u64 u)
     double __ull2double_##r(u64 a);
 FOR_ROUNDINGS(DECLARE_ROUNDED)
 
-/* min and max: of a number and a NaN the number; -0 is below +0 */
+/* min and max: the number beside a NaN; -0 is below +0 */
 float native_min(float a, float b);
 float native_max(float a, float b);
 double native_min_double(double a, double b);
@@ -209,7 +209,7 @@ double native_max_double(double a, double b);
 #define fmax(a, b)     native_max_double(a, b)
 #define __saturatef(x) native_min(native_max((x) == (x) ? (x) : 0.0f, 0.0f), 1.0f)
 
-/* Almost always rounded correctly; the bounds in functions.def are relative to these */
+/* Correctly rounded to within a hair; what the bounds in functions.def are measured against */
 #define approximate_ex2(x)   ((float)exp2((double)(x)))
 #define approximate_lg2(x)   ((float)log2((double)(x)))
 #define approximate_sin(x)   ((float)sin((double)(x)))
@@ -219,7 +219,7 @@ double native_max_double(double a, double b);
 #define approximate_rsqrt(x) ((float)(1.0 / sqrt((double)(x))))
 #define approximate_sqrt(x)  sqrtf(x)
 
-/* The C library's functions, computed in double: off by little more than half a unit in the last place */
+/* The C library's functions by a wider one: off by little more than half a unit in the last place */
 #define expf(x)      ((float)exp((double)(x)))
 #define logf(x)      ((float)log((double)(x)))
 #define sinf(x)      ((float)sin((double)(x)))
@@ -233,7 +233,7 @@ double native_max_double(double a, double b);
 #define log(x)       ((double)logl((long double)(x)))
 #define sin(x)       ((double)sinl((long double)(x)))
 
-/* Halves and bfloats (ISA 9.7.4): bits; every operation is computed exactly, then rounded once */
+/* Halves and bfloats (ISA 9.7.4): bits; every operation is done without error, then rounded once */
 typedef struct half {
     uint16_t bits;
 } half;
@@ -284,7 +284,7 @@ static inline double number_of_bfloat(bfloat a)
 #define __hlt(a, b)            (NUMBER(a) < NUMBER(b))
 #define __hle(a, b)            (NUMBER(a) <= NUMBER(b))
 #define __heq(a, b)            (NUMBER(a) == NUMBER(b))
-#define __hne(a, b)            (NUMBER(a) < NUMBER(b) || NUMBER(a) > NUMBER(b)) /* false for a NaN */
+#define __hne(a, b)            (NUMBER(a) < NUMBER(b) || NUMBER(a) > NUMBER(b)) /* ordered: false beside a NaN */
 #define __hisnan(a)            (NUMBER(a) != NUMBER(a))
 #define __half2float(a)        ((float)NUMBER(a))
 #define __bfloat162float(a)    ((float)NUMBER(a))
@@ -296,7 +296,7 @@ static inline double number_of_bfloat(bfloat a)
 #define __half2ll_ru(a)        __double2ll_ru(NUMBER(a))
 #define __float2bfloat16_rn(x) ((bfloat){native_narrow(BFLOAT, (double)(x))})
 
-/* In a conversion to 32 bits, a NaN becomes 0 unless it is an .f64. */
+/* To 32 bits a NaN that is not of .f64 becomes 0. */
 static inline double no_nan(double x)
 {
     return x == x ? x : 0.0;

@@ -72,7 +72,7 @@ uint32_t dp4a_unsigned(uint32_t a, uint32_t b, uint32_t c)
         return r;                                                                                            \
     }
 
-/* Clamps what is out of range. A NaN gives 0, or the lowest number if either type has 64 bits (ISA 9.7.9.21). */
+/* Out of range is clamped; a NaN is 0, but the lowest number when 64 bits take part (ISA 9.7.9.21). */
 #define TO_INTEGER(mode, T, name, F, round, low, high, nan)                                                  \
     T name(F a)                                                                                              \
     {                                                                                                        \
@@ -158,7 +158,7 @@ double native_widen(int fraction_bits, uint16_t bits)
                         (exponent ? exponent : 1) - f.bias - f.fraction_bits);
 }
 
-/* The result for a number that is too large, in this rounding mode. */
+/* What stands for a number too large in this rounding mode. */
 static uint16_t overflow(const format *f, bool negative)
 {
     int mode = fegetround();
@@ -182,7 +182,7 @@ uint16_t native_narrow(int fraction_bits, double x)
     return sign | (bits >= f.infinity ? overflow(&f, sign) : (uint16_t)bits);
 }
 
-/* The product is exact. The sum is truncated, with a last bit that says whether anything was lost: one rounding is left. */
+/* The product is exact; the sum is cut off and its last bit says whether anything was lost, so that one rounding is left. */
 uint16_t native_fused(int fraction_bits, double a, double b, double c)
 {
     fesetround(FE_TOWARDZERO);

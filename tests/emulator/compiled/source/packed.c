@@ -1,4 +1,4 @@
-/* Pairs of halves and of bfloats, as nvcc's headers implement them. */
+/* Two halves in a register, and bfloats, as nvcc's headers make them. */
 #include "device.h"
 
 KERNEL(packed_half_arithmetic, half2, half2, half2)

@@ -1,4 +1,4 @@
-/* Reductions in shared memory and by shuffles. Blocks have 256 threads unless noted. */
+/* Many numbers to one, by shared memory and by shuffles. Blocks of 256 threads unless it says otherwise. */
 #include "device.h"
 
 KERNEL(reduce_tree, uint32_t, uint32_t, uint32_t)
@@ -15,7 +15,7 @@ KERNEL(reduce_tree, uint32_t, uint32_t, uint32_t)
         out[blockIdx.x] = part[0];
 }
 
-/* Adds neighbours first: the order with bank conflicts. Sums of floats depend on the order. */
+/* Neighbours first: the order that conflicts, and sums of floats depend on it. */
 KERNEL(reduce_neighbours, float, float, float)
 {
     __shared__ float part[256];
@@ -64,7 +64,7 @@ struct place {
     uint32_t at;
 };
 
-/* The least value, and its first index. */
+/* The least value and where it is first. */
 KERNEL(reduce_least, uint32_t, int32_t, uint32_t)
 {
     __shared__ struct place part[128];
@@ -145,12 +145,12 @@ KERNEL(reduce_atomic, uint32_t, uint32_t, uint32_t)
         atomicAdd(&out[0], sum);
 }
 
-/* The last block to end adds the sums of all blocks. */
+/* The last block to end adds up what all have left. */
 KERNEL(reduce_last_block, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t part[128];
     __shared__ volatile bool
-        is_last; /* otherwise clang 14 reads it before the barrier, as if no other thread could write it */
+        is_last; /* or clang 14 reads it ahead of the barrier, as if no other thread could write it */
     volatile uint32_t *sums = out + 2;
     part[THREAD] = GLOBAL < n ? a[GLOBAL] : 0;
     for (uint32_t step = blockDim.x / 2; step; step /= 2) {

@@ -1,4 +1,4 @@
-/* Prefix sums and algorithms that use them; sorting; tiles. */
+/* Prefix sums and what is made with them; sorting; tiles. */
 #include "device.h"
 
 KERNEL(scan_hillis_steele, uint32_t, uint32_t, uint32_t)
@@ -69,7 +69,7 @@ KERNEL(scan_block, uint32_t, uint32_t, uint32_t)
     out[GLOBAL] = v + (THREAD >= 32 ? sums[THREAD / 32 - 1] : 0);
 }
 
-/* Sums that restart where b is odd. */
+/* Sums that start anew where b is odd. */
 KERNEL(scan_segmented, uint32_t, uint32_t, uint32_t)
 {
     uint32_t v = a[GLOBAL], starts = b[GLOBAL] & 1;
@@ -84,7 +84,7 @@ KERNEL(scan_segmented, uint32_t, uint32_t, uint32_t)
     out[GLOBAL] = v;
 }
 
-/* Copies the values above a limit, without gaps, in their order. */
+/* Those above a limit, close together, in their order. */
 KERNEL(scan_compact, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t counts[4];
@@ -99,7 +99,7 @@ KERNEL(scan_compact, uint32_t, uint32_t, uint32_t)
         out[before] = a[THREAD];
 }
 
-/* A stable radix sort, one bit at a time: zeros before ones. */
+/* One pass of a radix sort: zeros before ones, in their order, bit by bit. */
 KERNEL(scan_radix_sort, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t keys[128], ones[128];
@@ -157,7 +157,7 @@ KERNEL(sort_odd_even, int32_t, int32_t, int32_t)
     out[GLOBAL] = odd_even_keys[THREAD];
 }
 
-/* Transposes 64 x 64 elements in tiles of 16 with a padding column. */
+/* A square of 64, in tiles of 16 with a column to spare. */
 KERNEL(tile_transpose, uint32_t, uint32_t, uint32_t)
 {
     __shared__ uint32_t tile[16][17];

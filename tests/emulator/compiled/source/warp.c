@@ -1,4 +1,4 @@
-/* Operations between the lanes of a warp. */
+/* Lanes of a warp with each other. */
 #include "device.h"
 
 KERNEL(warp_shuffle_index, uint32_t, uint32_t, uint32_t)
@@ -49,7 +49,7 @@ KERNEL(warp_match, uint32_t, uint32_t, uint32_t)
     out[GLOBAL] = peers ^ all ^ (uint32_t)same;
 }
 
-/* Lanes with equal keys add their values. */
+/* Peers sum up among themselves. */
 KERNEL(warp_group_sums, uint32_t, uint32_t, uint32_t)
 {
     uint32_t peers = __match_any_sync(FULL_WARP, b[GLOBAL] % 4), sum = 0;
@@ -60,7 +60,7 @@ KERNEL(warp_group_sums, uint32_t, uint32_t, uint32_t)
     out[GLOBAL] = sum;
 }
 
-/* The halves of the warp take different branches, each with its own mask. */
+/* Halves of the warp go different ways, each with its own mask. */
 KERNEL(warp_halves, uint32_t, uint32_t, uint32_t)
 {
     uint32_t v = a[GLOBAL];
