@@ -557,7 +557,7 @@ static const struct {
     [OPTION_SOURCE]  = {"source",   0,  NULL,    "append the source line that emitted each instruction"},
     [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "set omitted strides to those of contiguous arrays"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "print whole ids, and the expressions for rules, launch, cost and time"},
-    [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
+    [OPTION_JSON]    = {"json",     0,  NULL,    "print JSON, for programs"},
     [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
 };
 

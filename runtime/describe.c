@@ -98,7 +98,8 @@ static void put_versions(writer *w, const kiln_error *error)
     put_value(w, ", has ", error->present);
 }
 
-/* By name if the driver has one. The stub library returns the same error from every call, so it gives no names. */
+/* Writes the result's name if the driver has one. The stub library returns the same error from every call, so it
+ * gives no names. */
 static void put_driver_result(writer *w, const kiln_driver *driver, int result)
 {
     const char *name = NULL;

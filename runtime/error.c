@@ -1,7 +1,7 @@
 /* The loader's most recent failure. */
 #include "internal.h"
 
-/* It has its own lock: a failed launch must not wait for a module that another thread loads. */
+/* The failure has its own lock: a failed launch must not wait for a module that another thread loads. */
 kiln_status kiln_record(kiln_loader *loader, const kiln_error *error)
 {
     if (loader != NULL) {

@@ -15,7 +15,7 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     if (status != KILN_OK || stream == KILN_NO_LAUNCH)
         return status;
 
-    launch_config c; /* a kernel without its own block has the caller's after the grid */
+    launch_config c; /* block: the kernel's, or the caller's, which follows the grid */
     for (int i = 0; i < 3; i++)
         c.block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
     kiln_launch_event event;

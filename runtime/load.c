@@ -296,7 +296,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     CUmodule loaded = NULL;
     int result = loader->driver->module_load_data_ex(&loaded, data, logs ? 2 : 0, names, values);
     if (logs)
-        options->log[log_bytes - 1] = '\0'; /* in case the driver fills a log that is too long */
+        options->log[log_bytes - 1] = '\0'; /* a driver that fills the buffer may omit the NUL */
     if (result != 0)
         return kiln_record(loader, &(kiln_error){.status = KILN_ERROR_LOAD,
                                                  .driver_result = result,

@@ -17,7 +17,7 @@ KINDS = "read", "write", "atomic"
 
 
 class Count:
-    """One image of a variant at one size, from the member `profile` of kiln-profile --json."""
+    """The counts of a variant's image at one size, from the member `profile` of kiln-profile --json."""
 
     def __init__(self, case, profile):
         self.case, self.profile = case, profile
@@ -71,7 +71,7 @@ def parameters(variant):
 
 def run(profile, manifest, variant, target, size):
     args, _, blocks = size.partition("@")
-    environment = dict(os.environ, PATH="")  # ptxas would only take time
+    environment = dict(os.environ, PATH="")  # without ptxas, which would only take time
     if blocks:
         environment["KILN_EMU_BLOCKS"] = blocks
     done = subprocess.run([profile, manifest, "--variant", variant, "--target", target, "--args", args, "--json"],

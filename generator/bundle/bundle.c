@@ -222,8 +222,8 @@ static bool is_apart(arena *a, const bundle_files *all, const char *stamp, diagn
 static const char left_over[] = "left by a run with more shards, not part of this bundle: remove it";
 
 /* The first shard from number i on that an earlier run with more shards left: a build that takes NAME_*.c would have
- * its kernels twice. A bundle of such a name has a header next to its source. These shards are kept, since nothing
- * proves whose they are. Null if there are no more. */
+ * its kernels twice. With a header next to it, the file is another bundle's source. Left shards are not removed,
+ * since nothing proves whose they are. Null if there are no more. */
 static const char *old_shard(arena *a, const plan *p, const char *folder, uint32_t *i)
 {
     while (*i < SHARDS_MOST) {

@@ -113,7 +113,7 @@ void c_add_comment(text *out, int column, const char *body)
     text_add(out, " */");
 }
 
-/* Breaks after a semicolon outside braces instead, if one fits. */
+/* Like fitting, but breaks after a semicolon outside braces if one fits. */
 static size_t fitting_statements(const char *line, size_t room)
 {
     size_t best = 0;
@@ -138,7 +138,8 @@ void c_add_statements(text *out, const char *indent, const char *statements)
 
 /* ---- functions and values ---------------------------------------------------------------------------------------- */
 
-/* The length of a list's next piece, including ", ", "&& " or "|| ", at most that deep in parentheses. */
+/* The length of a list's next piece, including its ", ", "&& " or "|| ". Only separators inside at most
+ * `deepest` parentheses count. */
 static size_t piece_length(const char *list, int deepest)
 {
     int depth = 0;
@@ -196,7 +197,7 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-/* The queries, with their arguments after loader and args: as parameters, by name, and in a call. */
+/* The queries, and their arguments after loader and args: in a prototype, in a call, and in the example. */
 static const struct query {
     const char *name, *params, *values, *example;
 } queries[] = {

@@ -50,7 +50,7 @@ void c_add_query_overload(text *out, const bundle_family *f, const char *query);
 const char *c_in_both(arena *a, const char *c, const char *cpp);
 const char *c_example_call(arena *a, const char *function, const char *before, const char *after);
 
-/* A comment with a function's purpose and a call of it in C and in C++; and the same for a query. */
+/* A comment with a function's purpose and a call of it in C and in C++; the other function is for a query. */
 void c_add_call_comment(text *out, const char *what, const char *function, const char *before,
                         const char *behind);
 void c_add_query_comment(text *out, const bundle_family *f, const char *query, const char *what);

@@ -37,10 +37,9 @@ typedef struct terms {
     const bool *asks_tuning;  /* by rule: whether it uses tuning parameters */
     const expression *shared_bytes;
     const expression *time[TERM_COUNT]; /* null: 0 */
-    uint32_t *alignments;               /* if bound, by argument: of the variant's pointers; else 0 */
+    uint32_t *alignments; /* by argument, if bound: the variant's alignment of a pointer; otherwise 0 */
 } terms;
 
-/* Parses a family's expressions. */
 terms terms_of(arena *a, const kiln_family *family);
 /* Binds the expressions to a variant of the family. */
 terms terms_bind(arena *a, const terms *t, const variant *v);

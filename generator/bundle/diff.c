@@ -76,7 +76,6 @@ static const yaml_node *moved_image(const yaml_node *images, const yaml_node *im
     return NULL;
 }
 
-/* The bytes of an image in the bundle. */
 static const char *stored_bytes(const yaml_node *image)
 {
     return text_of(image, *text_of(image, "stored_bytes") ? "stored_bytes" : "bytes");

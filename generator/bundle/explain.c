@@ -171,8 +171,7 @@ static void fill_contract(question *q, missing *m)
     find_candidates(q);
 }
 
-/* "type=f16 causal=true": the contract parameters in which the variant's contract differs from another one of the
- * family's. */
+/* "type=f16 causal=true": the contract parameters in which the family's variants differ. */
 static const char *contract_text(const question *q, const variant *v)
 {
     text out = text_new(q->arena);

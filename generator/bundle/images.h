@@ -43,7 +43,7 @@ bool variants_have_arg(const variant *const *variants, const kiln_arg *arg);
 /* A bundle's use of an argument that a call sets. */
 typedef enum arg_use {
     ARG_READ,    /* by some variant */
-    ARG_IGNORED, /* of a workspace that no variant takes */
+    ARG_IGNORED, /* part of a workspace that no variant takes */
     ARG_REFUSED
 } arg_use;
 
@@ -74,7 +74,6 @@ kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 /* A driver's version: 11080 -> "11.8". */
 const char *cuda_version_text(arena *a, uint32_t driver);
 
-/* The hash of an image, or of any bytes. */
 image_hash image_hash_of(const char *data, size_t bytes);
 
 /* The variant's PTX images, in ascending order: the files of its module, or one for every target of the plan that it runs
@@ -85,7 +84,7 @@ size_t variant_images(arena *a, arena *scratch, spool *s, const plan *p, const v
 /* Bytes of the variant's PTX images in a bundle. */
 uint64_t variant_bytes(const plan *p, const variant *v);
 
-/* Puts the image's data into the spool as the C array of this name: it is ten times as much as all else of a bundle. */
+/* Puts the image's data into the spool as the C array of this name: such arrays are ten times the rest of a bundle. */
 const char *image_array(arena *a, const variant *v, const image *i);
 void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, image *i);
 

@@ -314,7 +314,7 @@ static bool is_served(const bundle_family *f, const kiln_call *call)
     return false;
 }
 
-/* Makes a family of each call: it has the call's arguments instead. */
+/* Makes a family of each special call, with the call's arguments. */
 static void make_calls(arena *a, bundle_family *f)
 {
     const kiln_call *calls = f->family->calls;
@@ -428,7 +428,7 @@ static void make_slots(bundle_model *m)
     uint32_t used[SHARDS_MOST] = {0};
     for (size_t i = 0; i < m->family_count; i++)
         m->families[i].shard = (uint32_t)i % shards;
-    for (size_t i = 0; i < m->family_count; i++) /* a module's kernels refer to it, so they are in its file */
+    for (size_t i = 0; i < m->family_count; i++) /* kernels are in the file of their module */
         m->families[i].shard = m->families[i].variants[0]->owner->family->shard;
     for (size_t i = 0; i < m->variant_count; i++) {
         const uint32_t shard = m->variants[i].family->shard;
@@ -443,7 +443,7 @@ static void make_slots(bundle_model *m)
 /* A name in the generated header, without the bundle's prefix, or in the generated source. */
 typedef struct taken_name {
     const char *name;
-    const variant *of; /* null: in every bundle */
+    const variant *of; /* variant with this name; null: a name of every bundle */
 } taken_name;
 
 typedef struct taken_names {

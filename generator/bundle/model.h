@@ -97,7 +97,7 @@ struct bundle_family {
 
 typedef struct bundle_model {
     const char *name, *upper_name;
-    const char *command; /* that makes the bundle; the configuration file without its folder */
+    const char *command; /* makes the bundle; names the configuration file without its folder */
     const plan *plan;
     const char *ptxas;     /* version that made the cubins; null: no cubins */
     uint32_t cubin_driver; /* the oldest that loads the cubins */

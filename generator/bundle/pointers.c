@@ -48,7 +48,7 @@ static pointer_table make_table(arena *a, const bundle_family *f, const variant 
     return table;
 }
 
-/* Whether the same C table serves both: the condition for required pointers is in the call. */
+/* Whether one C table serves both. The call has the condition under which pointers are required. */
 static bool is_same(const pointer_table *x, const pointer_table *y)
 {
     for (size_t i = 0; i < x->count && i < y->count; i++)

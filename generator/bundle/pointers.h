@@ -10,7 +10,8 @@ void pointers_make(arena *a, bundle_family *f);
 /* Prints the tables as C; skips empty ones. */
 void pointers_write(arena *a, text *out, const bundle_family *f);
 
-/* Prints the check of a non-empty table, for the argument struct at `a`: a status, which `head` uses. */
+/* Prints `head`, and after it a call that checks the pointers of the argument struct `a` and returns a
+ * status. The table must not be empty. */
 void pointers_write_check(arena *a, text *out, const bundle_family *f, const pointer_table *table,
                           const char *head);
 

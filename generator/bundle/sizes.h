@@ -7,7 +7,6 @@
 /* Makes the texts of a family, without duplicates, and assigns one to each variant. */
 void sizes_make(arena *a, bundle_family *f);
 
-/* The texts as C. */
 void sizes_write(text *out, const bundle_family *f);
 
 #endif

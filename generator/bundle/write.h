@@ -22,8 +22,8 @@ file_form is_depfile; /* written by this or an earlier kiln */
 /* Parts of NAME.h; a shard has them only for its own families. */
 void write_layout_check(text *out);
 void write_declarations(arena *a, text *out, const bundle_family *f);
-/* An argument's description in this bundle, without its summary: "in, bf16[m, k], aligned to 16 bytes". For C, members
- * have types, and groups points. */
+/* An argument's description in this bundle, without its summary: "in, bf16[m, k], aligned to 16 bytes". For C, with
+ * the types of members, and with "." in groups. */
 const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, bool is_c);
 void write_args_struct(arena *a, text *out, const bundle_family *f);
 

@@ -42,7 +42,6 @@ static const char *grid_text(arena *a, const kiln_family *family)
     return out.length ? out.data : "1";
 }
 
-/* The constant `code`. */
 static void write_code(text *out, const bundle_variant *v, const char *indent)
 {
     const kiln_code code = code_of(v->costs, &v->variant->shape);

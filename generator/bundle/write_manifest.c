@@ -450,7 +450,6 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
-/* A shape of an item. */
 typedef struct shape_row {
     const request *asked;
     const char *contract; /* "format=q4_k x=bf16,f16" */

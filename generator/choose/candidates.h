@@ -46,7 +46,6 @@ candidates candidates_among(arena *a, const plan *p, const shaped_item *item, co
  * diagnostics. */
 bool candidates_keep_rules(candidates *c, diagnostics *d);
 
-/* Whether the variant has the contract's values. */
 bool contract_has(const request *contract, const variant *v);
 
 /* "m=64 n=4096 k=4096 on H100" */

@@ -140,7 +140,7 @@ static uint64_t best_time(const contract *chosen, const bool *is_left_out, size_
     return best;
 }
 
-/* "; 1 of them serves only calls beside the shapes: only_these_shapes drops it, 68 KB": variants whose removal slows no
+/* "; 1 of them serves only calls outside the shapes: only_these_shapes drops it, 68 KB": variants whose removal slows no
  * shape. */
 static const char *spare_text(contract *chosen)
 {
@@ -159,13 +159,13 @@ static const char *spare_text(contract *chosen)
     return count == 0
                ? ""
                : arena_format(c->arena,
-                              "; %u of them serve%s only calls beside the shapes: only_these_shapes drops "
+                              "; %u of them serve%s only calls outside the shapes: only_these_shapes drops "
                               "%s, %s",
                               count, count == 1 ? "s" : "", count == 1 ? "it" : "them",
                               amount_text(c->arena, bytes));
 }
 
-/* "; a workspace of up to 16 MB, and without one at most 3.20 of the best time" */
+/* "; a workspace of up to 16 MB, and without one at most 3.20 times the best time" */
 static const char *workspace_text(contract *chosen)
 {
     candidates *c = &chosen->candidates;
@@ -196,7 +196,8 @@ static const char *workspace_text(contract *chosen)
         arena_format(c->arena, "; a workspace of up to %s, and without one ", amount_text(c->arena, bytes));
     return worst == UINT32_MAX || !serves_without
                ? arena_format(c->arena, "%s%scalls are refused", size, serves_without ? "some " : "")
-               : arena_format(c->arena, "%sat most %s of the best time", size, ratio_text(c->arena, worst));
+               : arena_format(c->arena, "%sat most %s times the best time", size,
+                              ratio_text(c->arena, worst));
 }
 
 static void summarise(const chooser *ch, contract *chosen)
@@ -205,7 +206,7 @@ static void summarise(const chooser *ch, contract *chosen)
     const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %s; at most %s of the best time%s, %s in the mean, at %u shape%s on %u device%s; "
+        "%s: %u of %u variants, %s; at most %s times the best time%s, %s on average, at %u shape%s on %u device%s; "
         "%s%s%s%s\n",
         c->name, (unsigned)p->count, (unsigned)c->count, amount_text(c->arena, bytes_of(chosen, p)),
         ratio_text(c->arena, p->worst), c->item->has_workspace ? "" : " without a workspace",
@@ -305,7 +306,7 @@ static void choose_contract(chooser *ch, const shaped_item *item, const request 
     *chosen = (contract){.arena = a, .candidates = candidates_of(a, ch->plan, item, asked)};
     candidates *c = &chosen->candidates;
     if (c->count == 0) {
-        plan none = *ch->plan; /* for its diagnostics */
+        plan none = *ch->plan; /* only to collect diagnostics */
         request all = *asked;
         const int before = ch->d->count;
         none.variant_count = none.variant_capacity = 0;
@@ -435,7 +436,6 @@ static void keep_within(chooser *ch, const budget *b)
 
 /* ---- items -------------------------------------------------------------------------------------------------------- */
 
-/* Whether any variant has the contract's values. */
 static bool has_contract(variant *const *variants, size_t count, const request *asked)
 {
     for (size_t i = 0; i < count; i++) {

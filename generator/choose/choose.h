@@ -8,7 +8,7 @@
 typedef struct choose_options {
     const char *lock;    /* the lock file; null: the one beside the configuration, if it exists */
     bool ignores_lock;   /* chooses again */
-    uint32_t candidates; /* fastest of each contract to keep besides the choice, for measuring */
+    uint32_t candidates; /* fastest variants of each contract to keep in addition, for measuring */
     text *summary;       /* gets a line for each contract; may be null */
 } choose_options;
 

@@ -590,7 +590,8 @@ picked pick(arena *a, const pick_table *t)
         improve(&s, GOAL_LEAST_BYTES, most, t->within);
         return result(&s, PICK_MADE);
     }
-    if (count <= most) { /* the least mean without replaced candidates, then all sets with that mean */
+    if (count <=
+        most) { /* the least mean without replaced candidates, then the best of the sets with that mean */
         improve(&s, GOAL_MEAN, count, t->within);
         improve(&s, GOAL_TIES, count, t->within);
         return result(&s, PICK_MADE);

@@ -14,7 +14,7 @@ typedef struct pick_table {
     size_t candidate_count, point_count, need_count;
     const uint64_t *times; /* [candidate][point]; some candidate has a time at each point */
     const bool *meets;     /* [candidate][need]; a set has to meet each need, by some candidate */
-    uint32_t within;       /* ratio to the best time of a point that the set must reach there */
+    uint32_t within;       /* the set must reach this ratio to a point's best time */
     uint32_t most;         /* candidates in a set, at most PICK_MOST */
     bool is_least_bytes;   /* prefers the fewest bytes, then the order below */
     /* Bytes of a candidate, called only to break ties. */

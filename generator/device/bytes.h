@@ -7,11 +7,11 @@
 /* How words are read from addresses with equal remainders modulo 4. */
 typedef struct byte_order {
     uint32_t alignment;  /* known alignment of the addresses */
-    uint32_t phase;      /* words begin at bytes that are 0, or this, modulo 4 */
+    uint32_t phase;      /* words begin at bytes that equal 0 or this, modulo 4 */
     ptx_val selector[2]; /* prmt selectors for the two phases; poison where words are aligned */
 } byte_order;
 
-/* The order for addresses that equal this pointer's modulo 4, in global or shared memory. `alignment`
+/* The order for addresses that equal this pointer modulo 4, in global or shared memory. `alignment`
  * is 1, 2 or a multiple of 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
@@ -24,8 +24,8 @@ ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment);
 void bytes_load(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t alignment, uint32_t byte,
                 uint32_t count, ptx_val words[]);
 
-/* Loads the one or two bytes at `byte`, a multiple of 4, which do not cross a multiple of 4: the low ones of a U32; its other
- * bytes are undefined. */
+/* Loads the one or two bytes at `byte`, a multiple of 4, which do not cross a multiple of 4: the low bytes of a U32, whose
+ * other bytes are undefined. */
 ptx_val bytes_load_low(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t byte);
 
 #endif

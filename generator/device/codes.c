@@ -52,7 +52,7 @@ ptx_val codes_sign(ptx_fn *f, ptx_val x, uint32_t mask, ptx_val code)
     return ptx_lop3(f, x, mask, code, 0xEA); /* (a & b) | c */
 }
 
-/* In the highest byte. small_float's code is shifted left by 20, below a free bit for the sign. */
+/* The code is in the highest byte: small_float's code is shifted left by 20, below a free bit for the sign. */
 static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
     ptx_val rounded = small_float_round(f, &small_float_e4m3, x);
@@ -86,7 +86,7 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
     return codes_join(f, words);
 }
 
-/* As integers the bits of a NaN are above those of all numbers. */
+/* As an integer, a NaN's bits are above those of all numbers. */
 ptx_val codes_absmax(ptx_fn *f, const ptx_val x[], uint32_t count, uint32_t lanes)
 {
     ptx_val most = ptx_as(f, PTX_U32, ptx_f32(INT8_LEAST_ABSMAX));

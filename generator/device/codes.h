@@ -13,13 +13,14 @@ typedef struct small_float {
 
 extern const small_float small_float_e2m1, small_float_e4m3;
 
-/* Rounds the magnitude of x, F32, to nearest even, clamped to the largest number; a NaN becomes that too. F32. */
+/* Rounds the magnitude of x, F32, to nearest even, clamped to the largest number; a NaN becomes the largest
+ * number too. F32. */
 ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x);
 
-/* The code of such a number, shifted left by 23 - fraction_bits in a U32. */
+/* The code of a rounded number, shifted left by 23 - fraction_bits in a U32. */
 ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded);
 
-enum { CODES = 4 }; /* in a word, U32, the first in its lowest byte */
+enum { CODES = 4 }; /* codes in a word, U32, the first in its lowest byte */
 
 /* Joins the lowest bytes of four words. */
 ptx_val codes_join(ptx_fn *f, const ptx_val words[CODES]);

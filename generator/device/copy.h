@@ -31,7 +31,7 @@ void copy_some(ptx_fn *f, uint32_t size, ptx_val to, ptx_val from, ptx_val left)
 #define copy_word_cut(f, to, from, left) copy_some(f, 4, to, from, left)
 
 /* Ends a group of copies; waits until at most `pending` of this thread's groups are in flight. Below sm_80 these emit
- * nothing. A barrier must follow before other threads read them. */
+ * nothing. A barrier must follow before other threads read the copies. */
 void copy_commit(ptx_fn *f);
 void copy_wait(ptx_fn *f, uint32_t pending);
 

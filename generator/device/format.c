@@ -15,7 +15,7 @@ enum {
 
 /* The words of a unit, one from each run. */
 typedef struct format_unit {
-    uint32_t number; /* in the group */
+    uint32_t number; /* its number in the group */
     ptx_val word[FORMAT_RUNS];
 } format_unit;
 
@@ -52,8 +52,8 @@ static uint32_t left_shift(const format_lane *lane, uint32_t q)
  *
  * A group g of a super-block of 256 elements is 64 neighbouring elements in Q4_K and Q5_K, sub-blocks 2g and 2g + 1 of 32, and 32
  * in IQ4_XS, as in a block of 32. In the other formats it is four sub-blocks of 16: every second one of half h = g / 2,
- * from sub-block o = g % 2 on. Word w of a group's codes is its unit w's; if two groups share a run of 32 bytes in a half, unit
- * u's is word 4o + u.
+ * from sub-block o = g % 2 on. Word w of a group's codes is that of unit w; if two groups share a run of 32 bytes in a half,
+ * unit u has word 4o + u.
  *
  *     Q4_K  word w of 8 of a group has sub-block 2g in its low nibbles and 2g + 1 in its high ones
  *     Q5_K  the same after 8 words: bit j of each byte of the w-th of these is bit 4 of a code of sub-block j
@@ -230,8 +230,8 @@ void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
     }
 }
 
-/* Looks up the values of a quad's codes, two pairs of 16 bits. For F32 the pairs of lower halves come first, then the upper
- * ones. */
+/* Looks up the values of a quad's codes, two pairs of 16 bits. For F32, first come the pairs of the values' lower halves,
+ * then those of the upper ones. */
 static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_val quad, ptx_val pairs[])
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
@@ -715,7 +715,7 @@ static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block)
 {
     uint32_t alignment = format_alignment(lane->format);
-    /* The phase of the words: runs at multiples of 4 have phase 0, all others the first one's. */
+    /* The phase of the words: runs at multiples of 4 have phase 0, all others the first run's phase. */
     format_place p = {.order = bytes_order(f, block, alignment, lane->format->runs[0].byte % 4)};
     p.block = bytes_round(f, block, alignment);
     find_runs(f, lane, &p);

@@ -34,7 +34,7 @@
 
 enum { FORMAT_MOST_UNITS = 8, FORMAT_MOST_QUADS = 4, FORMAT_MOST_PARTS = 4, FORMAT_RUNS = 4 };
 
-/* Words of a block that a lane reads: at byte + group * its group + half * (group / 2) + odd * (group % 2). */
+/* Words of a block that a lane reads: at byte + group * g + half * (g / 2) + odd * (g % 2), with g the lane's group. */
 typedef struct format_run {
     enum { RUN_NONE, RUN_UNITS /* a word for each unit */, RUN_GROUP /* one word */, RUN_SCALES } kind;
     uint8_t byte, group, half, odd;
@@ -48,8 +48,8 @@ typedef struct weight_format {
     enum {
         NUMBERS_F16,     /* scales and minima are in the block */
         NUMBERS_E8M0,    /* scales are powers of two, in the block */
-        NUMBERS_PRODUCT, /* they are an F16 of the block times small integers */
-        NUMBERS_F32      /* in arrays beside the codes */
+        NUMBERS_PRODUCT, /* scales and minima are an F16 of the block times small integers */
+        NUMBERS_F32      /* scales and zeros are in arrays beside the codes */
     } numbers;
     uint8_t groups;                    /* per quantised block */
     uint8_t units, parts;              /* per group */
@@ -115,7 +115,7 @@ static inline uint32_t format_group_elements(const weight_format *w)
     return w->elements / w->groups;
 }
 
-/* From the group's first element. */
+/* Quad q's first element, from the group's first. */
 static inline uint32_t format_quad_element(const weight_format *w, uint32_t unit, uint32_t quad)
 {
     return w->unit_step * unit + w->quad_step * quad;
@@ -183,8 +183,8 @@ typedef struct format_place {
     ptx_val run[FORMAT_RUNS]; /* pointers to this lane's words, minus the runs' `byte` */
 } format_place;
 
-/* Finds the block at `block`, a pointer to its first byte, in shared or global memory. The tensor is 16-byte aligned, or has
- * the same offset from 16 as here. If a block's size is not a multiple of 4, up to three bytes before and after it are read. */
+/* Finds the block at `block`, a pointer to its first byte, in shared or global memory. The tensor is 16-byte aligned, or as far
+ * from a multiple of 16 as here. If a block's size is not a multiple of 4, up to three bytes before and after it are read. */
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
 
 /* Finds the block of a row's group; `row` is that row's first block, in shared memory: only immediates change from block to
@@ -211,7 +211,7 @@ static inline uint32_t format_numbers_bytes(const weight_format *w)
     return 4 * format_arrays(w);
 }
 
-/* Whether a row's group has other numbers than the group before it. */
+/* Whether a row's group has its own numbers, not those of the group before it. */
 static inline bool format_begins_scale(const weight_format *w, uint32_t group)
 {
     return w->scale_elements == 0 || group * format_group_elements(w) % w->scale_elements == 0;

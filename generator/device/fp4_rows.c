@@ -31,7 +31,6 @@ static uint32_t block_of(const fp4_rows *r)
     return r->is_mx ? 32 : 16;
 }
 
-/* Bytes of a row's scales in a stage. */
 static uint32_t stage_scales(const fp4_rows *r)
 {
     return FP4_STAGE / block_of(r);

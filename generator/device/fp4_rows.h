@@ -13,8 +13,8 @@ enum {
     FP4_STAGE = 128, /* elements */
     FP4_ROW_BYTES = FP4_STAGE / 2,
     FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
-    FP4_SCALE_BYTES = 12, /* of a row: an odd number of words puts eight rows in different banks */
-    FP4_MOST_PASSES = 4   /* of rows with addresses of their own */
+    FP4_SCALE_BYTES = 12, /* for a row's scales: an odd number of words puts eight rows in different banks */
+    FP4_MOST_PASSES = 4   /* passes whose rows have addresses of their own */
 };
 
 /* The layout of a stage of e2m1. Lane (g, t) loads 8 bytes of row g, and a row's four lanes 32 contiguous bytes; or ldmatrix
@@ -27,18 +27,18 @@ typedef struct fp4_rows {
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
     bool is_branchless;             /* predicated copies of scales, which ptxas interleaves with products */
-    layout codes;                   /* its row_bytes tell e2m1 from e4m3 */
+    layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
     ptx_val pass_bytes,
-        passes_left; /* more passes use from[0]: bytes from pass to pass, U32; later passes with a row */
+        passes_left; /* with more passes only from[0]: bytes from pass to pass, U32; how many later passes have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
 
-    ptx_val to, left; /* its unit in the first stage; elements from its unit on, S32 */
-    ptx_val scale_from, scale_to, scale_left; /* U64; bytes from there on, S32 */
-    ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all do */
+    ptx_val to, left; /* this thread's unit in the first stage; elements from the unit on, S32 */
+    ptx_val scale_from, scale_to, scale_left; /* this thread's scales, U64, and bytes from them on, S32 */
+    ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all threads do */
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
 } fp4_rows;
 
@@ -49,10 +49,10 @@ ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 
-/* Starts to copy the next stage to the one at `offset`, and counts it; from `end` on it copies zeros. */
+/* Starts to copy the next stage to `offset` in the ring, and counts it; from `end` on it copies zeros. */
 void fp4_rows_copy(fp4_rows *r, ptx_val offset);
 
-/* The address of a row's first scale in the first stage. `number` is the row's in the matrix. */
+/* The address of a row's first scale in the first stage. `number` is the row's number in the matrix. */
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number);
 
 #endif

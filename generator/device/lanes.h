@@ -14,7 +14,6 @@ static inline uint32_t lanes_blocks(uint32_t threads, uint32_t resident)
     return resident > threads ? resident / threads : 1;
 }
 
-/* The logarithm of a power of two. */
 static inline uint32_t lanes_log2(uint32_t power_of_two)
 {
     uint32_t log = 0;

@@ -30,8 +30,7 @@ typedef struct layout {
 /* Rows of 2, 4 or 8 units that ldmatrix reads: the same unit of eight rows is in different banks. */
 layout layout_of_matrices(uint32_t units);
 
-/* Rows of 128 bytes: if lane (g, t) loads 4 or 8 bytes of row g, the lanes' t-th in one or two units, they are in different
- * banks. */
+/* Rows of 128 bytes: lanes (g, t) that load 4 or 8 bytes of row g, the t-th of one or two units, access different banks. */
 layout layout_of_codes(void);
 
 /* ---- known when the kernel is made: bytes ------------------------------------------------------------------------- */
@@ -55,7 +54,6 @@ bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_trans
 /* Offset of a row from the first. */
 ptx_val layout_row_at(ptx_fn *f, const layout *l, ptx_val row);
 
-/* The place of a unit in its row. */
 ptx_val layout_place(ptx_fn *f, const layout *l, ptx_val row, ptx_val unit);
 
 /* Offset of a unit of a row from the first row. */

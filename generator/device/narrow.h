@@ -25,7 +25,8 @@ void widen_words(ptx_fn *f, ptx_type type, uint32_t count, const ptx_val words[]
 /* Loads an F32, F16 or BF16 element as F32. */
 ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at);
 
-/* Loads an element, also F64, if it is in bounds; else `otherwise`, in memory's type: for F16 also a U16, for BF16 a U32. */
+/* Loads an element, also F64, if it is in bounds; else returns `otherwise`, in memory's type: for F16 also a U16, for BF16 a
+ * U32. */
 ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise,
                          int hints);
 

@@ -3,7 +3,7 @@
 
 #include "shared.h"
 
-enum { CODES = 256, SHARE_LOG2 = 8 /* of the quantised blocks that share an absmax */ };
+enum { CODES = 256, SHARE_LOG2 = 8 /* log2 of the quantised blocks that share an absmax */ };
 
 nf4_nested nf4_nested_pointers(ptx_fn *f)
 {

@@ -10,7 +10,7 @@
 #include <kiln/author/ptx.h>
 
 enum {
-    NF4_NESTED_BYTES = 1024, /* of code in shared memory */
+    NF4_NESTED_BYTES = 1024, /* of `code` in shared memory */
     NF4_NESTED_AT_ONCE = 8
 };
 
@@ -21,7 +21,8 @@ typedef struct nf4_nested {
     ptx_val table;               /* address of a copy of `code` in shared memory; poison: none */
 } nf4_nested;
 
-/* nf4_nested_pointers declares scale_index, nested_code and nested_absmax; nf4_nested_offset a later argument, nested_offset. */
+/* nf4_nested_pointers declares scale_index, nested_code and nested_absmax; nf4_nested_offset declares a later argument,
+ * nested_offset. */
 nf4_nested nf4_nested_pointers(ptx_fn *f);
 void nf4_nested_offset(nf4_nested *s);
 

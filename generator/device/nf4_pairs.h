@@ -44,7 +44,7 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid);
 /* Decodes the two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);
 
-/* The same for a byte that is known on the device only, 0 to 3, by its selector. U32. */
+/* For a byte that is known on the device only, 0 to 3: its selector, U32, and nf4_pairs_decode by it. */
 ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte);
 void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2]);
 

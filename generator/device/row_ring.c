@@ -57,7 +57,7 @@ uint32_t row_ring_row_bit(const row_ring_shape *s)
     return s->rows.row_bytes / UNIT_BYTES % 2 ? 2 : 1;
 }
 
-/* Swaps bit 0 of the row with that bit. */
+/* Swaps bit 0 of the row with row_ring_row_bit's bit. */
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
     ptx_fn *f = r->f;
@@ -83,8 +83,8 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
 
 /* This thread's pieces of a row in the stage. */
 typedef struct pieces {
-    ptx_val from;          /* pointer to the first one */
-    ptx_val before, reach; /* bytes from there to the row's first byte, and to the end of its stage, S32 */
+    ptx_val from;          /* pointer to the first piece */
+    ptx_val before, reach; /* bytes from the first piece to the row's first byte, to its stage's end; S32 */
     ptx_val left;          /* bytes to the row's end */
 } pieces;
 

@@ -10,19 +10,20 @@
  * - A lane loads 8 bytes of codes: rows take an odd number of sectors, so four rows are in different banks and sectors stay
  *   whole. Such loads take twice the fewest possible wavefronts where that needs too much shared memory, and in Q8_0, whose
  *   unaligned words are loaded one by one.
- * - Scales of 32 rows are in eight 16-byte units of the banks if rows begin at multiples of 16 bytes, in four if of 32: loads of
+ * - Scales of 32 rows are in eight 16-byte units of the banks if rows begin at multiples of 16 bytes, in four at multiples of
+ * 32: loads of
  *   a word take 4 or 8 times the fewest possible wavefronts, loads of 16 bytes 1 or 2 times.
- * - Copies take the fewest: neighbouring threads copy rows that are half the banks apart. */
+ * - Copies take the fewest wavefronts: neighbouring threads copy rows that are half the banks apart. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H
 
 #include "shared.h"
 
-enum { ROW_RING_LANES = 4 /* that copy a row together, at least */, ROW_RING_MOST_PASSES = 8 };
+enum { ROW_RING_LANES = 4 /* the fewest lanes that copy a row together */, ROW_RING_MOST_PASSES = 8 };
 
 /* A stage's part of each row. */
 typedef struct row_ring_shape {
-    uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
+    uint32_t bytes, pieces; /* bytes of a row; its pieces of 16 bytes, at most */
     uint32_t alignment;     /* of rows in global memory */
     uint32_t start;         /* 16 or 32: copies begin at a multiple of it, at or before the row */
     uint32_t lane_bytes;    /* of a row's codes, 4 or 8, that a lane loads without bank conflicts */
@@ -41,7 +42,7 @@ typedef struct row_ring {
     bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
     uint32_t threads, rows;             /* of the thread block; powers of two */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
-    ptx_val piece, to;                  /* bytes to its first piece; its place in stage 0 */
+    ptx_val piece, to;                  /* this thread's: bytes to its first piece; its place in stage 0 */
     ptx_val left;                       /* remaining bytes of the rows, S32 */
 } row_ring;
 
@@ -53,7 +54,6 @@ uint32_t row_ring_passes(const row_ring *r);
 uint32_t row_ring_pass(const row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 
-/* Rows of `row_bytes` each, U32. */
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes);
 
 /* Whether all rows begin at multiples of the shape's `start`. */
@@ -65,7 +65,7 @@ static inline bool row_ring_is_aligned(const row_ring_shape *s)
 /* Whether there is a next stage. */
 ptx_val row_ring_has_next(const row_ring *r);
 
-/* Starts to copy the next stage to the one at `offset`, and counts it. */
+/* Starts to copy the next stage to `offset` in the ring, and counts it. */
 void row_ring_copy(row_ring *r, ptx_val offset);
 void row_ring_step(row_ring *r);
 

@@ -66,7 +66,7 @@ ptx_val softmax_log(ptx_fn *f, ptx_type type, ptx_val x, ptx_val top)
     ptx_val both = ptx_fma(f, top, ln_2, log);
     ptx_val is_none = ptx_eq(f, x, 0);
     ptx_val seen = ptx_select(f, is_none, top, both);
-    ptx_val is_number = ptx_eq(f, x, x); /* else the bits of a NaN would give a logarithm */
+    ptx_val is_number = ptx_eq(f, x, x); /* without this, the bits of a NaN would give a logarithm */
     return ptx_select(f, is_number, seen, x);
 }
 

@@ -1,9 +1,9 @@
 /* A part's partial sums are contiguous, so that neighbouring threads write and read neighbouring vectors.
  *
- * ORDER. The stores of a part's threads come before a barrier, the barrier before the first thread's atom.acq_rel. That
- * comes before the atom.acq_rel of the last part to arrive, and this, with another barrier, before the loads of that
- * part's threads (PTX ISA, memory consistency model: causality order). The counter resets itself: atom.inc wraps at the
- * last part.
+ * ORDER. The stores of a part's threads come before a barrier, and the barrier before the first thread's atom.acq_rel.
+ * This atom comes before that of the last part to arrive, which, with another barrier, comes before the loads of the
+ * last part's threads (PTX ISA, memory consistency model: causality order). The counter resets itself: atom.inc wraps
+ * at the last part.
  */
 #include "split.h"
 #include "if_needed.h"

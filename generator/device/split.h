@@ -16,7 +16,7 @@ typedef struct split {
     ptx_fn *f;
     ptx_type type;         /* of the sums: F32 or F64 */
     uint32_t parts;        /* thread blocks per tile, at least 2 */
-    uint32_t threads;      /* that have sums, of each thread block: those with the lowest tid */
+    uint32_t threads;      /* threads of each thread block that have sums: those with the lowest tid */
     ptx_val workspace;     /* pointer to `type` */
     ptx_val tile_counters; /* pointer to U32 */
     ptx_val tile, part;    /* this thread block's tile, and its part of the reduction; U32, uniform */
@@ -45,7 +45,7 @@ split_part split_find_part(ptx_fn *f, ptx_val steps, ptx_val part, uint32_t part
 typedef struct split_stretch {
     ptx_val length;     /* steps of a tile, at least 1; below 2^32 in total; all members are U32, uniform */
     ptx_val each;       /* steps of a stretch */
-    ptx_val first, end; /* of this thread block, which may be empty */
+    ptx_val first, end; /* this thread block's stretch, which may be empty */
 } split_stretch;
 
 split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length);
@@ -57,7 +57,8 @@ ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[
  * The predicate holds in all threads of the last thread block, and in no other; these may load all parts with PTX_CG. */
 ptx_val split_arrive(const split *s);
 
-/* split_arrive for any number of parts: `last` is one less. `counter` is the index of their counter. U32, uniform. */
+/* split_arrive for any number of parts: `last` is their number minus 1, `counter` the index of their counter. U32,
+ * uniform. */
 ptx_val split_arrive_at(ptx_fn *f, ptx_val tid, ptx_val tile_counters, ptx_val counter, ptx_val last);
 
 #endif

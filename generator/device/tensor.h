@@ -5,7 +5,7 @@
 
 #include <kiln/author/ptx.h>
 
-/* The product with k 8; and with k 16, from sm_80 on. */
+/* The shape of products with k 8, or with k 16 from sm_80 on. */
 ptx_mma_shape tensor_shape(ptx_type type, bool is_deep);
 
 /* d = a * b + c, k 16: one product from sm_80 on, below it two. d may be c itself, if these are variables. */

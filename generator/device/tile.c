@@ -93,7 +93,6 @@ static void init_slot(tile_pipeline *p, tile_slot *s, const tile_matrix *of)
     }
 }
 
-/* Whether all threads can copy the matrix. */
 static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t rows, bool is_packed, place at)
 {
     ptx_fn *f = p->f;
@@ -489,7 +488,7 @@ static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx
 }
 
 /* Even lanes store four neighbours of the first of two tiles, odd lanes four of the second, so a row's four lanes store 32 bytes.
- * `start` is the row's first element; `further` the columns from the first two tiles to these. */
+ * `start` is the row's first element; `further` columns from the first two tiles to these two. */
 static void store_words(const sink *s, const ptx_val words[2], ptx_val start, uint32_t further,
                         ptx_val in_rows)
 {

@@ -23,7 +23,6 @@ static inline bool require(ptx_fn *f, place at, bool holds, const char *what)
 uint32_t tile_producer_slot_bytes(uint32_t units, uint32_t rows);
 uint32_t tile_producer_bytes(uint32_t stages, uint32_t units, uint32_t rows);
 
-/* Whether the producer can copy `rows` rows. */
 bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows, place at);
 
 /* tile_pipeline_start, _next and _end of a pipeline with a producer. */

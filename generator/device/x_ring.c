@@ -58,7 +58,7 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
         line = ptx_mad(f, ptx_and(f, of.t, 1), UNIT_BYTES / 2, line);
     ptx_val place = layout_place(f, &rows, of.g, unit);
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
-        const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
+        const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's units */
         x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);
     }
 }

@@ -5,7 +5,7 @@
  * g + 8, g + 16 and g + 24 of the weights, and loads row g's elements of each eight rows of activations. A step is four runs
  * of 16 elements, a product each. In a narrow ring lane (g, t) has elements 4t to 4t + 3 of each run, in a wide one elements
  * 8t to 8t + 7 of each two runs together, the first four for one product, the others for the other. In a wide, interleaved
- * (woven) ring they start at 16t of the whole step, eight for each two runs.
+ * (woven) ring lane (g, t) has the 16 elements from 16t of the step on, eight for each two runs.
  *
  * A row's step is eight units of 16 bytes, swizzled by the row's number so that the units of a sector stay together (this
  * folder's README.md). */
@@ -19,7 +19,7 @@ enum {
     X_RING_STEP = 64,
     X_RING_RUNS = 4,
     X_RING_ROW_BYTES = 2 * X_RING_STEP,
-    X_RING_TILES = 2 /* of 16 rows of weights, of a warp */
+    X_RING_TILES = 2 /* tiles of 16 rows of weights in a warp */
 };
 
 /* The user sets the members down to is_woven. */
@@ -30,16 +30,14 @@ typedef struct x_ring {
     uint32_t run_step;      /* elements between runs, 16 or more */
     bool is_wide, is_woven;
     ptx_val from, row_bytes;   /* U64: this thread's unit of its first row; bytes between its rows, U32 */
-    ptx_val rows_left;         /* of its rows, in steps: clamped to the last row */
+    ptx_val rows_left;         /* this thread's last row in bounds; later ones are clamped to it */
     ptx_val to;                /* its first copy in the first stage */
-    ptx_val unit_element, end; /* of its unit from the step's first; elements of a row */
+    ptx_val unit_element, end; /* element of this thread's unit, from the step's first; elements of a row */
     ptx_val at[X_RING_RUNS];   /* this lane's elements of the runs, in the first stage */
 } x_ring;
 
-/* The layout of a stage. */
 layout x_ring_layout(bool is_woven);
 
-/* Bytes of a stage. */
 static inline uint32_t x_ring_bytes(uint32_t rows)
 {
     return rows * X_RING_ROW_BYTES;

@@ -163,7 +163,7 @@ static const expression *name(parser *p, const char *run)
         const kiln_arg *arg = &family->args[e->index];
         if (arg->kind != KILN_ARG_VALUE)
             MISTAKE(p, "'%s' is a pointer; only aligned() and given() take one", run);
-        const bool is_external = !family->emit; /* its parser adds a rule: not negative */
+        const bool is_external = !family->emit; /* then a rule is added: not negative */
         if (!words_contain("u8 u16 u32 u64", arg->type) &&
             !(is_external && words_contain("s8 s16 s32 s64", arg->type)))
             MISTAKE(p, "'%s' is of type %s; expressions take %s", run, arg->type,

@@ -63,8 +63,8 @@ const char *expression_demand(arena *a, const expression *e, const char *verb, n
 const expression *expression_bind(arena *a, const expression *e, const variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 
-/* expression_most: an upper bound of a bound expression, given one for each argument by index in `most_of_args`. The
- * other returns those bounds, from each argument's type and the rules that limit it by a number. */
+/* expression_most: the largest value of a bound expression, from the largest value of each argument, by index. The
+ * other sets these values, from each argument's type and the rules that limit it by a number. */
 double expression_most(const expression *e, const double *most_of_args);
 void expression_most_of_args(arena *a, const variant *v, double *most);
 

@@ -83,7 +83,7 @@ struct expression {
     size_t index;     /* of the parameter or argument in its family's list */
 };
 
-/* Written where `from` is. */
+/* A number that counts as written where `from` is. */
 const expression *expression_literal(arena *a, const expression *from, uint64_t value);
 
 static inline bool expression_is_call(const expression *e)

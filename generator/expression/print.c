@@ -140,7 +140,7 @@ static void print_c_call(const c_printer *p, const expression *e)
                                         [OPERATION_REMAINDER] = "remainder_of("};
     text_add(p->out,
              p->is_double ? e->operation == OPERATION_MAX ? "larger(" : "smaller(" : names[e->operation]);
-    print_c(p, e->operands[0], C_BESIDE, 0); /* the prototype widens */
+    print_c(p, e->operands[0], C_BESIDE, 0); /* the function's prototype widens the argument */
     text_add(p->out, ", ");
     print_c(p, e->operands[1], C_BESIDE, 0);
     text_add(p->out, ")");
@@ -236,12 +236,12 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
         print_c_member(p, e->operands[0]);
         text_add(p->out, " != 0)");
         break;
-    case OPERATION_NEGATIVE: /* so that a NaN is */
+    case OPERATION_NEGATIVE: /* a NaN counts as negative */
         text_add(p->out, "!(");
         print_c_member(p, e->operands[0]);
         text_add(p->out, " >= 0)");
         break;
-    case OPERATION_FINITE: /* else the difference is a NaN */
+    case OPERATION_FINITE: /* x - x is 0; of a NaN or an infinity, a NaN */
         text_add(p->out, "(");
         print_c_member(p, e->operands[0]);
         text_add(p->out, " - ");

@@ -330,7 +330,7 @@ static const expression *bind_select(arena *a, const expression *e, const varian
     return with_operand(a, e, 2, expression_bind(a, e->operands[2], v));
 }
 
-/* Whether the value is known already, found without a copy of the operands. A mistake is left to fold. */
+/* Whether the value is known already, found without a copy of the operands. `fold` reports mistakes. */
 static bool is_known(const expression *e, const variant *v, uint64_t *value)
 {
     uint64_t known[2] = {0, 0};

@@ -13,17 +13,17 @@ enum {
 typedef struct external_build {
     arena *arena;
     const external_request *q;
-    const ptx_file_entry *entry; /* the first variant's, for properties that all share */
+    const ptx_file_entry *entry; /* the first variant's entry, for properties that all share */
     diagnostics *d;
     const char *name;
     kiln_family *family;
     kiln_arg *args;
-    size_t arg_count, param_count; /* of the arguments; of those that are the kernel's parameters */
+    size_t arg_count, param_count; /* number of arguments, and of those that are the kernel's parameters */
     kiln_rule *rules;
     size_t rule_count;
     kiln_alignment *alignments;
     size_t alignment_count;
-    variant *variants; /* beside the request's */
+    variant *variants; /* parallel to the request's variants */
     text why_not_launched;
 } external_build;
 

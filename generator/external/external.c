@@ -249,7 +249,7 @@ static void check_expression(external_build *m, size_t i, const char *source, pl
     const char *why = source ? expression_try(m->arena, &m->variants[i], source, is_list) : NULL;
     if (why)
         diagnose(m->d, at, message_entry_expression, quote_text(m->arena, source), why,
-                 is_torn(source) ? "; in a list, what has a comma wants quotes"
+                 is_torn(source) ? "; in a list, text with a comma needs quotes"
                                  : external_with(m, i, source));
 }
 

@@ -66,7 +66,6 @@ typedef struct external_request {
 /* Checks that every file of a module has the same entries, with equal parameters and directives. */
 bool external_check_module(arena *a, const external_module *m, place at, diagnostics *d);
 
-/* Checks that some module serves each target. */
 bool external_check_targets(arena *a, const external_module *const *modules, size_t module_count,
                             const target *targets, size_t target_count, place at, diagnostics *d);
 

@@ -9,8 +9,8 @@
 #include "target/target.h"
 
 enum {
-    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: a kernel opts in to more ... */
-    MOST_SHARED_BYTES = 227 * 1024          /* ... up to this on 9.0 and 10.x, the largest of all */
+    SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024, /* CUDA programming guide: a kernel opts in to more than this */
+    MOST_SHARED_BYTES = 227 * 1024          /* the largest opt-in limit, on 9.0 and 10.x */
 };
 
 /* ---- grid, block, shared memory ---------------------------------------------------------------------------------- */

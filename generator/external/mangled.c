@@ -83,7 +83,7 @@ static bool skip_nested(reader *r, const char **name)
 {
     r->at += strspn(r->at, "rVKRO");
     for (*name = NULL; !accept(r, "E");) {
-        accept(r, "L"); /* of internal linkage */
+        accept(r, "L"); /* internal linkage */
         bool is_skipped;
         if (accept(r, "I"))
             is_skipped = skip_template(r);

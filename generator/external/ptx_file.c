@@ -261,7 +261,7 @@ static bool skip_block(scanner *s)
         next(s);
     } while (depth > 0 && s->length);
     if (depth > 0)
-        fail(s, "the end of what was begun");
+        fail(s, "a closing bracket");
     return has_dynamic;
 }
 
@@ -500,7 +500,7 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
         return ptx_file_read_text(a, path, asked, data.data, data.length, d);
     const bool is_name = !strpbrk(asked, "./"); /* in the form of --ptx and kiln_add_ptx */
     diagnose(d, at, message_ptx_unreadable, quote_text(a, path), why,
-             is_name ? "; a name is given its files by --ptx" : "");
+             is_name ? "; if it is a name, --ptx gives its files" : "");
     return NULL;
 }
 

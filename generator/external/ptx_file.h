@@ -7,14 +7,13 @@
 #include "support/names.h"
 #include "target/target.h"
 
-/* One parameter of an .entry. */
 typedef struct ptx_file_param {
     const char *name;
     const char *type;   /* of one element, without the dot: "u32", "b8" */
-    uint32_t bytes;     /* of all of it */
-    uint32_t alignment; /* of it; for a pointer, the alignment that .ptr promises: 0 if none */
+    uint32_t bytes;     /* of the whole parameter */
+    uint32_t alignment; /* of the parameter; for a pointer, the alignment that .ptr promises: 0 if none */
     bool is_array;      /* a struct by value: .b8 p[24] */
-    bool is_pointer;    /* .ptr is present; without it a .u64 may be one too */
+    bool is_pointer;    /* has .ptr; a .u64 without it may be a pointer too */
 } ptx_file_param;
 
 typedef struct ptx_file_entry {
@@ -50,7 +49,7 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
 ptx_file *ptx_file_read_text(arena *a, const char *path, const char *asked, const char *data, size_t bytes,
                              diagnostics *d);
 
-/* The entry of this name, or null. */
+/* Null if there is none. */
 const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name);
 
 #endif

@@ -103,7 +103,6 @@ static void check_words(arena *a, const kiln_family *family, const kiln_param *p
     }
 }
 
-/* Checks the numbers of a contract parameter's words. */
 static void check_numbers(arena *a, const kiln_family *family, const kiln_param *param)
 {
     const size_t wanted = words_of_own_number(a, param);

@@ -11,7 +11,6 @@ void describe_families(text *out, family_list families);
 /* Prints one family; in full with the expressions of its rules, launch, cost and time. */
 void describe_family(text *out, const kiln_family *family, bool in_full);
 
-/* Prints families as a JSON array. */
 void describe_json(text *out, family_list families);
 
 /* Writes the members with the family's name and its texts. */

@@ -19,7 +19,7 @@ typedef struct external_module external_module; /* external/external.h */
 /* Who makes the kernel. */
 typedef enum variant_kind {
     VARIANT_EMITTED, /* its family's emit */
-    VARIANT_EXTERNAL /* the files of its module have it */
+    VARIANT_EXTERNAL /* a PTX file that the user gives */
 } variant_kind;
 
 /* blocks per multiprocessor of images for targets from this one on. */

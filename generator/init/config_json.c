@@ -21,7 +21,7 @@ enum {
     HAS_ALL_BIASES = 1 << 4,
     HAS_NO_OUTPUT_BIAS = 1 << 5,
     HAS_HEAD_NORMS = 1 << 6,
-    HAS_WHOLE_NORMS = 1 << 7, /* of Q and K, over all heads */
+    HAS_WHOLE_NORMS = 1 << 7, /* norms of Q and K are over all heads */
     HAS_POST_NORMS = 1 << 8,
     HAS_NO_PRE_NORMS = 1 << 9,
     HAS_LAYER_NORM = 1 << 10,
@@ -80,7 +80,7 @@ typedef struct reader {
     model_facts *m;
     diagnostics *d;
     model_type type;
-    const yaml_node **read; /* members of root that were read, or that only repeat */
+    const yaml_node **read; /* members of root that were read, or that repeat others */
     size_t read_count, read_capacity;
 } reader;
 
@@ -183,7 +183,7 @@ static const char *value_text(arena *a, const yaml_node *node)
 /* Formats of products in families other than linear. */
 static const char own_formats[] = "nf4 nvfp4";
 
-/* GGUF's formats in linear, and those. */
+/* GGUF's formats in linear, and own_formats. */
 const char *model_formats(arena *a, family_list families)
 {
     text formats = text_new(a);
@@ -621,7 +621,7 @@ static void set_matrices(reader *r, const sizes *s, const char *format, bool has
             (model_matrix){format, s->vocabulary, m->width, has_trait(r, HAS_ALL_BIASES)};
 }
 
-/* ---- what is beside the matrices ---------------------------------------------------------------------------------- */
+/* ---- facts besides matrices --------------------------------------------------------------------------------------- */
 
 static bool read_experts(reader *r, sizes *s)
 {

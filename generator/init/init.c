@@ -226,7 +226,7 @@ static void split_refused(project *p, size_t i)
     }
     if (taken.call_count > 0 && taken.call_count < whole.call_count)
         p->items.items[i] = taken;
-    else /* all are rejected, or each is accepted alone: the item's reason stays */
+    else /* if all calls are rejected, or each is accepted alone, the item's reason stays */
         p->items.count -= whole.call_count - taken.call_count;
 }
 

@@ -19,7 +19,6 @@ typedef struct init_options {
 
 enum { INIT_CONFIG, INIT_LOCK, INIT_CMAKE, INIT_PROGRAM, INIT_FILES };
 
-/* The files of init_project, in memory. */
 typedef struct init_texts {
     text files[INIT_FILES];
     size_t variant_count;

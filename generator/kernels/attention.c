@@ -37,7 +37,7 @@ static const kiln_param params[] = {
     "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + " dim ")"
 
-/* Batch strides between these matrices, each with the rows of one head. */
+/* How many matrices are a batch stride apart, and how many rows each has. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
 #define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && given(sequences_k_offsets), 1, batch))"
@@ -56,7 +56,7 @@ static const kiln_param params[] = {
 #define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
 
-/* Monotonic in the arguments. With split_k a rule limits tiles to 2^31, and so rows to 2^36. */
+/* A larger argument never gives fewer. With split_k a rule limits tiles to 2^31, and so rows to 2^36. */
 #define MOST_ROWS   "min(" ROWS ", 68719476736)"
 #define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
 #define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
@@ -285,7 +285,7 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
     for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
         const bool is_q = i == 0 || i == 3;
         if (i == 3 && !is_dense)
-            continue; /* until attention_find_before */
+            continue; /* attention_find_before moves O */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, all[i]->head_stride);
         if (is_dense || (!is_q && !is_paged))
             element = ptx_mad(f, batch, all[i]->batch_stride, element);

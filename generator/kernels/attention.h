@@ -14,11 +14,11 @@ typedef struct attention_matrix {
     ptx_type type;        /* of elements; S8 for codes */
     uint32_t bytes;       /* of an element */
     ptx_val first;        /* element */
-    ptx_val end;          /* of the rows that this thread block reads: its part of the keys; U32 */
+    ptx_val end;          /* end of the rows that this thread block reads: of its part of the keys; U32 */
     ptx_val row_stride;   /* elements, U32 */
     ptx_val head_stride;  /* elements, U64 */
     ptx_val first_row;    /* of this sequence, U32 */
-    ptx_val batch_stride; /* elements, U64; from page to page */
+    ptx_val batch_stride; /* elements, U64; with pages from page to page */
     bool is_paged;        /* attention_pages.c: */
     uint32_t in_entry;    /* bytes */
     bool pack_gqa;
@@ -51,25 +51,25 @@ typedef struct attention {
     uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
     bool has_order;       /* tiles do not begin in grid order */
-    bool has_head_scales; /* of codes: per head, not per key */
+    bool has_head_scales; /* codes have a scale per head, not per key */
     attention_layout layout;
     attention_kv kv;
 
     attention_matrix q, k, v, out;
     attention_matrix k_scales, v_scales; /* with a scale for each key */
-    ptx_val k_scale, v_scale;            /* else of each head, pointers */
-    ptx_val lse;                         /* first element, of all heads; may be null */
+    ptx_val k_scale, v_scale;            /* without them: pointers to each head's scale */
+    ptx_val lse;                         /* the log-sum-exps of all heads; may be null */
     ptx_val sinks;                       /* of each head of Q; may be null */
     ptx_val group;                       /* U32 */
     ptx_val q_length, k_length;          /* of the sequence; U32 */
     ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;                     /* U32 */
     ptx_val tile_in_head, grid_head;     /* set by attention_order_blocks, U32 */
-    /* attention_find_before, U64: earlier rows of O, in the order of the workspace and of lse; and rows of a head in lse,
-     * U32. */
+    /* Set by attention_find_before: earlier rows of O, U64, in the order of the workspace and of lse; rows of a head in
+     * lse, U32. */
     ptx_val before, log_before, log_rows;
     ptx_val first; /* the tile's first row */
-    /* attention_find_sequence: */
+    /* set by attention_find_sequence: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* null in the dense layout */
     ptx_val kv_batch;                /* ragged: selects K and V by their batch stride; U32 */
@@ -78,7 +78,7 @@ typedef struct attention {
     ptx_val page_size;              /* rows, U32 */
     uint32_t entry_bytes;           /* of an octet: see attention_pages.c */
     uint32_t warp_octets;           /* see attention_init_pages */
-    ptx_val entries, octets;        /* in shared memory: of two tiles, of the tile being copied; U32 */
+    ptx_val entries, octets;        /* in shared memory: of two tiles; of the copied tile; U32 */
     ptx_val page;                   /* variable: of this thread's octet of the next tile */
     /* attention_score.c, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
@@ -89,20 +89,20 @@ typedef struct attention {
     ptx_val kept, gap;
     ptx_val first_key, end; /* of this part, in counted keys */
     ptx_val full_first,
-        full_count; /* all queries see all of a tile that begins fewer keys than this after the first */
+        full_count; /* all queries see all keys of a tile that begins fewer keys than this after the first key */
     /* attention_score.c: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
-    /* attention_split.c. Numbers of a record: a row's sums of all columns, scaled by 2^-shift; the shift and the sum of weights
-     * of a part; the same two of a group. With codes, records in shared memory are padded, so that the four neighbouring columns
-     * that a lane has, in eight rows, are in different banks. */
+    /* attention_split.c. A record's numbers: a row's sums of all columns, scaled by 2^-shift; the shift and the sum of weights
+     * of a part; those of a group. With codes, records in shared memory are padded, so that the four neighbouring columns that a
+     * lane has, in eight rows, are in different banks. */
     uint32_t record, shared_record;
     /* With split_k: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part; /* U32 */
-    ptx_val tiles, tile; /* of a head; this one's number over all heads and batches */
+    ptx_val tiles, tile; /* tiles of a head; this tile's number over all heads and batches */
 } attention;
 
 /* Finds the tile and the head if tiles do not begin in grid order. */
@@ -162,9 +162,9 @@ typedef struct attention_rows {
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-/* 8-bit codes of K and V are bytes in shared memory, and are decoded into registers. A head's scale of K is a
- * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
- * before they are shaped, those of V weights before they are rounded. */
+/* 8-bit codes of K and V are bytes in shared memory, and are decoded into registers. A head's scale of K multiplies its
+ * scores, and its scale of V its rows of O. Scales of keys come with the tile: those of K multiply scores before they are
+ * shaped, those of V weights before they are rounded. */
 
 /* The decoder of codes of K, or of V, to `type`, F16 or BF16. If it divides V's codes by a power of two, V's scales are
  * multiplied by it, so that F16 weights times these scales are as far from overflow as V's rows are. */
@@ -181,11 +181,11 @@ void attention_find_keys(attention *a);
 /* The number of the counted key `counted`, U32. */
 ptx_val attention_key(const attention *a, ptx_val counted);
 
-/* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q is zeros and the
- * scale that of 1, so that a mask's -inf stays -inf. */
+/* Declares the parameters of the shaping, after all others, and finds factor and Q's end. With scale 0 Q counts as zeros
+ * and the scale as 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);
 
-/* A lane's first score: its row's number in the tile's head, and its key's in the sequence; U32. */
+/* The row's number in the tile's head, and the key's in the sequence, of a lane's first score; U32. */
 typedef struct attention_origin {
     ptx_val row, key;
 } attention_origin;

@@ -3,7 +3,8 @@
  * total, and restart at 0. A thread's total is in local memory, since no registers are left; it is accessed once per chunk, and
  * only if there is more than one chunk.
  *
- * For each block a total has the octets of columns, then the shifts of the two rows, then the rows' sums of weights.
+ * For each block of rows a total has the octets of columns, then the shifts of the two rows, then the rows' sums of
+ * weights.
  */
 #include "attention_warp.h"
 
@@ -26,7 +27,7 @@ static uint32_t offset_of(const total *t, uint32_t block, uint32_t octet)
     return (block * (attention_octets(&t->rows->o) + 1) + octet) * NUMBERS;
 }
 
-/* Finds the variables of these numbers. */
+/* Finds the variables of an octet's numbers. */
 static void find_numbers(const total *t, uint32_t block, uint32_t octet, ptx_val x[NUMBERS])
 {
     if (octet < attention_octets(&t->rows->o)) {

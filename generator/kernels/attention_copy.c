@@ -37,7 +37,7 @@ static ptx_val at_bytes(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_va
     return ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), bytes), m->type);
 }
 
-/* `at`, moved to a row within its octet. */
+/* Returns `at` moved to a row within its octet. */
 static ptx_val in_octet(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val row)
 {
     ptx_val in_octet = ptx_and(f, row, OCTET - 1);

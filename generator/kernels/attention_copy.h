@@ -23,10 +23,9 @@ ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val
 enum { MOST_SLOTS = 4 };
 
 /* A panel: some columns of some rows of a matrix, and its destination. A round copies a unit per thread, from round_rows rows.
- * There are parts * round_rows teams; the parts divide the rounds that one team needs for a row. A team of an odd number of
- * threads has one per unit of the row, and a round has whole octets of rows, so that rounds share no sectors if the matrix has no
- * gaps. If a round then has more units than threads, a thread has several slots: units whose numbers differ by the number of
- * threads. */
+ * `parts` teams share a row of a round. A team of an odd number of threads has one per unit of the row, and a round has whole
+ * octets of rows, so that rounds share no sectors if the matrix has no gaps. If a round then has more units than threads, a
+ * thread has several slots: units whose numbers differ by the number of threads. */
 typedef struct attention_panel {
     attention_copier by;
     attention_matrix from;
@@ -36,7 +35,7 @@ typedef struct attention_panel {
     uint32_t busy; /* threads with a unit */
     layout lines;
     ptx_val row[MOST_SLOTS], at[MOST_SLOTS],
-        to[MOST_SLOTS]; /* of this thread's first units: row, source, destination */
+        to[MOST_SLOTS]; /* row, source and destination of this thread's first units */
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
@@ -75,7 +74,8 @@ void attention_select_pages(attention *a, ptx_val counted);
  * before `counted` and this call, and another between this call and the copies of the new tile. */
 void attention_build_pages(attention *a, ptx_val counted);
 
-/* The address of a row's entry; and the offset of the octet `rows` rows, a multiple of eight, after that of an entry. */
+/* The address of a row's entry; the offset of the octet that is `rows` rows, a multiple of eight, after an entry's
+ * octet. */
 ptx_val attention_octet_at(const attention *a, ptx_val row);
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 

@@ -25,8 +25,8 @@ typedef struct decode {
     attention_warp m;
     uint32_t stages, q_bytes;  /* a stage: 16 rows of K, or of V, and with K scales of keys */
     ptx_val ahead;             /* the warp's first key in a tile */
-    ptx_val k_at, v_at;        /* the lane's rows of the first stage */
-    ptx_val scales, scales_at; /* with a scale for each key: of the first stage; the lane's */
+    ptx_val k_at, v_at;        /* this lane's rows in the first stage */
+    ptx_val scales, scales_at; /* with a scale for each key: scales in the first stage; this lane's */
     ptx_val stage, free_stage; /* offsets of the next stage to read, and of the previous one */
 } decode;
 

@@ -159,7 +159,7 @@ void attention_find_before(attention *a)
         a->log_rows = a->q_length;
         return;
     }
-    /* Loads without PTX_NC: otherwise ptxas would reuse, and keep, the results of the first loads. */
+    /* Without PTX_NC: with it, ptxas would keep the results of the first loads in registers. */
     row_range q = find_queries(a, PTX_PLAIN);
     a->out.first_row = q.first;
     a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;

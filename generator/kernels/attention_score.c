@@ -8,8 +8,9 @@
  *
  * RANGE. Lengths are at most 2^30, limits and the offset 2^29: positions, plus or minus a limit, are S32.
  *
- * POWERS OF TWO. The softmax uses base 2, so a shaped score is multiplied by log2(e), and `factor` is 1. `inner` is the
- * earlier factor scale * log2(e). A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` includes 2 / softcap.
+ * POWERS OF TWO. The softmax uses base 2, so a shaped score is multiplied by log2(e), and `factor` is 1. `inner`
+ * multiplies a score before it is shaped: scale * log2(e). A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there
+ * `inner` includes 2 / softcap.
  */
 #include "attention.h"
 #include "device/narrow.h"
@@ -60,7 +61,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
     return ptx_select(f, has_limit(a, a->window_right), limited, length);
 }
 
-/* The first key of its window; may be below 0. */
+/* The first key of a row's window; may be below 0. */
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;

@@ -26,7 +26,7 @@ enum {
     GROUP_LANES = 16,
     GROUPS = THREADS / GROUP_LANES,
     PANEL = 32,           /* elements of head_dim */
-    STEP = 8,             /* of them, per iteration of the loop */
+    STEP = 8,             /* elements of a panel per iteration of the loop */
     GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
     MOST_KEYS = 4,        /* per lane */
     MOST_COLUMNS = 16
@@ -46,7 +46,7 @@ typedef struct simt {
     attention_copier copier;
     panels full; /* of PANEL elements, if rows have that many */
     attention_panel v;
-    ptx_val lane, group;    /* lane in the group */
+    ptx_val lane, group;    /* this lane in its group; the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */

@@ -21,7 +21,6 @@ enum {
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
 
-/* Records of the tile's rows. */
 typedef struct records {
     ptx_val first;              /* of the tile's first row */
     ptx_val row_stride, stride; /* between rows; between a row's records; in numbers, U32 */
@@ -109,7 +108,7 @@ static void weigh_records(const attention *a, const records *r, ptx_val lane, jo
         j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
 }
 
-/* A lane has every sixteenth vector. These are `count` of them, from `v` on; the first call weighs the records. */
+/* Joins `count` of a lane's vectors, from `v` on; a lane has every sixteenth one. The first call weighs the records. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
 {
@@ -164,7 +163,8 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
     }
 }
 
-/* Where joined rows go: to these records if `keeps` holds, otherwise to O. They may be the first of the joined records. */
+/* Where joined rows go: to these records if `keeps` holds, otherwise to O. These records may be the first of those
+ * joined. */
 typedef struct destination {
     const records *to;
     ptx_val keeps;
@@ -204,7 +204,6 @@ static void join_row(const attention *a, const records *from, const destination 
     }
 }
 
-/* Joins all rows in bounds. */
 static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
 {
     ptx_fn *f = a->f;

@@ -20,7 +20,7 @@ static ptx_val matrices_at(const warp *m, const attention_operand *from, uint32_
     return shared_at(m->a->f, type, from->at, row + layout_unit(&from->lines, unit));
 }
 
-/* The registers of a step of Q: all steps, or two of each block. */
+/* The registers of a step of Q; all steps have their own, or two steps of each block. */
 static ptx_val *q_of(warp *m, uint32_t block, uint32_t step)
 {
     return m->q_of[m->holds_q ? step : 2 * block + step % 2];
@@ -463,7 +463,7 @@ void attention_store_results(void *of, ptx_val first)
     } else {
         ptx_barrier(f);
         attention_store_rows(a, *lines, m->shared, ptx_u32(0), a->tile_q, m->copier.tid, m->threads);
-        /* One lane of four, of the first warp. */
+        /* 0 in one of four lanes of the first warp. */
         ptx_val others = ptx_and(f, m->copier.tid, m->threads - WARP_LANES + FRAGMENT_LANES - 1);
         store_logs(m, ptx_eq(f, others, 0), numbers);
     }
@@ -504,7 +504,7 @@ void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
 {
     const attention *a = m->a;
     const uint32_t threads = is_ring ? (uint32_t)WARP_LANES : m->threads;
-    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V */
+    const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V in a unit */
     const uint32_t q_end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
     const uint32_t out_end = lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
     const uint32_t start = is_ring ? 0 : larger(q_end, out_end);

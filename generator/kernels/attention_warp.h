@@ -53,7 +53,7 @@ struct attention_warp {
     uint32_t keys;    /* of a tile in shared memory */
     uint32_t groups;  /* of warps, which divide the keys; if several, warps also divide O's columns */
     bool has_codes;   /* K and V are codes */
-    bool holds_q;     /* in registers, all of it */
+    bool holds_q;     /* all of Q is in registers */
     bool v_in_k;      /* V takes K's place */
     layout out_lines;
     uint32_t scales_start; /* of the tile, with a scale for each key: see attention_copy_scales */
@@ -74,7 +74,7 @@ struct attention_warp {
     attention_rows rows;
 };
 
-/* A warp, one of several, with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before
+/* One of several warps, with `blocks` blocks of rows, a tile's keys and all columns of O. f may be null before
  * attention_warp_init. */
 attention_warp attention_warp_geometry(attention *a, uint32_t warps, uint32_t blocks, uint32_t keys);
 
@@ -157,8 +157,8 @@ void attention_store_results(void *warp, ptx_val first);
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
-/* Steps of `weigh` and `add_values`: make shaped and masked scores; return a pair of weights, of the lane's two keys of an octet,
- * added to row->sum; add two octets' values. */
+/* Steps of `weigh` and `add_values`: the first makes shaped and masked scores; the second returns the pair of weights of the
+ * lane's two keys of an octet, and adds them to row->sum; the third adds two octets' values. */
 void attention_make_scores(attention_warp *m, ptx_val key);
 ptx_val attention_weigh_pair(const attention_warp *m, const softmax_row *row, ptx_val minus, uint32_t i,
                              uint32_t octet);

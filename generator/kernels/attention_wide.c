@@ -8,7 +8,7 @@
  *
  * SHARED MEMORY holds the tile of Q, which O later overlays, and one tile each of K, V and weights. V is copied during the
  * first product, the next K during the second. If that is more than 99 KB with 32 queries, V overlays K: it is copied after
- * the first product, the next K after the second. Tiles have strips: see layout.
+ * the first product, the next K after the second. Tiles have strips: see attention_strips.
  *
  * SHIFTS. All warps keep the shifts of all rows, for their sums; all compute the same new maximum. A warp has a second copy
  * for its block of scores: sums of weights use it, sums of V the shifts of all rows.
@@ -19,7 +19,7 @@
 enum {
     WARPS = 8,
     MOST_WARP_OCTETS = 2,         /* of keys */
-    ROW_NUMBERS = 16,             /* a lane's: one of each row and group */
+    ROW_NUMBERS = 16,             /* numbers that a lane joins: one of each row and group */
     ROW_STRIDE = ROW_NUMBERS + 4, /* eight lanes load four of them without a bank conflict */
     NUMBER_BYTES = 4
 };
@@ -32,7 +32,7 @@ typedef struct wide {
     ptx_val weight_to[MOST_WARP_OCTETS]; /* address of this lane's two weights of each octet, first row */
     ptx_val numbers_at;                  /* address of the numbers of this lane's rows, all blocks */
     ptx_val number_to;                   /* address of its group's number of its block's first row */
-    attention_rows own; /* of its scores, without sums of V: sums of weights over the warp's keys */
+    attention_rows own; /* rows of its scores: no sums of V; sums of weights over the warp's keys */
 } wide;
 
 /* ---- numbers of rows ------------------------------------------------------------------------------------------------- */
@@ -54,7 +54,6 @@ static void share_numbers(wide *w, const ptx_val number[2])
     ptx_barrier(f);
 }
 
-/* Joins the numbers of the lane's rows over all groups. */
 static void join_numbers(wide *w, ptx_op op, ptx_val joined[2 * MOST_BLOCKS])
 {
     ptx_fn *f = w->m.a->f;

@@ -12,7 +12,7 @@
         .default_value = otherwise, .summary = __VA_ARGS__                                                   \
     }
 
-/* The parameter that selects which bits of a byte have the first of its two codes. */
+/* The parameter that selects which bits of a byte hold the first of its two codes. */
 #define NIBBLES_PARAM                                                                                        \
     PARAM(                                                                                                   \
         WORD, CONTRACT, "nibbles", "low high", "low",                                                        \

@@ -34,7 +34,7 @@
 enum {
     WARP_ROWS = 32, /* of W */
     LANE_ROWS = 4,  /* eight apart */
-    QUAD_LANES = 4, /* of a row of sums */
+    QUAD_LANES = 4, /* lanes that share a row of sums */
     TILES = X_RING_TILES,
     STEP = X_RING_STEP,
     STEPS = FP4_STAGE / STEP,
@@ -54,7 +54,7 @@ typedef struct fp4_gemm {
     linear_tile tile;
     fp4_rows w, x_codes;
     x_ring x;
-    ptx_val next_step; /* a variable: of x, the next to copy */
+    ptx_val next_step; /* a variable: the next step of x to copy */
     ptx_val stage;     /* a variable: the offset of the current stage */
     ptx_val filled;    /* block-scaled: the offset of the stage that a trip fills */
     ptx_val left;      /* a variable: stages from this one on */
@@ -389,7 +389,7 @@ static void load_mx_weights(fp4_gemm *g, ptx_val w[MX_BLOCKS][TILES][4])
     for (uint32_t step = 0; step < STEPS; step++) {
         ptx_val at = ptx_add(f, g->w_at[step], g->stage);
         for (uint32_t i = 0; i < TILES; i++) {
-            ptx_val words[2 * STEP_BLOCKS]; /* of each block rows g and g + 8 */
+            ptx_val words[2 * STEP_BLOCKS]; /* rows g and g + 8 of each block */
             ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
             for (uint32_t n = 0; n < 2 * STEP_BLOCKS; n++) {
                 ptx_val *to = w[STEP_BLOCKS * step + n / 2][i];

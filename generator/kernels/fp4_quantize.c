@@ -63,7 +63,7 @@ typedef struct quantizer {
 
 /* One load of a lane. */
 typedef struct spot {
-    ptx_val index, in_bounds; /* of the nearest block in bounds; whether the block itself is */
+    ptx_val index, in_bounds; /* of the nearest block in bounds; the block itself is in bounds */
 } spot;
 
 static const code_format *format_of(const kiln_variant *v)
@@ -111,7 +111,7 @@ static ptx_val blocks_of_row(quantizer *q)
     return ptx_shr(q->f, q->k, lanes_log2(q->to->block));
 }
 
-/* Returns the bytes of `codes` codes. */
+/* Returns how many bytes `codes` codes take. */
 static ptx_val code_bytes(quantizer *q, ptx_val codes)
 {
     return q->to->code_bits == 4 ? ptx_shr(q->f, codes, 1) : codes;
@@ -369,7 +369,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->min_sm = is_hardware ? 100 : 75;
     s->is_specific = is_hardware;
     if (kiln_is(v, "type", "f32") && format_of(v)->is_mx)
-        s->blocks_per_multiprocessor = 3; /* without a limit, ptxas spills a little to fit one more */
+        s->blocks_per_multiprocessor = 3; /* otherwise ptxas spills a little to fit a fourth */
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ typedef struct dequantize {
     ptx_val out;    /* its first element */
     bool by_index;
     ptx_val index, tensor_rows,
-        rows; /* by index: the tensor's row for each row of out; rows of the tensor, of out */
+        rows; /* gguf_rows: the tensor's row for each row of out; rows of the tensor, of out */
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ static const kiln_param params[] = {
     GGUF_PARAM("format of the quantised blocks, as GGUF calls it"), TYPE("output"), {.name = NULL}};
 static const kiln_param q4k_params[] = {TYPE("tensor"), {.name = NULL}};
 
-/* For all of a tensor. */
+/* For families that restore a whole tensor. */
 #define TENSOR_ARGS(bytes, of_packed, of_out)                             \
     {"packed", KILN_ARG_IN, "u8", bytes, 16, NULL, of_packed},            \
     {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, of_out},                \

@@ -105,13 +105,13 @@ static void load_group(linear_simt *g, uint32_t r, group_weights *w)
     }
 }
 
-/* A vector's share for part p, from `byte` on, in elements of a type. */
+/* A pointer of a type to `byte` of vector b's part of a share. */
 static ptx_val share_at(linear_simt *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
 {
     return shared_at(g->f, type, share, b * g->of.vector_bytes + byte);
 }
 
-/* If the format has minima. */
+/* Adds minima, if the format has them. */
 static void add_minima(linear_simt *g, const group_weights w[], uint32_t b, uint32_t p, ptx_val sum_of_h)
 {
     for (uint32_t r = 0; r < g->of.rows && g->of.format->has_minimum; r++)
@@ -195,7 +195,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
             ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, byte), PTX_PLAIN);
         for (uint32_t r = 0; r < g->of.rows; r++) {
             ptx_val product = dot[b][r];
-            if (format->has_minimum) /* lowered in two steps, since no float is as large */
+            if (format->has_minimum) /* scaled back in two steps, since no float is as large */
                 product = ptx_mul(f, ptx_mul(f, product, (float)(1ull << LINEAR_DENORMAL)), numbers[0]);
             ptx_fma_to(f, g->sum[r][b], w[r].scale[p], product);
         }
@@ -342,7 +342,7 @@ static ptx_val row_in_matrix(linear *l, uint32_t matrix, ptx_val row)
     return ptx_min(f, row, l->n[matrix]);
 }
 
-/* Prefetches one matrix's rows among those from `first` to `end`, from the 16-byte boundary at or before the first of them on. */
+/* Prefetches the rows of one matrix that are among rows `first` to `end`, from the 16-byte boundary at or before them on. */
 static void prefetch_matrix(linear_simt *g, uint32_t matrix, ptx_val first, ptx_val end)
 {
     enum { MOST_BYTES = 64 * 1024 /* about what arrives while one kernel ends */ };
@@ -433,7 +433,7 @@ void linear_emit_simt(linear *l)
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_SCALED_SHIFT);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
-    if (g->may_scale) { /* by 1 until x's squares leave the range of f32 */
+    if (g->may_scale) { /* factors of 1, until x's squares leave the range of f32 */
         PTX_WHEN (f, ptx_lt(f, g->l->tid, g->of.vectors)) {
             ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->l->tid, 4, g->scales), 0), 1);
         }
@@ -451,5 +451,5 @@ void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
     s->blocks_per_multiprocessor =
         g->rows * g->vectors <= (g->format->parts == 4 || format_has_values(g->format) ? 2 : 4)
             ? 2
-            : 1; /* else some spill */
+            : 1; /* otherwise some variants spill */
 }

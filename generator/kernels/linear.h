@@ -15,8 +15,8 @@ enum {
     LINEAR_MOST_VECTORS = 8,
     LINEAR_MOST_MATRICES = 3,
     LINEAR_MMA_TILES = 2,         /* of 16 rows of W, per warp on tensor cores */
-    LINEAR_LANE_ROWS = 4,         /* of W that a lane has there */
-    LINEAR_WARP_COLUMNS = 32,     /* of y that a warp has there, rows of W */
+    LINEAR_LANE_ROWS = 4,         /* rows of W in a lane on tensor cores */
+    LINEAR_WARP_COLUMNS = 32,     /* columns of y, rows of W, in a warp on tensor cores */
     LINEAR_SUM_START = 0x4B400000 /* bits of 1.5 * 2^23, the start of sums of products of bytes */
 };
 
@@ -32,7 +32,7 @@ typedef struct linear_geometry {
     uint32_t stages;
     uint32_t tile_bytes;   /* of a row */
     uint32_t row_bytes;    /* of a tile in shared memory */
-    uint32_t number_bytes; /* and its numbers, if the format has them in arrays: 4 or 8 per lane */
+    uint32_t number_bytes; /* of a tile's numbers, if the format has them in arrays: 4 or 8 per lane */
     uint32_t stage_bytes;  /* of a warp */
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
 } linear_geometry;
@@ -50,7 +50,7 @@ typedef struct linear {
     linear_gate gate;
     bool is_pair;
     uint32_t column_rows; /* of W, for a column of y: two in a pair */
-    bool overlaps;        /* it waits for the preceding launch */
+    bool overlaps;        /* the kernel waits for the preceding launch */
     bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
@@ -62,7 +62,7 @@ typedef struct linear {
     ptx_val tid, lane, warp;
     ptx_val w_row_bytes, row_numbers; /* of a row of W, U32; scales of a row if the format has arrays */
 
-    /* On tensor cores: thread blocks that share k, and unless that is 1, this one's part of k. U32, uniform. */
+    /* On tensor cores: how many thread blocks share k; if several, this one's part of k. U32, uniform. */
     uint32_t split_k;
     ptx_val workspace, tile_counters;
     ptx_val part_stages, part_element, part_byte; /* first element in x, first byte in W */
@@ -139,7 +139,7 @@ typedef struct linear_ring {
     ptx_val shared;       /* address of the first stage */
     ptx_val left;         /* trips of the loop from this one on; a variable if k is split */
     row_ring_row rows[LINEAR_LANE_ROWS], number_row;
-    ptx_val row_at[LINEAR_LANE_ROWS], number_row_at; /* where they start in the current stage */
+    ptx_val row_at[LINEAR_LANE_ROWS], number_row_at; /* where these rows start in the current stage */
 } linear_ring;
 
 /* The shape of a stage of W: some elements of each row. Paired: a lane takes two neighbouring units of a row's codes at once. */
@@ -155,7 +155,8 @@ void linear_init_ring(linear_ring *ring);
 /* Whether there is a stage `ahead` trips after the current one. */
 ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead);
 
-/* Starts to copy the next stage to the one at `offset`; linear_fill_ring only if there is one, and counts it. */
+/* Starts to copy the next stage to `offset` in the ring; linear_fill_ring does so only if there is one, and
+ * counts it. */
 void linear_copy_ring(linear_ring *ring, ptx_val offset);
 void linear_fill_ring(linear_ring *ring, ptx_val offset, uint32_t ahead);
 

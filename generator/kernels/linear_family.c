@@ -370,12 +370,12 @@ const kiln_family linear_family = {
     .shared_bytes = SHARED,
     .time = {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
              .repeats = "select(" IS_MMA ", 1, " LINEAR_REPEATS(ROWS_HERE) ")",
-             /* mma: rows of y */
+             /* mma: a trip per row of y in a warp */
              .side_trips =
                  "select(" IS_MMA
                  ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), " LINEAR_SIDE_TRIPS(
                      ROWS_HERE) ")",
-             /* with fewer stages, loads begin later: from memory they take 1600 cycles beside others */
+             /* a load from memory takes 1600 cycles beside others; with fewer stages it begins later */
              .wait = "select(" IS_MMA ", 1600 / stages, 400)",
              .extra = "select(" IS_MMA ", " GUESSED_JOIN ", " LINEAR_EXTRA(ROWS_HERE) ")",
              .block_bytes =

@@ -12,10 +12,10 @@
  * bytes of x for two products.
  *
  * NUMBERS. Codes minus their offset are exact in f16 and in bf16; NF4's values are rounded. Scales multiply the products of a
- * sub-block, in f32, and a minimum its sum of x, which a product with ones computes: no other weight is rounded, and no scale
- * overflows or underflows the type. Each 16 rows of W and eight of x cost 4 fma per sub-block, 8 with a minimum. Scaled
- * weights cost less, and are rounded: linear_tiles.c. Lane (g, t) decodes the scales of row g + 8t, and its three neighbours
- * get them by shuffles.
+ * sub-block, in f32, and a minimum multiplies the sum of x over the sub-block, which a product with ones computes: no other
+ * weight is rounded, and no scale overflows or underflows the type. Each 16 rows of W and eight of x cost 4 fma per
+ * sub-block, 8 with a minimum. Scaled weights cost less, and are rounded: linear_tiles.c. Lane (g, t) decodes the scales of
+ * row g + 8t, and its three neighbours get them by shuffles.
  *
  * SHARED MEMORY is a ring of `stages` stages. Trip i waits for stage i, and after a barrier copies stage i + stages - 1 into the
  * one that trip i - 1 has read. k's tail is zeros.
@@ -33,12 +33,12 @@
 #include "linear.h"
 
 enum {
-    ROWS = 8,  /* of x in one product */
-    PAIRS = 2, /* of 8 rows of W in one product */
+    ROWS = 8,  /* rows of x in one product */
+    PAIRS = 2, /* pairs of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
     X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* puts four rows of x in different banks; twice this, two if lanes load 16 bytes */
+    X_PAD_BYTES = 32, /* puts four rows of x in different banks; doubled, two, if lanes load 16 bytes */
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_UNITS = 2    /* of a lane and group */
 };
@@ -49,9 +49,9 @@ typedef struct mma_geometry {
     uint32_t tile_m, tile_n, k_warps, stages, threads;
     uint32_t row_tiles;
     uint32_t units;                                         /* of a lane and group */
-    bool is_paired;                                         /* they are neighbours */
+    bool is_paired;                                         /* a lane's two units are neighbours */
     uint32_t stage;                                         /* elements of k */
-    uint32_t groups;                                        /* of a row and stage, that a warp has */
+    uint32_t groups;                                        /* groups of a row and stage in a warp */
     row_ring_shape w;                                       /* a stage of W */
     uint32_t x_row_bytes, x_byte, number_byte, stage_bytes; /* in shared memory */
 } mma_geometry;
@@ -67,8 +67,8 @@ typedef struct mma {
     /* This thread's copies of the next stage. */
     linear_ring w;
     ptx_val x_to;           /* in the first stage */
-    ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
-    ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
+    ptx_val x_from, x_step; /* U64: this thread's unit of its first row; bytes between its rows */
+    ptx_val x_left, x_rows; /* elements from this thread's unit on; rows from its first row on; S32 */
 
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
@@ -140,7 +140,7 @@ static void init_x_copies(mma *g)
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
 }
 
-/* Starts to copy the next stage of x to the one at `offset`. */
+/* Starts to copy the next stage of x to `offset` in the ring. */
 static void copy_x(mma *g, ptx_val offset)
 {
     enum { STEP = X_UNIT * WARP_LANES };
@@ -194,12 +194,11 @@ static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads qua
         format_codes(f, lane, &place, unit_distance(&g->of) * i, at_once, &quads[i]);
 }
 
-/* A scale and a minimum of each of the lane's rows. */
 typedef struct row_numbers {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
 
-/* Shuffles the numbers of a part among four lanes, each of which decoded those of one row. */
+/* Shuffles the numbers of a part among four lanes, each of which decoded one row's numbers. */
 static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers = {.scale = {{0}}, .minimum = {{0}}};
@@ -280,7 +279,7 @@ static bool bounds_groups(const mma_geometry *g)
     const bool has_arrays =
         g->format->scale_elements > 0 && (g->format->has_minimum || format_has_values(g->format));
     return (g->row_tiles > 1 && has_arrays) ||
-           (g->row_tiles == 2 && g->is_paired); /* without it ptxas 13.0 spills for sm_120 */
+           (g->row_tiles == 2 && g->is_paired); /* without the barrier ptxas 13.0 spills for sm_120 */
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
@@ -314,7 +313,7 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
     }
 }
 
-/* This warp's groups of the stage. */
+/* Multiplies this warp's groups of the stage. */
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
@@ -338,7 +337,7 @@ static void multiply_stage(mma *g)
             if (has_numbers)
                 numbers = share_numbers(g, scale[part], minimum[part]);
             if (bounds_groups(&g->of) &&
-                (g->of.is_paired || format_has_values(g->of.format))) /* else some variants spill */
+                (g->of.is_paired || format_has_values(g->of.format))) /* otherwise some variants spill */
                 ptx_warp_barrier(f);
             multiply_sub_block(g, &s, &numbers, x_at);
         }

@@ -12,7 +12,7 @@
  *
  * NUMBERS. A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so its bits, read as a float, are the sum plus
  * 1.5 * 2^23. A scale of x times 1.5 * 2^23 is exact, since the scale has at most 22 significant bits: so one fma subtracts
- * that and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
+ * this number and multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. If codes of W
  * have an offset, the sum starts lower, by a product of x's codes with -offset; if there is a minimum, a product with ones
  * computes the sum of x's codes. Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them
  * through shared memory.
@@ -45,19 +45,19 @@
 #include "linear.h"
 
 enum {
-    ROWS = 8,   /* of x in one product */
+    ROWS = 8,   /* rows of x in one product */
     BLOCK = 32, /* elements under one scale of x */
-    PAIRS = 2,  /* of 8 rows of W in one product */
+    PAIRS = 2,  /* pairs of 8 rows of W in one product */
     TILES = LINEAR_MMA_TILES,
     LANE_ROWS = LINEAR_LANE_ROWS,
     WARP_ELEMENTS = 256,
     STEP = 128,         /* elements of a step of x, in tiles */
-    MOST_GROUPS = 8,    /* per row, in a warp's part of a stage */
-    MOST_NUMBERS = 8,   /* per row, in a batch of groups */
+    MOST_GROUPS = 8,    /* groups per row in a warp's part of a stage */
+    MOST_NUMBERS = 8,   /* numbers per row in a batch of groups */
     VECTOR_NUMBERS = 4, /* per load or store of a lane */
     MOST_PASSES = 8,    /* of threads over rows of x */
     EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
-                       32 /* after a vector of eight rows of W, so that lanes t are in different banks */
+                       32 /* pads a vector of eight rows of W, so that lanes t are in different banks */
 };
 
 /* Known to `shape` and `emit`. */
@@ -70,7 +70,7 @@ typedef struct q8_geometry {
     uint32_t row_tiles;           /* of a warp */
     uint32_t stage, steps, step;  /* elements of k in a stage of W; its steps of x, and their elements */
     uint32_t warp_elements;       /* elements of a step in each warp */
-    uint32_t groups;              /* per row, in these elements */
+    uint32_t groups;              /* groups of a row in these elements */
     uint32_t batch;               /* groups whose numbers are loaded together */
     uint32_t numbers;             /* per batch and row: scales, then minima */
     uint32_t products;            /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
@@ -84,12 +84,12 @@ typedef struct q8_geometry {
 
 /* This thread's copies of x: units of 16 codes, or words, in some rows; zeros beyond the last row and element. */
 typedef struct x_copies {
-    uint32_t rows, apart; /* the rows' end, and the distance of those that a thread copies */
+    uint32_t rows, apart; /* the rows' end; the distance between rows that a thread copies */
     uint32_t bytes;       /* of a number: a code or a scale */
     uint32_t to_step;     /* bytes from row to row in shared memory */
-    ptx_val from, step; /* U64: its next unit or word of its first row, a variable; bytes between its rows */
+    ptx_val from, step; /* U64: next unit or word of this thread's first row, variable; bytes between rows */
     ptx_val to;         /* in the first stage */
-    ptx_val left, in_m; /* numbers to the rows' end, a variable; rows of x from its first on; S32 */
+    ptx_val left, in_m; /* numbers to the rows' end, a variable; rows of x from this thread's first on; S32 */
 } x_copies;
 
 typedef struct q8_product {
@@ -103,7 +103,7 @@ typedef struct q8_product {
     x_copies codes_of_x, scales_of_x;
     ptx_val x_at,
         scale_at;  /* this lane's row g of codes, and scales of rows 2t and 2t + 1, in the first stage */
-    ptx_val place; /* of its codes in a row; in tiles, else part of x_at */
+    ptx_val place; /* place of this lane's codes in a row; only in tiles, else part of x_at */
 
     ptx_val number_to, number_from; /* where this lane stores row g + 8t's numbers, and loads row g's */
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
@@ -216,7 +216,8 @@ static void find_bounds(q8_product *g, x_copies *c, ptx_val row, ptx_val first, 
     c->in_m = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, row));
 }
 
-/* Finds the scales that this thread copies. With sums they are those of the codes that it adds up, so it needs no barrier. */
+/* Finds the scales that this thread copies. With sums, these are the scales of the codes that it adds up, so the thread
+ * needs no barrier. */
 static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
 {
     ptx_fn *f = g->f;
@@ -292,7 +293,7 @@ static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
     }
 }
 
-/* Starts to copy the next step of x to the stage at `offset`; advance_x counts it. */
+/* Starts to copy the next step of x to the stage at `offset`; advance_x counts the step. */
 static void copy_x(q8_product *g, ptx_val offset)
 {
     copy_rows(g, &g->codes_of_x, offset);
@@ -415,8 +416,8 @@ typedef struct sub_block {
 /* Eight rows of x over a sub-block. */
 typedef struct x_block {
     ptx_val codes[2];
-    ptx_val scale[2], raised[2]; /* of this lane's two rows of sums; times -1.5 * 2^23 */
-    ptx_val sum[2];              /* of these rows' codes, times the scale; if the format has minima */
+    ptx_val scale[2], raised[2]; /* scales of this lane's two rows of sums; the scales times -1.5 * 2^23 */
+    ptx_val sum[2];              /* sum of each row's codes times the scale, if the format has minima */
 } x_block;
 
 /* `scale_at` is in the current stage. */
@@ -574,7 +575,7 @@ static ptx_val lower(q8_product *g, const x_block *x, uint32_t e, ptx_val bits)
     return ptx_fma(g->f, ptx_as(g->f, PTX_F32, bits), x->scale[e % 2], x->raised[e % 2]);
 }
 
-/* `number` is the sub-block's in the batch. */
+/* `number` is the sub-block's number in the batch. */
 static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers numbers, uint32_t number,
                                ptx_val scale_at)
 {
@@ -606,7 +607,6 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers 
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* Multiplies this warp's groups of a step. */
 static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;

@@ -12,7 +12,6 @@
 
 /* ---- numbers in arrays -------------------------------------------------------------------------------------------- */
 
-/* Numbers of a row in a stage. */
 static uint32_t numbers_of(const weight_format *format, uint32_t stage)
 {
     return stage / format->scale_elements;
@@ -53,7 +52,7 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
     const weight_format *format = l->of.format;
     const uint32_t bytes = format_numbers_bytes(format), numbers = numbers_of(format, r->tile->stage);
     const uint32_t all_threads = r->codes.threads / r->codes.rows;
-    const uint32_t threads = all_threads < numbers ? all_threads : numbers; /* that copy a row */
+    const uint32_t threads = all_threads < numbers ? all_threads : numbers; /* threads that copy a row */
     const uint32_t copies = numbers / threads;                              /* of a thread */
     ptx_val row = ptx_shr(f, l->tid, lanes_log2(threads));
     ptx_val first = ptx_mul(f, ptx_and(f, l->tid, threads - 1), copies);

@@ -183,7 +183,6 @@ static uint32_t rows_at_once(const linear_tile *s)
     return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
 }
 
-/* The threads that store. */
 static uint32_t store_threads(const linear_tile *s)
 {
     const uint32_t rows = rows_at_once(s);
@@ -197,7 +196,7 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
     return s;
 }
 
-/* With the sums of `slices` groups of warps that share k. */
+/* Shared memory for the sums of `slices` groups of warps that share k. */
 static shared_sums shared_of(const linear_tile *s, uint32_t slices)
 {
     const uint32_t rows = s->rows < SUMS_ROWS ? SUMS_ROWS : s->rows;
@@ -267,7 +266,8 @@ ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32
     return l->split_k > 0 ? split_add(&of, sums, count) : split_add_stretch(&of, &s->stretch, sums, count);
 }
 
-/* Adds the sums of the warps that share k, then those of the thread blocks: the last one then has the tile's in shared memory. */
+/* Adds the sums of the warps that share k, then those of the thread blocks: the last one then has the tile's sums in shared
+ * memory. */
 static ptx_val add_sums(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };
@@ -291,7 +291,7 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
     PTX_IF (f, stores) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_sums_at(f, &tiles, from, i * at_once, 0), sums[i]);
-        if (l->is_pair) /* else each thread stores the sums that it wrote */
+        if (l->is_pair) /* without a pair, each thread stores the sums that it wrote */
             ptx_barrier(f);
     }
     return has_all;

@@ -13,13 +13,12 @@
 #include "device/tail.h"
 #include "linear_simt.h"
 
-/* Elements of a row in a tile. */
 static uint32_t tile_elements(const linear_simt *g)
 {
     return WARP_LANES * format_group_elements(g->of.format);
 }
 
-/* Pieces of a row and tile, per lane. */
+/* Pieces of a row's tile per lane. */
 static uint32_t copies_of(const linear_simt *g)
 {
     return (g->of.row_bytes / UNIT_BYTES + WARP_LANES - 1) / WARP_LANES;
@@ -30,7 +29,7 @@ static bool begins_anywhere(const linear_simt *g)
     return g->of.row_bytes > g->of.tile_bytes;
 }
 
-/* Clamped to the last row. */
+/* A row of a group, clamped to the last row. */
 static ptx_val row_of(linear_simt *g, ptx_val group, uint32_t r)
 {
     ptx_fn *f = g->f;

@@ -1,13 +1,13 @@
 /* linear's shares: the vectors in shared memory, in the order in which groups of weights need them, and the norm.
  *
  * LAYOUT of a share: for each vector the elements of a group, part by part, and two numbers for each part.
- *     exact  elements in F32; if the format has minima they are times a power of two, and the numbers are its inverse, and
- *            the sum of the elements
+ *     exact elements in F32; if the format has minima they are times a power of two, and the numbers are that power's
+ *     inverse, and the sum of the elements
  *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; the scale, and where the format has
  *            minima scale * sum of codes, else the S32 that a sum of products starts from
  *
  * A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it always has a float's bits, and the float minus 1.5
- * * 2^23 is the sum. If codes of W have an offset, it starts lower, by the vector's codes times the offset.
+ * * 2^23 is the sum. If codes of W have an offset, the sum starts lower, by the vector's codes times the offset.
  *
  * EXACT products of a format with minima use a code's bits as a denormal, code * 2^-149, which saves a subtraction per
  * weight. So the elements are scaled as high as possible: a power of four puts the largest of 32 between 2^123 and 2^125.
@@ -16,10 +16,11 @@
  * NORM. h is x * gamma here; the factor 1 / sqrt(mean(x^2) + eps) multiplies the sums when they are stored. The squares are
  * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may although h
  * does not. So if some mean is not between 2^-16 and 2^40, the pass is repeated, with x times a power of two that puts the
- * larger of |x| and the square root of eps between 1/2 and 4 (except for denormals); it divides out. f16 needs none of this.
+ * larger of |x| and the square root of eps between 1/2 and 4 (except for denormals); the power divides out. f16 needs none
+ * of this.
  *
- * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'
- * if there are few vectors.
+ * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: those of
+ * several trips if there are few vectors.
  */
 #include "device/codes.h"
 #include "device/narrow.h"
@@ -29,7 +30,7 @@
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
     WARP_ELEMENTS = RUN * WARP_LANES,
-    SCALE_LANES = 32 / RUN, /* that share a scale */
+    SCALE_LANES = 32 / RUN, /* lanes that share a scale */
     MOST_STEPS = 4,
     NUMBER_BYTES = 8, /* of a part */
     BIAS = 127
@@ -60,7 +61,7 @@ static void join_vectors(linear_simt *g, ptx_op op, uint32_t lanes, ptx_val valu
     lanes_join(g->f, op, lanes, joined(g), g->l->lane, value);
 }
 
-/* Lanes that have a part's elements. */
+/* How many lanes have a part's elements. */
 static uint32_t part_lanes(const linear_simt *g)
 {
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
@@ -256,7 +257,6 @@ typedef struct pass {
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
 
-/* Bytes of the shares of a step. */
 static uint32_t share_step(const linear_simt *g)
 {
     return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
@@ -312,7 +312,7 @@ static void make_pass(linear_simt *g, ptx_val is_start)
     ptx_fn *f = g->f;
     const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
                    of_chunk = g->of.chunk / LINEAR_TRIP,
-                   steps = most < of_chunk ? most : of_chunk; /* whose loads are issued together */
+                   steps = most < of_chunk ? most : of_chunk; /* steps whose loads are issued together */
     pass of = {.at = first_slot(g), .end = g->chunk_count}, *p = &of;
     if (g->of.has_norm)
         p->end = ptx_select(f, is_start, g->l->k, g->chunk_count);

@@ -81,7 +81,7 @@ ptx_val linear_bias(linear *g, const linear_column *column)
 /* ---- gates -------------------------------------------------------------------------------------------------------- */
 
 /* SiLU is x / (1 + e^-x). GELU in its tanh form, x / 2 * (1 + tanh(u)), is x / (1 + e^-2u), which has no cancellation for
- * negative x. If the power is infinite, it is 0. */
+ * negative x. If the power is infinite, the result is 0. */
 static ptx_val activate(linear *g, ptx_val x)
 {
     ptx_fn *f = g->f;
@@ -102,7 +102,7 @@ static ptx_val make_nan(linear *g, ptx_val sum)
     return g->keeps_infinity ? sum : ptx_fma(g->f, sum, 0, sum);
 }
 
-/* Multiplies a sum by the norm's factor and the matrix's. */
+/* Multiplies a sum by the norm's factor and the matrix's factor. */
 static ptx_val scale_sum(linear *g, ptx_val sum, const ptx_val *factor, ptx_val scale)
 {
     if (factor)

@@ -21,7 +21,7 @@ typedef struct nf4_args {
     nf4_nested nested;          /* in place of scale, where is_nested */
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
-    /* Thread blocks that share a sum; 0: the grid's; 1: without workspace and tile_counters. */
+    /* Thread blocks that share a sum; 0: as many as the grid has; 1: without workspace and tile_counters. */
     uint32_t split_k;
 } nf4_args;
 
@@ -41,7 +41,7 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
     {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "added to each scale"}
 #define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
 
-/* And for sizes. */
+/* The rules for sizes. */
 #define NF4_SIZE_RULES                                                                                                 \
     {"k % 64 == 0", "k must be a multiple of 64"}, {"m <= 65535", "m must be at most 65535"},                          \
     {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}

@@ -29,7 +29,7 @@ static const kiln_param params[] = {
     {.name = NULL},
 };
 
-/* Elements of a matrix; none without rows or columns. */
+/* Elements of a matrix; 0 without rows or columns. */
 #define SPAN(stride, columns)                                                                                          \
     "select(rows == packed, m * " columns ", select(m * " columns " == 0, 0, (max(m, 1) - 1) * " stride " + " columns "))"
 

@@ -9,7 +9,7 @@ static inline nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
     return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
 }
 
-/* simt with tile_m up to 8, and from 16 on. */
+/* Emit strategy simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
@@ -19,7 +19,7 @@ typedef struct nf4_scales {
     ptx_fn *f;
     nf4_args *args;
     uint32_t columns, k_warps;
-    uint32_t lanes; /* of a team, which copies a column's scales, four per lane: a warp, or half of one */
+    uint32_t lanes; /* of a team, a warp or half of one, which copies a column's scales, four per lane */
     uint32_t step;  /* quantised blocks of a k_warp at once, a power of two; scales past the last one are 0 */
     ptx_val k_warp; /* this warp's */
     ptx_val blocks; /* quantised blocks of a column */
@@ -45,7 +45,7 @@ void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
 void nf4_scales_each_step(const nf4_scales *s, void (*multiply)(void *strategy, ptx_val k, ptx_val scales),
                           void *strategy);
 
-/* mma and tiles. */
+/* Emits strategies mma and tiles. */
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v);
 
 /* Shapes of the strategies, for any parameters; mma's and tiles' with their constraints. */
@@ -53,7 +53,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v);
 void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v); /* tile_m up to 8 */
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v); /* tile_m from 16 on */
 
-enum { TRANSPOSED_TILE_K = 512 }; /* of nf4_gemm_transposed's C, per thread block */
+enum { TRANSPOSED_TILE_K = 512 }; /* columns of nf4_gemm_transposed's C per thread block */
 
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v);

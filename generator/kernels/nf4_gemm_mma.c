@@ -15,16 +15,16 @@
  * instructions, and no product waits for them. A scale is the sum of two bf16 numbers, so that a weight is rounded once: t *
  * high + (t * low).
  *
- * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would take
- * twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded for the
- * one `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded, and then loaded
- * for the next block.
+ * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
+ * twice use its bandwidth, which already limits the table. As soon as a quantised block is done, its registers are loaded for
+ * the block `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded, and then
+ * loaded for the next block.
  *
- * A AND THE SCALES are copied into shared memory. Each warp reads all of A from there, which limits many rows: with 16 or 32
- * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers,
- * and decodes 16 columns at a time. Two thread blocks of four warps wait less at barriers than one of eight. With 16 warps a
- * thread block has a multiprocessor to itself: as many bytes are in flight as with two of 8 warps, but K need not be split
- * over thread blocks for that, nor A be copied twice.
+ * A AND THE SCALES are copied into shared memory. Each warp reads all of A from there, which limits tiles of many rows: with
+ * 16 or 32 rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then a warp holds its part of A
+ * in registers, and decodes 16 columns at a time. Two thread blocks of four warps wait less at barriers than one of eight.
+ * With 16 warps a thread block has a multiprocessor to itself: as many bytes are in flight as with two of 8 warps, but K
+ * need not be split over thread blocks for that, nor A be copied twice.
  *
  * STAGES. A is copied asynchronously, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
  * k_warp, in a narrow one an iteration's. Strategy tiles has two stages of stages / 2 blocks, an iteration each: fewer barriers
@@ -55,15 +55,15 @@
 #include "linear.h"
 
 enum {
-    BLOCK_PRODUCTS = 4,            /* of a quantised block */
+    BLOCK_PRODUCTS = 4,            /* products of a quantised block */
     BLOCK_BYTES = 2 * NF4_BLOCK_K, /* of a row of A */
     BLOCK_UNITS = BLOCK_BYTES / UNIT_BYTES,
-    PAD_WORDS = 4, /* after a column's scales */
+    PAD_WORDS = 4, /* padding after a column's scales */
     SCALES_AT_ONCE = 8,
-    MOST_GROUPS = 4, /* of 16 columns, per warp */
+    MOST_GROUPS = 4, /* groups of 16 columns per warp */
     MOST_LANE_COLUMNS = 2 * MOST_GROUPS,
     MOST_DEPTH = 4,
-    MOST_COPIES = 16, /* per thread and stage */
+    MOST_COPIES = 16, /* copies per thread and stage */
     MOST_HELD_TILES = 4,
     MOST_AHEAD = 4, /* row tiles whose elements are loaded at once */
     MOST_THREADS = 512
@@ -82,7 +82,7 @@ typedef struct buffered {
 /* Scales of the tile's columns in shared memory: a ring of two chunks. */
 typedef struct scale_ring {
     uint32_t chunk;  /* quantised blocks whose scales are copied at once */
-    uint32_t copies; /* of a thread: columns, `apart` from each other */
+    uint32_t copies; /* columns that a thread copies, `apart` from each other */
     uint32_t apart;
     uint32_t row_bytes; /* of a column */
     bool
@@ -91,7 +91,7 @@ typedef struct scale_ring {
     ptx_val from;      /* this thread's copies, a variable: see scale_number */
     buffered to;
     ptx_val column_step, columns_left;
-    ptx_val next_end; /* of this thread's quantised blocks in the next chunk: see block_ends */
+    ptx_val next_end; /* end of this thread's quantised blocks in the next chunk: see block_ends */
     buffered read;    /* where this lane reads */
     ptx_val offset;   /* bytes to this iteration's scales, a variable */
 } scale_ring;
@@ -101,7 +101,7 @@ typedef struct row_stages {
     uint32_t stages;
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
     uint32_t units;  /* of a row in a stage */
-    uint32_t copies; /* of a thread: rows, `apart` from each other */
+    uint32_t copies; /* rows that a thread copies, `apart` from each other */
     uint32_t apart;
     bool
         per_iteration; /* each iteration takes a whole stage: `to` and `read` alternate; else immediates select */
@@ -109,8 +109,8 @@ typedef struct row_stages {
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */
     buffered to;
-    ptx_val step;               /* from row to row, bytes */
-    ptx_val bytes[MOST_COPIES]; /* per copy of a row, 0 if out of bounds: zeros are stored */
+    ptx_val step;               /* bytes from row to row */
+    ptx_val bytes[MOST_COPIES]; /* bytes of each copy, 0 if out of bounds: then zeros are stored */
     ptx_val rows_left;          /* strategy tiles: index of the last copy in bounds; later ones repeat it */
     block_ends ends;
     buffered read; /* this lane's first 16 bytes */
@@ -121,13 +121,13 @@ typedef struct gemm_mma {
     uint32_t tile_m, tile_n, k_warps, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
     uint32_t steps;            /* quantised blocks of a warp in an iteration */
-    uint32_t iteration_blocks; /* those of all k_warps */
+    uint32_t iteration_blocks; /* quantised blocks of all k_warps in an iteration */
     uint32_t depth;            /* quantised blocks whose codes a warp prefetches */
     bool is_tiles;             /* the strategy */
     bool is_wide;              /* warps have different columns, or there are many rows */
     bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
     bool scales_weights;       /* else sums */
-    bool has_most_threads;     /* a thread has half of the registers then */
+    bool has_most_threads;     /* MOST_THREADS: each has half as many registers */
 
     nf4_args args;
     linear l;
@@ -202,7 +202,7 @@ static void find_ends(const gemm_mma *g, ptx_val first, block_ends ends)
         ends[ahead] = ptx_sub(f, end, ahead * g->k_warps);
 }
 
-/* Whether block `ahead` is in bounds in this iteration. */
+/* Whether block `ahead`, counted from this iteration's first, is in bounds. */
 static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -433,7 +433,6 @@ static void alternate(ptx_fn *f, const buffered *b)
         shared_toggle(f, b->at, b->sum);
 }
 
-/* Sets this lane's read addresses. */
 static void init_reads(gemm_mma *g)
 {
     ptx_fn *f = g->f;
@@ -480,7 +479,6 @@ static void next_stage(gemm_mma *g, uint32_t block)
     copy_commit(g->f);
 }
 
-/* Advances to the next iteration. */
 static void end_iteration(gemm_mma *g)
 {
     ptx_fn *f = g->f;

@@ -30,17 +30,17 @@ enum {
     COLUMN_LANES = 8,
     GROUPS = WARP_LANES / COLUMN_LANES,
     LANE_K = 32,                     /* codes that a lane takes with one load */
-    STRETCH = COLUMN_LANES * LANE_K, /* along K, for a warp */
+    STRETCH = COLUMN_LANES * LANE_K, /* a warp's part along K */
     MOST_COLUMNS = 8,
     MOST_SUMS = 32,
-    MOST_LOADS = 4 /* of A, per lane and stage */
+    MOST_LOADS = 4 /* loads of A per lane and stage */
 };
 
 /* A variant during emission. */
 typedef struct gemm {
     ptx_fn *f;
     ptx_type type, wide;                     /* of A and C; of arithmetic */
-    uint32_t rows, columns, tile_n, k_warps; /* rows and columns: of a lane */
+    uint32_t rows, columns, tile_n, k_warps; /* rows, columns: those of a lane */
     uint32_t sums;                           /* of a lane, row by row */
     uint32_t wide_bytes, depth, stage_row_bytes, stage_bytes, unit_stride;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
@@ -49,7 +49,7 @@ typedef struct gemm {
     nf4_args args;
     nf4_scales scales;
     ptx_val tid, lane, group, member;            /* lane of the warp; group of 4; lane of the group's 8 */
-    ptx_val last_share, full_until;              /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val last_share, full_until;              /* k of the last 32 in bounds; k of the ragged stretch */
     ptx_val first_row, tile;                     /* the tile's first row, and first column */
     ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
     ptx_val a_at[MOST_LOADS], a_k;               /* where this lane's loads of A start, and their k */
@@ -274,7 +274,7 @@ static uint32_t blocks_per_multiprocessor(const gemm *g, const kiln_variant *v)
     uint32_t resident = sums <= 8 ? few : held <= 48 ? 512 : held <= 80 ? many : 256;
     uint32_t blocks = lanes_blocks(g->k_warps * WARP_LANES, resident);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
-    if (kiln_has_sm(v, 110) && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
+    if (kiln_has_sm(v, 110) && is_tight && blocks > 1) /* for these ptxas needs up to four registers more */
         blocks--;
     return blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }

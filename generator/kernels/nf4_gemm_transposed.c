@@ -46,11 +46,11 @@ typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
     uint32_t wide_bytes, rows, k_warps, threads;
-    uint32_t loads;                 /* of A, of a lane */
+    uint32_t loads;                 /* a lane's loads of A */
     uint32_t unit_elements;         /* of 16 bytes */
     uint32_t partial_bytes;         /* of a row of sums of the lanes of a column */
-    uint32_t unit_stride;           /* in these, of a lane's units: see add_all */
-    uint32_t lane_k, sum_count;     /* of a lane: its k, and its sums, row by row */
+    uint32_t unit_stride;           /* bytes between a lane's units in such a row: see add_all */
+    uint32_t lane_k, sum_count;     /* a lane's k, and its sums, row by row */
     uint32_t column_lanes, columns; /* lanes per column; columns of a warp at once */
     uint32_t batch;                 /* loads of codes in flight */
     uint32_t row_elements;          /* of C, of a thread */
@@ -70,7 +70,8 @@ typedef struct product {
 /* A lane past the end of K repeats the last one's work.
  *
  * The first half of a column's lanes load the even rows of A and the others the odd ones, each for the columns that this group
- * multiplies. So a column of A is with the same one of these lanes in every group. Rows past the last repeat it. */
+ * multiplies. So the lane that loads a column of A has the same place in every group. Rows past the last repeat the
+ * last. */
 static void init_loads(product *g)
 {
     ptx_fn *f = g->f;
@@ -112,7 +113,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
         a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero, PTX_NC);
     for (uint32_t round = 0; round < rounds; round += g->batch) {
         ptx_val words[MOST_BATCH][4], scales[MOST_BATCH];
-        for (uint32_t i = 0; i < g->batch; i++) { /* past the last column, where a is 0, the last one's */
+        for (uint32_t i = 0; i < g->batch; i++) { /* past the last column, where a is 0, the last column's */
             ptx_val past = ptx_add(f, mine, (round + i) * g->columns);
             ptx_val at_column = ptx_min(f, past, g->last_column);
             ptx_val codes = ptx_mad_wide(f, at_column, g->column_bytes, g->codes_at);
@@ -345,7 +346,7 @@ static const kiln_rule rules[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    enum { MOST_SUM_WORDS = 1024 /* of a lane, times k_warps */ };
+    enum { MOST_SUM_WORDS = 1024 /* words of a lane's sums, times k_warps */ };
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f32 = kiln_is(v, "a", "f32"),
                is_f16 = kiln_is(v, "a", "f16");
     const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");

@@ -10,15 +10,15 @@
  * swizzled by the reading lane, so that there are no bank conflicts.
  *
  * DECODING. A register of mma's A has two columns of one k; a byte of codes has two k of one column. So the words of two
- * columns are merged first, four instructions for 16 weights. Then nf4_pairs.h's table gives a register per byte.
+ * columns are merged first, with four instructions for 16 weights. Then nf4_pairs.h's table gives a register per byte.
  *
  * SCALES differ along the reduction and along k, so they multiply an operand. If the type of products has f32's range that is
  * A, for the 64 k of a warp at once. For bf16 the products are in bf16. A scale becomes two bf16, the rounded one and the
- * rest, and a * high + a * low is rounded once; with one part alone its rounding would add a third half ulp to this one and
- * the table's. For f16 the products are in tf32, which has f16's fraction: a is widened, multiplied by the scale in f32, and
- * rounded once. A gradient times a scale is often too small for f16, and so is a weight times a small scale; tf32 holds both.
- * Products in f16 take half of the time, and are for callers who know their scales (scales normal): there the scale
- * multiplies the weight, in two parts as above.
+ * rest, and a * high + a * low is rounded once; with one part alone, the scale's rounding would add a third half ulp, to this
+ * one and to the table's. For f16 the products are in tf32, which has f16's fraction: a is widened, multiplied by the scale
+ * in f32, and rounded once. A gradient times a scale is often too small for f16, and so is a weight times a small scale; tf32
+ * holds both. Products in f16 take half of the time, and are for callers who know their scales (scales normal): there the
+ * scale multiplies the weight, in two parts as above.
  *
  * SUMS. A tensor core truncates what it adds, by the exponent of the largest, so that after many columns it would lose
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
@@ -44,7 +44,7 @@ enum {
     CODES_BYTES = CHUNK * COLUMN_BYTES,
     CODES_LOADS = CODES_BYTES / 16 / THREADS,
     SCALE_THREADS = THREADS / 2,
-    SCALES_STRIDE = 8 * CHUNK / 2 + 16, /* bytes from one warp's to the next's, without bank conflicts */
+    SCALES_STRIDE = 8 * CHUNK / 2 + 16, /* bytes from warp to warp, without bank conflicts */
     SCALES_BYTES = WARPS * SCALES_STRIDE,
     ROW_BYTES = 2 * CHUNK + 32, /* of A; likewise */
     LANE_K = 8,
@@ -67,7 +67,7 @@ typedef struct transposed_mma {
     uint32_t row_loads, row_words,
         row_threads;             /* of A: loads of a thread, words of a load, threads that have one */
     uint32_t sum_count;          /* sums of a thread */
-    uint32_t columns_of_sums;    /* that one set of sums takes, over all parts: a power of two */
+    uint32_t columns_of_sums;    /* columns that one set of sums takes, over all parts: a power of two */
     bool scales_rows;            /* scales multiply A: where the type of products has f32's range */
     bool is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
@@ -77,10 +77,10 @@ typedef struct transposed_mma {
     fragment_lane lane;
     ptx_val first_k, first_row, minus_zero;
     stream codes, scales, rows;
-    ptx_val codes_at, scales_at, row_at[MOST_GROUPS]; /* where this thread loads from column 0 */
-    ptx_val buffer;                                   /* bytes to the one in use */
+    ptx_val codes_at, scales_at, row_at[MOST_GROUPS]; /* this thread's loads from column 0 */
+    ptx_val buffer;                                   /* bytes to the buffer in use */
     ptx_val loaded_codes[CODES_LOADS][4], loaded_scales[2], loaded_rows[MOST_GROUPS];
-    ptx_val sum[MOST_SUMS], total; /* of a product four; total of earlier sums, in local memory */
+    ptx_val sum[MOST_SUMS], total; /* four of each product; the total of earlier sums, in local memory */
 } transposed_mma;
 
 static ptx_val *sum_of(transposed_mma *g, uint32_t fragment, uint32_t group)
@@ -117,7 +117,7 @@ static void init_streams(transposed_mma *g, ptx_val codes, ptx_val scales, ptx_v
     ptx_val from = ptx_mad(f, g->lane.t, 4 * COLUMN_BYTES, ptx_mad(f, g->lane.g, 4, mine));
     g->codes.from = ptx_add(f, from, codes);
 
-    /* Half of the threads load scales: each those of two columns of one quantised block. */
+    /* Half of the threads load scales, each the scales of two columns in one quantised block. */
     ptx_val block = ptx_and(f, g->tid, WARPS - 1);
     ptx_val first_block = ptx_shr(f, g->first_k, NF4_BLOCK_K_LOG2);
     ptx_val blocks = ptx_shr(f, g->args.k, NF4_BLOCK_K_LOG2);
@@ -130,7 +130,8 @@ static void init_streams(transposed_mma *g, ptx_val codes, ptx_val scales, ptx_v
     from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->lane.t, 16));
     g->scales.from = ptx_add(f, from, scales);
 
-    /* A thread loads an element of each eighth row, or eight elements of one row. Rows past the last repeat it. */
+    /* A thread loads an element of each eighth row, or eight elements of one row. Rows past the last repeat the
+     * last. */
     const bool is_vector = g->row_words == 4;
     ptx_val row = is_vector ? ptx_shr(f, g->tid, 2) : g->warp;
     ptx_val piece = ptx_and(f, g->lane_id, CHUNK / (is_vector ? 8 : 1) - 1);
@@ -502,7 +503,7 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.is_high_first = kiln_is(v, "nibbles", "high");
     g.is_tf32 = type == PTX_F16 && kiln_is(v, "scales", "any");
     g.pairs = nf4_table(f, v, type, 2048);
-    g.pairs.is_high_first = g.is_tf32 && g.is_high_first; /* else merge_columns does it */
+    g.pairs.is_high_first = g.is_tf32 && g.is_high_first; /* otherwise merge_columns orders the nibbles */
     return g;
 }
 

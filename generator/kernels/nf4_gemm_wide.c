@@ -28,8 +28,8 @@ enum {
     LANE_COLUMNS = 8,
     DEPTH = 16, /* of a stage */
     ROUNDS = NF4_BLOCK_K / DEPTH,
-    STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
-    CODE_COLUMNS = WARP_LANES / 2, /* of one load */
+    STRIDE = DEPTH + 4,            /* words from row to row, or column to column, of a stage */
+    CODE_COLUMNS = WARP_LANES / 2, /* columns of one load */
     SUMS_PAD = 8,                  /* between rows of sums */
     MOST_ROWS = 8,
     MOST_COLUMNS = 8,
@@ -47,10 +47,10 @@ typedef struct wide {
     nf4_args args;
     nf4_scales scales;
     ptx_val tid, lane, tile, first_row;              /* the tile's first column and row */
-    ptx_val value;                                   /* of code lane mod 16 */
+    ptx_val value;                                   /* the value of code lane mod 16 */
     ptx_val shared, a_to, w_to;                      /* U32; where this lane writes */
     ptx_val a_from, w_from;                          /* and reads */
-    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads: of a stage, of a quantised block */
+    ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads for a stage, for a quantised block */
     ptx_val partial[MOST_SUMS], sum[MOST_SUMS];
 } wide;
 
@@ -59,7 +59,7 @@ static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
     return shared_at(g->f, PTX_F32, address, 4 * words);
 }
 
-/* A warp's stage: of A, then of weights. */
+/* Bytes of a warp's stage: A's rows, then weights. */
 static uint32_t stage_bytes(const wide *g)
 {
     return 4 * STRIDE * (g->tile_m + g->tile_n);

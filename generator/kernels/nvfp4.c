@@ -202,7 +202,7 @@ ptx_val nvfp4_decodes(const nvfp4_rows *g)
     return ptx_or(g->f, is_first, is_long);
 }
 
-/* The scales of a place in its first tile; for neighbours, those of the first. */
+/* The scales of a place in its first tile; for neighbours, the scales of the first. */
 static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 {
     ptx_fn *f = g->f;

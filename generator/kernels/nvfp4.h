@@ -56,7 +56,8 @@ typedef struct nvfp4_rows {
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
-/* Rows per pass; a warp's first row of a pass; sets the rows of the pass that begins with row `first`. */
+/* Rows per pass; a warp's first row in a pass; the last function sets the rows of the pass that begins with
+ * row `first`. */
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
 ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
@@ -64,7 +65,7 @@ void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 /* Sets the batch's addresses. A thread block has every batches-th from first_batch on, of l. */
 void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch);
 
-/* The length of a warp's loop: `length`, or 0 if it has no rows from its first one on. */
+/* The length of a warp's loop: `length`, or 0 if the warp has no rows from its first one on. */
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val first_of_warp, ptx_val length);
 
 /* Whether to decode b in this pass: in a thread block's first, or in all if shared memory does not hold all of b. */

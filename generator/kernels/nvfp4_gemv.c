@@ -83,7 +83,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
-    /* without a limit, ptxas spills a little to fit one more */
+    /* without a limit, ptxas spills a little to fit one more thread block */
     if (is_mma)
         s->blocks_per_multiprocessor = rows == 16 ? 2 : 1;
     else if (rows == 4)

@@ -19,10 +19,10 @@
 #include "nvfp4.h"
 
 enum {
-    SUPER_CODES = 512, /* of a row in a super-step */
-    STEPS = 4,         /* of a super-step */
+    SUPER_CODES = 512, /* codes of a row in a super-step */
+    STEPS = 4,         /* steps of a super-step */
     SUPER_SCALES = SUPER_CODES / NVFP4_BLOCK,
-    HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
+    HALF_CHUNKS = 8,   /* chunks of 32 codes in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
     SCALES_AT = 2 * BLOCK_BYTES, /* two scales of a chunk, in 4 bytes */
@@ -42,15 +42,15 @@ typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
     fragment_lane at;
-    ptx_val first_row;     /* of the lane, in its warp */
+    ptx_val first_row;     /* the lane's first row among its warp's */
     ptx_val block_at[2];   /* this lane's two blocks of b, or zeros: addresses in the first super-step */
     ptx_val block_step[2]; /* from one super-step to the next */
     ptx_val scales_at;
-    ptx_val half_shift; /* of a lane's two scales in a word of four */
+    ptx_val half_shift; /* shift to the lane's two scales in a word of four */
     ptx_val shared;
     ptx_val supers;           /* of a row */
     ptx_val has_more;         /* whether the warp has rows in the pass after this one */
-    piece p[NVFP4_MOST_ROWS]; /* the current one; of.a_at and of.sfa_at are variables, of the next loads */
+    piece p[NVFP4_MOST_ROWS]; /* this super-step's; of.a_at and of.sfa_at are variables, for the next loads */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
@@ -128,7 +128,6 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val scales, const ptx_val bloc
     }
 }
 
-/* Multiplies one step of all rows. */
 static void multiply_step(gemv *g, uint32_t s, ptx_val block_at[2], const ptx_val scales[],
                           const ptx_val zero[4])
 {
@@ -183,7 +182,7 @@ static void load_scales(gemv *g)
     }
 }
 
-/* Distance of a lane's r-th row from its first. In tiles the two of each 16 are in neighbouring places. */
+/* Distance of a lane's r-th row from its first. In tiles a lane's two rows of each 16 are in neighbouring places. */
 static uint32_t row_after(const gemv *g, uint32_t r)
 {
     return g->of.is_tiled ? 16 * (r / 2) + r % 2 : 8 * r;

@@ -23,12 +23,12 @@ typedef struct gemv {
     nvfp4_rows of;
     uint32_t lane_codes;
     uint32_t unroll;       /* steps whose loads are issued together */
-    uint32_t words;        /* of a row's codes per lane and step */
-    uint32_t blocks;       /* quantised blocks of 16 in these */
-    uint32_t planes;       /* of b's decoded codes */
+    uint32_t words;        /* words of a row's codes per lane and step */
+    uint32_t blocks;       /* quantised blocks of 16 in these words */
+    uint32_t planes;       /* planes of b's decoded codes */
     uint32_t step_bytes;   /* of b in shared memory */
-    ptx_val codes, scales; /* this lane's of the first step: addresses in shared memory */
-    ptx_val last_group;    /* of a row; a group is what a lane loads at once */
+    ptx_val codes, scales; /* this lane's codes and scales of the first step: addresses in shared memory */
+    ptx_val last_group;    /* a row's last group; a group is what a lane loads at once */
 } gemv;
 
 /* A lane's codes and scales of one row and step. */

@@ -7,7 +7,7 @@
  *
  * RANGE. The squares of f32 and bf16 may leave the range of f32, or x * gamma may although h does not. So if the mean is not
  * between 2^-16 and 2^40, the row is read again, with x times a power of two that puts the larger of |x| and the square root
- * of eps between 1/2 and 4 (except for denormals); it divides out. f16 needs none of this.
+ * of eps between 1/2 and 4 (except for denormals); the power divides out. f16 needs none of this.
  */
 #include "descriptor.h"
 #include <kiln/author/families.h>
@@ -37,11 +37,11 @@ typedef struct quantizer {
     ptx_type type;
     bool has_norm, may_scale;
     uint32_t run;          /* elements that a thread takes at once */
-    uint32_t lanes, steps; /* of a block; whose loads are issued together */
+    uint32_t lanes, steps; /* lanes of a block; steps whose loads are issued together */
     ptx_val in, gamma, codes, scale, k, eps;
     ptx_val tid, lane, warp;
     ptx_val row;                    /* a pointer to the row of x */
-    ptx_val first;                  /* the number of its first element in x, U64 */
+    ptx_val first;                  /* the number of the row's first element in x, U64 */
     ptx_val partials, most, scales; /* addresses in shared memory */
     ptx_val by, squares;            /* variables: the factor for x; the sum */
 } quantizer;

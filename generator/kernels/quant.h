@@ -48,7 +48,7 @@ typedef struct quant {
     bool is_nested;
 
     /* The coder's tables in the lanes' registers, after quant_load_tables; poison if unused. */
-    ptx_val threshold, base; /* nf4's bucket of this lane */
+    ptx_val threshold, base; /* nf4: this lane's bucket */
     ptx_val value;           /* unpack: lanes i and i + 16 have code i's value before zero and scale, F32 */
 
     /* This warp's tile, after quant_find_tile. */
@@ -126,8 +126,8 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2]);
 
 /* Whether codes may be computed with the inverse of these numbers: neither huge nor tiny nor NaNs. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g);
-/* Replaces the scale, of plain numbers, by those for division by its inverse. If the entry makes scales they serve their own
- * group's elements only, else any. */
+/* Replaces the scale, of plain numbers, by those for division by its inverse. If the entry makes scales, the result serves
+ * only the scale's own group, else any elements. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g);
 
 /* Sets the tables that the entry needs. */

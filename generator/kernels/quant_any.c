@@ -19,7 +19,7 @@
 enum {
     THREADS = 32 * QUANT_WARPS,
     UNROLL = 4,
-    SECTOR_ELEMENTS = 32, /* of one byte: that many of any type fill whole sectors */
+    SECTOR_ELEMENTS = 32, /* elements of one byte in a sector; as many of any type fill whole sectors */
     BLOCK_TEAM = 512,     /* groups of this size and more get the whole thread block */
     MOST_SIZE = 4096 /* a longer group ends at most once in a tile, and its first elements do not matter */
 };
@@ -34,7 +34,7 @@ static ptx_val group_size(quant *q)
 
 typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
-    ptx_val position;    /* of that element in its group, U32 */
+    ptx_val position;    /* position of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
     bool is_kept;        /* lane i has the numbers of the tile's i-th group; else they are in memory */
     quant_numbers kept;
@@ -56,7 +56,7 @@ static finder find_groups(quant *q)
     return w;
 }
 
-/* How many groups the element `offset` after the tile's first is past the tile's first group, not yet rounded down. */
+/* How many groups, not yet rounded down, the element at `offset` in the tile is past the tile's first group. */
 static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
 {
     ptx_fn *f = q->f;
@@ -66,7 +66,7 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* The numbers of the i-th element after `offset`'s; from the lane that keeps them, if one does. Needs all lanes. */
+/* The numbers of the i-th element from `offset` on; from the lane that keeps them, if one does. Needs all lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i)
 {
     ptx_fn *f = q->f;
@@ -136,12 +136,12 @@ void quant_any_tiles(quant *q)
 typedef struct share {
     ptx_val size; /* of a group, U64 */
     ptx_val is_large;
-    ptx_val groups;             /* capacity of the thread block, U32 */
+    ptx_val groups;             /* the most groups of the thread block, U32 */
     ptx_val first_group, first; /* U64 */
     ptx_val count;              /* elements in bounds, U64 */
     ptx_val thread;             /* in the thread block, U32 */
     ptx_val lanes_log, lanes;   /* of a team, U32 */
-    ptx_val parts_log;          /* of its warps */
+    ptx_val parts_log;          /* log2 of the team's warps */
     ptx_val kept;               /* shared memory: the elements, unless groups are large */
     ptx_val numbers[2]; /* shared memory: a place per warp and group for extremes, then for scale and zero */
 } share;
@@ -226,7 +226,7 @@ static void keep_elements(quant *q, const share *s)
     }
 }
 
-/* A NaN if out of bounds. */
+/* Loads an element; a NaN if out of bounds. */
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
     return widen_load_where(q->f, q->wide, at, in_bounds, quant_nan(q), PTX_PLAIN);

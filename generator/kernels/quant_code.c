@@ -9,7 +9,7 @@
  * enough for symmetric codes: x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart.
  * That absorbs the error of y: ties come out as ties, and the nearest quotient that is not a tie is much
  * farther away. One tie remains, that of half the largest magnitude m: the scale is m/7 rounded, so the rounded
- * quotient may be next to 7/2, as that of m is then next to 7. A group with this tie has no other, and y is
+ * quotient may be next to 7/2, as m's quotient is then next to 7. A group with this tie has no other, and y is
  * moved by about 2^-17, the same way. tests/kernels/quantisers tries all pairs.
  *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to an integer, ties to even, in the low bits of the sum. An even number
@@ -75,8 +75,8 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
     return g;
 }
 
-/* Whether a quotient by an inverse takes one operation: NF4's is the product with it, symmetric codes' is lifted.
- * quantisers.product tries all pairs of an element and a scale. */
+/* Whether a quotient by an inverse takes one operation: NF4's is the product with the inverse, that of symmetric
+ * codes is lifted. quantisers.product tries all pairs of an element and a scale. */
 static bool is_brief(const quant *q)
 {
     return !has_zero(q) && q->makes_scales && q->lane_elements == 8;
@@ -164,7 +164,7 @@ static void load_thresholds(quant *q)
     int below = 0;
     for (int bucket = 0; bucket < 32; bucket++) {
         bases[bucket] = (uint64_t)below;
-        thresholds[bucket] = number(q, 2).bits; /* none: r is never above it */
+        thresholds[bucket] = number(q, 2).bits; /* no threshold: r is never above 2 */
         /* The nearest integer is also the nearest even one here: no threshold is half-way. */
         if (below < 15 && (int)(threshold_at(q, below) * BUCKETS_PER_UNIT + MIDDLE_BUCKET + 0.5) == bucket)
             thresholds[bucket] = number(q, threshold_at(q, below++)).bits;
@@ -221,7 +221,7 @@ static limits element_limits(quant *q, const quant_numbers *g)
     return l;
 }
 
-/* Includes the lift. */
+/* The quotient, plus the lift. */
 static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x)
 {
     ptx_fn *f = q->f;
@@ -238,8 +238,8 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
     return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
-/* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by its own scale,
- * and zeros are so small that their rounding changes no code. */
+/* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no group with a NaN gets here with
+ * its own scale, and zeros are so small that their rounding changes no code. */
 static ptx_val clamp(quant *q, bool is_divided, double lift_of_r, ptx_val r)
 {
     ptx_fn *f = q->f;
@@ -288,13 +288,14 @@ ptx_val quant_codes(quant *q, const quant_numbers *g, uint32_t stride, const ptx
     limits l = {0};
     if (is_inverted(g) && !q->makes_scales)
         l = element_limits(q, g);
-    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they are above those. */
+    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes, the sum's bits are
+     * above the codes. */
     uint32_t excess = 0;
     for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
         excess += (uint32_t)rounder(q, 0).bits << 4 * i;
     ptx_val word = ptx_u32(0);
     for (uint32_t nibble = 0; nibble < count; nibble++) {
-        uint32_t i = nibble_of(q, nibble); /* its own inverse */
+        uint32_t i = nibble_of(q, nibble); /* nibble_of is its own inverse */
         const quant_numbers *of_x = &g[i * stride];
         ptx_val r = quotient(q, of_x, &l, x[i]);
         if (has_zero(q))

@@ -119,7 +119,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .time = {.length = "min(k, chunk)",
              .repeats = LINEAR_REPEATS(ROWS_HERE),
              .side_trips = LINEAR_SIDE_TRIPS(ROWS_HERE),
-             /* a trip's weights come from memory */
+             /* cycles until a trip's weights arrive from memory */
              .wait = "800",
              .extra = LINEAR_EXTRA(ROWS_HERE),
              .block_bytes = ROWS_HERE " * k * 9 / 16 + batch * k * 4"},

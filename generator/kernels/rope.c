@@ -30,7 +30,7 @@ typedef struct rope {
     bool is_halves;
     uint32_t head_dim;
     uint32_t elements; /* of a chunk */
-    uint32_t lanes;    /* of a head: those that have chunks, rounded up to a power of two */
+    uint32_t lanes;    /* lanes of a head: those that have chunks, rounded up to a power of two */
 
     ptx_val in[MATRICES], heads[MATRICES];                          /* Q, K, V */
     ptx_val in_row[MATRICES], in_head[MATRICES], out_row, out_head; /* strides: elements, U64 */
@@ -44,9 +44,9 @@ typedef struct rope {
     ptx_val head;               /* this lane's head, among the token's, U64 */
     ptx_val lane;               /* the lane's number in the head, U32 */
     ptx_val in_bounds;          /* the head exists, with chunks for this lane */
-    ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
+    ptx_val chunk[PARTS];       /* the first elements of this lane's chunks, U32 */
     ptx_val is_rotated[PARTS];  /* whether this part's pairs are rotated */
-    ptx_val pair[PARTS];        /* index of its first pair, U32 */
+    ptx_val pair[PARTS];        /* index of the part's first pair, U32 */
     ptx_val raw[PARTS][WORDS];  /* the chunks as in memory: F32, or pairs in U32 */
     ptx_val cosines, sines;     /* of all pairs, in shared memory, times the magnitude */
     ptx_val x[PARTS * MOST_ELEMENTS];
@@ -97,7 +97,7 @@ static void declare_arguments(rope *r)
 
 /* ---- the warp's heads --------------------------------------------------------------------------------------------- */
 
-/* Chooses Q's, K's or V's, by the warp's kind. */
+/* Chooses the value for Q, K or V, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
     ptx_val others = ptx_select(r->f, r->is_value, of[2], of[1]);
@@ -249,7 +249,6 @@ static void make_table(rope *r)
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
-/* Rotates the elements of Q and K. */
 static void rotate(rope *r)
 {
     ptx_fn *f = r->f;
@@ -339,7 +338,7 @@ static void append(rope *r)
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN) { /* by the head's scale for this token, which is stored */
+    if (r->cache == INT8_TOKEN) { /* scaled for this token: the head's scale is stored */
         ptx_val at = find_slot(r, slot, SCALES);
         ptx_val most = codes_absmax(f, r->x, PARTS * r->elements, r->lanes);
         ptx_val scale = ptx_mul(f, most, 1.0f / 127), is_first = ptx_eq(f, r->lane, 0);

@@ -270,7 +270,6 @@ static bool read_string(gguf_file *file, uint64_t *at, uint64_t *bytes, const ch
     return true;
 }
 
-/* Reads a printable name. */
 static bool read_name(gguf_file *file, uint64_t *at, uint64_t *bytes, uint64_t most, const char *what,
                       gguf_error *error)
 {

@@ -2,8 +2,8 @@
  *
  * What describes the model (keys, tensor names and offsets) is read into memory and checked when the file is opened;
  * tensor data is read on request, into the caller's memory. Nothing is mapped: if another program truncates a mapped
- * file, the reader dies of SIGBUS, whatever the flags; a read comes back short and is an error here. It also needs less
- * memory: a model is never in host memory as a whole, which matters if GPU and CPU share it.
+ * file, the reader dies of SIGBUS, whatever the flags; a read comes back short and is an error here. Reading also needs
+ * less memory: a model is never in host memory as a whole, which matters if GPU and CPU share it.
  *
  * No input aborts. Every function that can fail returns false or NULL and leaves one sentence in `error`. An open
  * gguf_file never changes: threads may share it.
@@ -24,7 +24,6 @@ typedef struct gguf_file gguf_file;
 
 /* NULL on error. The path must live as long as the file. */
 gguf_file *gguf_open(const char *path, gguf_error *error);
-/* The path as passed to gguf_open. */
 const char *gguf_path(const gguf_file *file);
 /* Closes the file and frees its strings, arrays and tensors. NULL is allowed. */
 void gguf_close(gguf_file *file);
@@ -121,7 +120,7 @@ typedef struct gguf_tensor {
     char name[65]; /* printable ASCII */
     const gguf_type *type;
     uint32_t dim_count; /* 1 to 4 */
-    uint64_t dims[4];   /* dims[0] is contiguous (ggml's order); 1 from dim_count on; none is 0 */
+    uint64_t dims[4];   /* dims[0] is contiguous (ggml's order); no dim is 0, unused ones are 1 */
     uint64_t offset; /* from the start of the file, a multiple of general.alignment; no two tensors overlap */
     uint64_t bytes;  /* fits a size_t */
 } gguf_tensor;

@@ -21,7 +21,6 @@ typedef struct config_options {
 plan *config_read(arena *a, family_list families, const char *path, const config_options *options,
                   diagnostics *d);
 
-/* Reads a configuration from memory. */
 plan *config_read_text(arena *a, family_list families, const char *path, const char *data, size_t bytes,
                        const config_options *options, diagnostics *d);
 

@@ -44,7 +44,6 @@ typedef struct module_list {
     size_t count, capacity;
 } module_list;
 
-/* Checks that some module serves each target. */
 static bool check_targets(reader *r, const external_module *const *modules, size_t count, place at)
 {
     return external_check_targets(r->arena, modules, count, r->plan->targets, r->plan->target_count, at,
@@ -375,7 +374,6 @@ static bool read_params(const reader *r, const yaml_node *values, external_reque
     return true;
 }
 
-/* Reads one value of each parameter. */
 static bool read_each_value(const reader *r, const yaml_node *values, const external_request *q,
                             external_text *out)
 {
@@ -433,7 +431,7 @@ static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node
     return read_launch(r, node, &v->launch) && ok;
 }
 
-/* Checks that each serves some target and together they serve all. */
+/* Checks that each variant serves a target, and together they serve all. */
 static bool check_variants(reader *r, const yaml_node *item, const yaml_node *list, const external_request *q)
 {
     const external_module *modules[EXTERNAL_VARIANTS_MOST];

@@ -31,7 +31,7 @@ const char *reader_quote(const reader *r, const yaml_node *node);
  * null. */
 const char *reader_old_boolean(const char *word);
 
-/* "; did you mean 'true'?" for these and similar words; otherwise empty. */
+/* "; did you mean 'true'?" for such words and misspellings; otherwise empty. */
 const char *reader_suggest_boolean(const reader *r, const char *word);
 
 /* Whether the node is a scalar with a value, a list with elements or a mapping; otherwise a diagnostic. */
@@ -75,7 +75,6 @@ void reader_add_input(reader *r, const char *path);
 /* An SPDX expression, which is safe in a C comment; or null after a diagnostic. */
 const char *reader_license(const reader *r, const yaml_node *node);
 
-/* Reads an item of `kernels`. */
 void reader_read_kernel(reader *r, const yaml_node *item);
 
 /* Reads a kernels: item with `ptx`. */

@@ -27,7 +27,6 @@ const char *lock_path(arena *a, const plan *p);
  * diagnostics. */
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
 
-/* Reads a lock from memory. */
 bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_t bytes, lock *out,
                     diagnostics *d);
 

@@ -34,7 +34,7 @@ typedef struct shaped_item {
     bool has_workspace; /* calls may pass a workspace as large as a variant needs */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
-    bool names_within;  /* else the nearest choice is taken if none is within it */
+    bool names_within; /* the item gives `within`; if not, and no choice meets it, the nearest one is taken */
     uint32_t max_variants;
 } shaped_item;
 

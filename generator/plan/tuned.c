@@ -13,7 +13,6 @@
 
 enum { LARGEST_FILE_BYTES = 64 * 1024 * 1024, MOST_MULTIPROCESSORS = 65535 };
 
-/* A file that is being read. */
 typedef struct tuned_reader {
     reader *r;
     tuned_file *file;

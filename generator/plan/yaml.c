@@ -21,7 +21,7 @@ typedef struct reader {
     diagnostics *d;
     struct fy_parser *parser;
     bool stopped; /* a diagnostic ended the reading */
-    bool partial; /* and the tree is not whole */
+    bool partial; /* the tree is not whole */
 } reader;
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */

@@ -355,7 +355,7 @@ ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char
     return val_poison;
 }
 
-enum { PARAM_ALIGN = 256 }; /* that of CUDA's allocators; a family's rules name smaller ones */
+enum { PARAM_ALIGN = 256 }; /* CUDA's allocators give this; a family's rules may state less */
 
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
 {

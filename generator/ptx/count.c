@@ -5,11 +5,10 @@
 
 enum {
     WAVEFRONT_BYTES = 128,
-    SLOW_ISSUES = 4, /* of a special function: a warp occupies its unit for eight cycles, beside others */
+    SLOW_ISSUES = 4, /* special functions: a warp occupies the unit for eight cycles, while others issue */
     DIVIDE_ISSUES = 12
 };
 
-/* Issue slots of an instruction. */
 static uint32_t issues_of(const ptx_inst *inst)
 {
     switch (inst->row->op) {

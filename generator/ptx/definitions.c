@@ -6,7 +6,7 @@
 
 typedef struct walk {
     ptx_fn *f;
-    bool *set;    /* on every path to here */
+    bool *set;    /* by register: set on every path to here */
     bool **entry; /* per if: at its start */
     bool **other; /* per if: after its first arm; per loop: at its breaks */
 } walk;

@@ -33,9 +33,9 @@ static bool raise_to(uint8_t *is, level to)
     return true;
 }
 
-/* ---- what all threads of a warp or warpgroup have alike --------------------------------------------------------- */
+/* ---- values that are equal in all threads of a warp or warpgroup ------------------------------------------------ */
 
-/* Where a value with a span may differ without its lowest `bits` bits: its k decides that too. */
+/* Where a value with a span may differ, not counting its lowest `bits` bits. Its k counts too. */
 static level level_of_k(const ptx_fn *f, const divergence *d, ptx_val v, uint64_t bits)
 {
     const int span = val_span(f, v);
@@ -44,7 +44,7 @@ static level level_of_k(const ptx_fn *f, const divergence *d, ptx_val v, uint64_
     return higher((level)d->row[v.reg], span >= GROUP_SPAN && bits >= GROUP_SPAN ? LEVEL_GROUP : LEVEL_WARP);
 }
 
-/* The same if the value is compared with a bound. */
+/* Where a comparison of a value with a bound may differ. */
 static level level_of_split(const ptx_fn *f, const divergence *d, ptx_val v, ptx_val bound)
 {
     return higher(divergence_of(d, bound), level_of_k(f, d, v, (uint64_t)val_zeros(f, bound)));
@@ -124,7 +124,7 @@ static level result_level(const ptx_fn *f, const divergence *d, const ptx_inst *
     return lower(level_left(f, d, inst), higher(inst->varies, operands_level(d, inst)));
 }
 
-/* Where k of a result with a span may differ: where an operand may, or k of the operand with a span. */
+/* The level at which k of a result may differ: an operand's level, or its k's level if it has a span. */
 static level row_level(const ptx_fn *f, const divergence *d, const ptx_inst *inst)
 {
     level at = inst->row->op == PTX_OP_SPECIAL ? LEVEL_GROUP : LEVEL_BLOCK;

@@ -68,7 +68,8 @@ static int zeros_of(const ptx_fn *f, const ptx_inst *inst)
     }
 }
 
-/* The span of a thread's number along x: whole rows of threads are whole warps or warpgroups, or there is one row. */
+/* The span of a thread's number along x. It has one if each row of threads is whole warps or warpgroups, or there is
+ * one row. */
 static int span_of_thread(const ptx_fn *f)
 {
     if ((f->block[1] == 1 && f->block[2] == 1) || f->block[0] % (1u << GROUP_SPAN) == 0)

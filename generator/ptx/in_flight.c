@@ -11,14 +11,14 @@
 /* What last used a register since the last fence. */
 typedef enum since { SINCE_NOTHING, SINCE_ACCUMULATOR, SINCE_A, SINCE_OTHER } since;
 
-/* Groups committed after a product, counted with its own commit. */
+/* Groups committed after a product, including its own. */
 enum { AGE_DONE, AGE_ISSUED, AGE_COMMITTED, AGE_MOST = 255 };
 
 typedef struct use {
     const ptx_inst *product, *other; /* the last product, and the last other instruction */
     uint8_t age;
     uint8_t since;
-    bool is_accumulator; /* of the product */
+    bool is_accumulator; /* it is an accumulator of `product` */
     bool is_mixed;       /* paths with different products join here */
 } use;
 
@@ -29,7 +29,7 @@ typedef struct state {
 
 typedef struct walk {
     ptx_fn *f;
-    uint32_t *slot; /* by register, from 1 on; 0: no product uses it */
+    uint32_t *slot; /* each register's slot, from 1 on; 0: no product uses it */
     size_t slots;
     state now;
     state *entry;  /* per if: at its start; per loop: at its start, from all sides */
@@ -162,7 +162,6 @@ static void fence(walk *w)
         w->now.uses[i].since = SINCE_NOTHING;
 }
 
-/* A product's use of a register. */
 static void use_register(walk *w, const ptx_inst *inst, ptx_val v, bool is_accumulator)
 {
     use *u = use_of(w, v);

@@ -22,9 +22,9 @@ typedef struct ptx_reg {
     bool counter;        /* counter of a PTX_FOR, which only the loop writes */
     bool declared;       /* without an initial value */
     bool derived;        /* pointers: not an array's own, so the real alignment may exceed `align` */
-    uint8_t span;   /* 5 or 7: 2^span * k + the thread's number among 2^span, a warp or a warpgroup; 0: not */
-    uint8_t zeros;  /* integers: low bits known to be 0 */
-    uint8_t said;   /* level: the author declares that it differs at most there; LEVEL_LANE: not declared */
+    uint8_t span; /* 5 or 7: the value is 2^span * k + the thread's number in its warp or warpgroup; 0: not */
+    uint8_t zeros; /* integers: low bits known to be 0 */
+    uint8_t said;  /* level: the most at which it differs, as the author declares; LEVEL_LANE: not declared */
     uint32_t align; /* pointers: known alignment in bytes; 0: unknown */
     uint32_t scope; /* index of the block where it was made */
     size_t born;    /* position after the defining instruction; 0 for variables, parameters and arrays */
@@ -152,9 +152,8 @@ typedef struct ptx_inst {
     int hints;
     const char
         *symbol; /* y: an array's name or "[parameter]"; r: a special register; mma's shape; ptx_raw's text */
-    const uint8_t *groups; /* mma, wgmma: the size of each g and j */
-    const ptx_wgmma_form
-        *form; /* of a product of wgmma, which reads operands after those of its signature: D */
+    const uint8_t *groups;      /* mma, wgmma: the size of each g and j */
+    const ptx_wgmma_form *form; /* of a wgmma product, which reads D after the operands of its signature */
     uint8_t result_count, operand_count;
     ptx_val *results, *operands;
     ptx_val guard;         /* predicate of PTX_WHEN, else poison */
@@ -207,7 +206,6 @@ typedef struct kernel_param {
     bool is_constant;       /* see ptx_set_constant */
 } kernel_param;
 
-/* An array in shared, local or constant memory. */
 typedef struct memory_array {
     const char *name;
     ptx_space space;
@@ -226,7 +224,7 @@ struct ptx_fn {
     arena *arena;
     const char *entry;
     target target;
-    target_range *alike; /* of the targets that have the same kernel; null: not recorded */
+    target_range *alike; /* range of the targets with the same kernel; null: not recorded */
     uint32_t block[3];
     uint32_t min_blocks;
     list regs;     /* ptx_reg; number 0 is unused */
@@ -237,7 +235,7 @@ struct ptx_fn {
     list symbols;  /* symbol */
     list problems; /* problem */
     list calls; /* size_t: the body's length at the start of each call whose arguments are being evaluated */
-    size_t called_at; /* the same for the last call whose arguments are complete */
+    size_t called_at; /* the body's length at the last such start of a call whose arguments are complete */
     uint32_t current; /* innermost open scope */
     uint32_t labels;
     bool has_main_loop;
@@ -260,7 +258,7 @@ __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, c
 bool text_is_ptx(const char *s);
 
 ptx_val val_register(ptx_fn *f, ptx_type type);
-ptx_val val_born(ptx_fn *f, ptx_type type); /* as the result of the instruction just appended */
+ptx_val val_born(ptx_fn *f, ptx_type type); /* result of the instruction just appended */
 ptx_val val_retyped(ptx_val v, ptx_type type);
 extern const ptx_val val_poison;
 
@@ -339,12 +337,11 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst);
 /* Divergence: where registers may differ, and where threads may have diverged. */
 typedef struct divergence {
     uint8_t *reg, *scope; /* level */
-    uint8_t *row;         /* of registers with a span: where their k may differ */
+    uint8_t *row;         /* level of k, for registers with a span */
 } divergence;
 divergence divergence_make(const ptx_fn *f);
 level divergence_of(const divergence *d, ptx_val v);
 level divergence_here(const ptx_fn *f, const divergence *d, uint32_t scope);
-/* Whether the instruction needs all lanes of its warp. */
 bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each access to a register of a product of wgmma in flight, and for each missing fence and wait. */

@@ -170,7 +170,6 @@ void print_value(text *out, const names *n, ptx_val v)
 
 /* ---- instructions ----------------------------------------------------------------------------------------------- */
 
-/* Prints the hints in `which`. */
 static void print_hints(text *out, int hints, int which)
 {
     for (size_t i = 0; i < hint_row_count; i++)

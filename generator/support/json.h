@@ -36,7 +36,6 @@ void json_number(json *j, uint64_t value);
 void json_boolean(json *j, bool value);
 void json_null(json *j);
 
-/* A key and its value. */
 void json_string_member(json *j, const char *key, const char *value);
 void json_words_member(json *j, const char *key, const char *words); /* an array of a list's words */
 void json_number_member(json *j, const char *key, uint64_t value);

@@ -75,8 +75,8 @@
     M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
     M(choice_workspace, "%s: every variant takes a workspace, and the item has 'workspace: none'") \
     M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
-    M(choice_nearest, "%s: takes %s of the best time at %s, as no choice is within %s with %u variant%s; max_variants allows more")  \
-    M(choice_over, "%s: cannot be within %s of the best time at every shape with %u variant%s; with %u: %s at %s") \
+    M(choice_nearest, "%s: takes %s times the best time at %s, as no choice is within %s with %u variant%s; max_variants allows more") \
+    M(choice_over, "%s: cannot be within %s times the best time at every shape with %u variant%s; with %u: %s at %s") \
     M(choice_coverage, "%s: cannot serve every call on every target with %u variant%s; that takes max_variants: %u%s") \
     M(choice_bytes, "expected at most %llu bytes of images of %s, found %llu in the smallest choice for its shapes") \
     M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, fewer values of tuning parameters or a larger within") \
@@ -125,8 +125,8 @@
     M(entry_family, "expected a name that no family has, found '%s'; give it another 'name' in 'entries'")             \
     M(entry_twice, "expected different names, found '%s' for %s and for %s; list the kernels in 'entries', one with another 'name'") \
     M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
-    M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
-    M(entry_alignment, "expected for '%s' a power of two from 1 to 1024 after 'aligned', found '%s'")                    \
+    M(entry_arg, "for '%s' (%u bytes, %s) expected %s, found '%s'")                                                    \
+    M(entry_alignment, "for '%s' expected a power of two from 1 to 1024 after 'aligned', found '%s'")                    \
     M(entry_pointers, "expected at most %d pointers with a shape in %s, found %zu; give the others as u64")             \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \

@@ -11,7 +11,6 @@
 
 typedef struct spool spool;
 
-/* Bytes in a spool. */
 typedef struct spool_range {
     uint64_t at, bytes;
 } spool_range;

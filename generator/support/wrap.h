@@ -4,7 +4,6 @@
 
 #include "arena.h"
 
-/* A text, and its current column. */
 typedef struct wrapper {
     text *out;
     size_t column;

@@ -57,8 +57,8 @@ typedef struct kiln_module {
 typedef struct kiln_pointer {
     uint16_t offset;     /* in the struct */
     uint16_t alignment;  /* bytes, a power of two; 1: any */
-    uint16_t is_null;    /* offset in the table's texts of the message that the pointer is null */
-    uint16_t misaligned; /* offset of the message that it is misaligned */
+    uint16_t is_null;    /* offset, in the table's texts, of the message for a null pointer */
+    uint16_t misaligned; /* offset of the message for a misaligned pointer */
 } kiln_pointer;
 
 typedef struct kiln_pointers {
@@ -114,7 +114,7 @@ typedef struct kiln_word {
 /* A parameter that the caller of a family names. */
 typedef struct kiln_selector {
     uint32_t text;   /* "type" */
-    uint32_t offset; /* of its uint32_t in the argument struct */
+    uint32_t offset; /* offset of its uint32_t in the argument struct */
     uint32_t
         first_word; /* in kiln_index.words: the values that this bundle has kernels for; none: it is a number */
     uint32_t word_count;

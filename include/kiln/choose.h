@@ -20,7 +20,7 @@ typedef struct kiln_choice {
 } kiln_choice;
 
 #define KILN_NO_LIMIT  UINT64_MAX
-#define KILN_RULED_OUT (UINT64_MAX - 1) /* cycles: considered only until there is a best */
+#define KILN_RULED_OUT (UINT64_MAX - 1) /* cycles of a variant that is taken only while there is no best */
 
 /* Returns whether a device can run a kernel that has an image for this target and every newer one. Otherwise another
  * image may fit: ask kiln_usable. */

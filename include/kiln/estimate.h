@@ -1,4 +1,4 @@
-/* Estimates the time of a launch, which dispatch compares variants by. Generated functions and `kiln explain` call this
+/* Estimates the time of a launch; dispatch compares variants by it. Generated functions and `kiln explain` call this
  * function.
  *
  * UNIT. Clock cycles of a multiprocessor, without the fixed cost of a launch.
@@ -58,8 +58,8 @@ typedef struct kiln_work {
     uint64_t repeats;     /* runs of the main loop in a thread block */
     uint64_t side_trips;  /* trips of the side loops */
     uint64_t wait;        /* cycles per trip that loads stall */
-    uint64_t block_bytes; /* that a thread block reads from the L2 cache */
-    uint64_t bytes;       /* minimum that the launch reads and writes */
+    uint64_t block_bytes; /* bytes that a thread block reads from the L2 cache */
+    uint64_t bytes;       /* least bytes that the launch reads and writes */
     uint64_t extra;       /* additional cycles */
 } kiln_work;
 

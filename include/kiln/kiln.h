@@ -230,7 +230,7 @@ kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error);
 const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
 
 /* Returns the family of this name, or null: its call, pick and kernels. For programs that open a pack and know the
- * family's argument struct, of args_bytes. */
+ * family's argument struct, which has args_bytes bytes. */
 const kiln_index_family *kiln_find_family(const kiln_index *index, const char *name);
 
 /* Returns the kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32"), or null. */
@@ -263,9 +263,9 @@ const char *kiln_status_string(kiln_status status);
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 
-/* Does the same for a driver call that the program made: "driver call failed: cuInit: CUDA_ERROR_NO_DEVICE (100)".
- * `driver` gives the name of the result; if it is null or lacks cuGetErrorName, the text has only the number. Result 34
- * is explained: the program loaded the CUDA toolkit's stub libcuda.so, which exists only for linking. */
+/* Describes the failure of a driver call that the program made: "driver call failed: cuInit: CUDA_ERROR_NO_DEVICE
+ * (100)". `driver` gives the name of the result; if it is null or lacks cuGetErrorName, the text has only the number.
+ * Result 34 is explained: the program loaded the CUDA toolkit's stub libcuda.so, which exists only for linking. */
 size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text,
                             size_t bytes);
 

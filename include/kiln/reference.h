@@ -122,7 +122,7 @@ typedef struct kiln_reference {
     static const kiln_reference *const kiln_reference_entry_##kernel                                         \
         __attribute__((used, section("kiln_references"))) = &kiln_reference_of_##kernel
 
-/* ---- what a call is asked for ----------------------------------------------------------------------------------- */
+/* ---- arguments and parameters of a problem ---------------------------------------------------------------------- */
 
 /* kiln_has_argument returns whether the variant has an argument: one with a `when` may be missing. kiln_get_argument
  * returns an argument that must exist. */

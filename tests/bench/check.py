@@ -1,11 +1,11 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT PROGRAM unit                        the code that supervises programs, with misbehaving programs
-       check.py ROOT PROGRAM join KILN                   that variants which only an f target runs are joined
-       check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
-       check.py ROOT PROGRAM regret KILN                 dispatch's regret by the committed results
+usage: check.py ROOT PROGRAM unit                        supervises programs that misbehave
+       check.py ROOT PROGRAM join KILN                   joins variants that only an f target runs
+       check.py ROOT PROGRAM plan KILN                   checks each line of the plan with the real configuration's variants
+       check.py ROOT PROGRAM regret KILN                 limits dispatch's regret by the committed results
        check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
-                                                         all calls, in a folder that has only the kit
+                                                         makes all calls, in a folder that has only the kit
 
 PROGRAM is a kiln-bench with one variant per family, MANIFEST its bundle's manifest, FAULTY the driver of faulty_driver.c.
 """

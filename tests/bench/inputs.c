@@ -49,7 +49,7 @@ static void test_inputs(void **state)
             assert_true(isfinite(in[j]));
             most = fmax(most, fabs((double)in[j]));
         }
-        assert_true(most > 0.5 && most < 8); /* of normal floats */
+        assert_true(most > 0.5 && most < 8); /* the largest of normal floats */
     }
     subject_close(&s);
     device_close(&d);

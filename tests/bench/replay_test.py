@@ -154,7 +154,7 @@ def launch(driver):
         gpu.call("cuLaunchKernel", function, 4, 1, 1, 32, 1, 1, 0, None, pointers, None)
         if name == NEWER[-1]:
             gpu.call("cuCtxSetCurrent", gpu.context)
-    os._exit(0)  # without cleanup: the last launch failed, as intended
+    os._exit(0)  # no cleanup, since the last launch failed, as intended
 
 
 def launched(build, raw):

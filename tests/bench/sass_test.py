@@ -76,7 +76,7 @@ def loops(code, labels):
 ISSUED = {"prmt": "PRMT", "lop3": "LOP3", "imad": "IMAD$", "add": "IADD3|IMAD.IADD", "iadd": "IADD3|IMAD.IADD", "shf": "SHF", "ffma": "FFMA$",
           "dfma": "DFMA", "hfma2": "HFMA2", "dp4a": "IDP.4A", "dp4a chained": "IDP.4A", "ex2": "MUFU.EX2", "rcp": "MUFU.RCP$",
           "shfl": "SHFL", "cvt.f16x2": "F2FP", "i2f": "I2FP"}
-BESIDE = {"iadd": "LOP3", "rcp": "FADD"}  # each comes with a second instruction
+BESIDE = {"iadd": "LOP3", "rcp": "FADD"}  # loops with a second instruction beside each counted one
 CHAINED = {"ffma": "FFMA$", "hfma2": "HFMA2", "imad": "IMAD$", "dp4a": "IDP.4A", "shfl": "SHFL", "ex2": "MUFU.EX2", "ld.shared": "LDS$"}
 TENSOR = {"f16 to f32": "HMMA.16816.F32$", "bf16 to f32": "HMMA.16816.F32.BF16", "f16 to f16": "HMMA.16816.F16", "s8 to s32": "IMMA.16832.S8.S8",
           "tf32 to f32": "HMMA.1688.F32.TF32"}
@@ -135,7 +135,7 @@ SWEPT = {"ex2.approx": "MUFU.EX2", "lg2.approx": "MUFU.LG2", "rcp.approx": "MUFU
          "cvt.rn.bf16x2.f32": "F2FP.BF16.F32", "cvt.rna.tf32.f32": "FSETP.GEU", "cvt.rn.f32.s32": "I2FP.F32.S32",
          "cvt.rn.f32.u32": "I2FP.F32.U32", "cvt.rni.s32.f32": "F2I.NTZ", "cvt.rzi.u32.f32": "F2I.U32.TRUNC.NTZ",
          "cvt.f32.f16": "HADD2.F32", "cvt.rn.f16x2.e4m3x2": "F2FP.F16.E4M3", "cvt.rn.satfinite.e4m3x2.f32": "F2FP.SATFINITE.E4M3", "cvt.rn.satfinite.e2m1x2.f32": "F2FP.SATFINITE.E2M1",
-         "cvt.rn.f16x2.e2m1x2": "F2FP.F16.E2M1"}  # by the prefix of the function's name
+         "cvt.rn.f16x2.e2m1x2": "F2FP.F16.E2M1"}  # by the beginning of the function's name
 
 
 def count(code, pattern):

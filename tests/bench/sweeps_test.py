@@ -95,7 +95,7 @@ def classify(function, bits, result):
     unit = math.ldexp(1.0, exponent - fraction)
     wanted = nearest(exact / unit, "away" if "rna" in function else "even") * unit if abs(exact) < math.inf else exact
     wanted = wanted if abs(wanted) < overflow else math.copysign(math.inf, wanted)
-    # for results below 1, lg2's ulp is that of 1
+    # lg2's ulp is at least that of 1
     ulp = math.ldexp(1.0, max(exponent, 0) - fraction) if name == "lg2" else unit
     error = abs(got - exact) / ulp if abs(exact) < math.inf else math.nan if got == exact else math.inf
     error = 0.0 if error != error else error
@@ -150,7 +150,7 @@ def host():
             expect(f"{function}: inputs counted", sum(count for name, (count, *_) in got.items() if name != "beyond"), sample[0])
 
 
-FAULTS = {  # function: (PTX after the instruction or in its place, bins that it must fill, first input and step if they matter)
+FAULTS = {  # function: (PTX added to the instruction or replacing it, bins that it must fill, first input and step if they matter)
     "rcp.approx.f32": ("add.u32 r16, r16, 2;", {"1.5 to 1.75", "beyond"}),
     "ex2.approx.ftz.f32": ("add.u32 r16, r16, 3;", {"2.75 to 3", "beyond"}),
     "sqrt.approx.f32": ("xor.b32 r16, r16, 0x80000000;", {"more", "wrong kind", "beyond"}),
@@ -266,7 +266,7 @@ def plant_faults():
         row = kit.measure_counters(gpu, **{**case, "way": "stream"})
         expect(name, (row["right"], row[wrong] > 0), (False, True))
         kit.Product.multiply = multiply
-        for product in "01":  # otherwise the counters keep their values
+        for product in "01":  # else the launches do not reset the counters
             gpu.buffers.pop(f"{case['variant']} tile_counters {product}", None)
     promised = next(v for v in kit.VARIANTS.values() if ".minnctapersm 2" in v["text"])
     expect("resident thread blocks", kit.measure_resources(gpu, promised["id"])["right"], True)

@@ -305,7 +305,7 @@ def cubins(scratch):
 
 
 PTXAS = """#!/bin/sh
-# A ptxas that takes its time over a wide kernel, and makes its mark, the target and the PTX of it.
+# A ptxas that is slow for a wide kernel; its cubin is a mark, the target and the PTX.
 if [ "$1" = --version ]; then echo "release 13.0, V13.0.88"; exit; fi
 if grep -q 'entry .*_wide' "$4"; then i=0; while [ $i -lt 40000 ]; do i=$((i + 1)); done; fi
 { printf '\\177ELF%s ' "$1"; cat "$4"; } > "$3"

@@ -18,7 +18,7 @@ static int launches;
 
 static struct {
     unsigned grid[3], block[3], shared_bytes;
-    uint64_t words[8]; /* the parameters, of sizes[] bytes each */
+    uint64_t words[8]; /* the parameters; parameter i has sizes[i] bytes */
 } seen;
 static const size_t *sizes; /* ends with 0 */
 
@@ -74,7 +74,6 @@ static void expect_failure(kiln_status got, kiln_status wanted, const char *subj
     assert_int_equal(launches, 0);
 }
 
-/* Expects that the loaded PTX has this entry. */
 static void expect_loaded(const char *entry)
 {
     char line[128];
@@ -141,7 +140,7 @@ static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function
     return overlap_result;
 }
 
-/* The launch attribute is set for a kernel that waits for the preceding launch, if the selected image does. */
+/* The launch attribute is set if the selected image waits for the preceding launch. */
 static void overlaps_launches_where_asked(void **state)
 {
     (void)state;
@@ -228,7 +227,7 @@ static void overlapping_launches_are_in_order(void **state)
     assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
     assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK);
     assert_int_equal(emulated.ctx_synchronize(), LAUNCH_FAILED);
-    kiln_close(&loader); /* a failed context may refuse it */
+    kiln_close(&loader); /* may fail in a failed context */
     memset(&loader, 0, sizeof loader);
 }
 
@@ -423,7 +422,7 @@ static void tells_which_kernel_it_would_launch(void **state)
     for (size_t i = 0; i < count; i++)
         assert_int_equal(list[i].why_not == NULL,
                          list[i].kernel == &sample_blend_f16_f32_128_noclamp_narrow_kernel);
-    open_on(70); /* older than all targets: no candidate may count as runnable */
+    open_on(70); /* older than all targets: no candidate can run */
     assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
     for (size_t i = 0; i < count; i++)
         assert_non_null(list[i].why_not);
@@ -432,7 +431,7 @@ static void tells_which_kernel_it_would_launch(void **state)
     assert_null(none);
     open_on(75);
     const sample_parts_args parts = {.n = 1};
-    const kiln_kernel *kernel = &sample_parts_2_kernel; /* the pick if there were a workspace */
+    const kiln_kernel *kernel = &sample_parts_2_kernel; /* the kernel that a workspace would allow */
     const int calls = fake.calls;
     assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_ERROR_BAD_ARGUMENT);
     assert_null(kernel);
@@ -640,7 +639,7 @@ static void finds_every_kernel(void **state)
     assert_int_equal(fake.loads, SAMPLE_KERNELS);
 }
 
-/* "type" -> f16 -> 1: for programs without the bundle's header. */
+/* Finds "type" -> f16 -> 1, for programs without the bundle's header. */
 static void tells_families_and_the_numbers_of_words(void **state)
 {
     (void)state;
@@ -650,7 +649,7 @@ static void tells_families_and_the_numbers_of_words(void **state)
     assert_null(kiln_find_family(index, "blen"));
     assert_null(kiln_find_family(index, NULL));
     assert_null(kiln_find_family(NULL, "blend"));
-    assert_null(kiln_find_family(index, "axpy")->pick); /* it has one kernel */
+    assert_null(kiln_find_family(index, "axpy")->pick); /* a family with one kernel has none */
     for (uint32_t i = 0; i < index->family_count; i++) {
         const kiln_index_family *f = &index->families[i];
         const char *name = index->texts + f->text;

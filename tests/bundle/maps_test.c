@@ -146,7 +146,7 @@ static void reports_a_missing_entry(void **state)
     expect_failure(KILN_ERROR_DRIVER_SYMBOL, "cuTensorMapEncodeTiled");
 }
 
-/* Strides of three dimensions, contiguous; and an empty array, for which the driver is not called. */
+/* Encodes three contiguous dimensions. For an empty array the driver is not called. */
 static void encodes_dimensions(void **state)
 {
     (void)state;

@@ -117,7 +117,7 @@ static void preload(void)
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------ */
 
-enum { LAUNCHES = 6, OVERLAPPING = 3 }; /* of call_all */
+enum { LAUNCHES = 6, OVERLAPPING = 3 }; /* launches of call_all */
 
 /* Calls each kind of function that kiln.h names. Returns the first failure, or KILN_OK. */
 static kiln_status call_all(void)
@@ -194,7 +194,7 @@ static void preloaded_calls_only_launch(void **state)
     assert_int_equal(described, 2 * (launches + overlapping));
     assert_memory_equal(&fake, &before, sizeof fake); /* no other driver call */
     assert_int_equal(waits, 0);
-    assert_int_equal(loader.load_lock, 1); /* as it was left */
+    assert_int_equal(loader.load_lock, 1); /* still held */
     assert_int_equal(loader.error_lock, 1);
     assert_int_equal(allocations, 0);
 }
@@ -205,7 +205,7 @@ static void without_a_preload_a_call_waits(void **state)
     open_sample(&(kiln_options){.wait = count_wait, .overlap_launches = 1});
     hold_locks();
     assert_status(call_all(), KILN_OK);
-    assert_int_equal(waits, 1); /* which released the lock */
+    assert_int_equal(waits, 1); /* the wait released the lock */
     assert_true(fake.loads > 0);
 }
 
@@ -271,7 +271,7 @@ static void preloaded_calls_make_no_system_call(void **state)
     assert_int_equal(result, CALLED);
 
     open_sample(NULL);
-    hold_locks(); /* and nothing preloaded: sched_yield */
+    hold_locks(); /* locked and nothing preloaded: calls sched_yield */
     assert_int_equal(call_without_system_calls(), KILLED);
 }
 

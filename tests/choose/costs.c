@@ -33,7 +33,6 @@ static bool has_values(const plan *p, const variant *v)
     return false;
 }
 
-/* Computes the cost over the plan's candidates. */
 static cost cost_of(candidates *c, const plan *p)
 {
     cost of = {.worst = 1};

@@ -38,7 +38,7 @@ static uint64_t draw(uint64_t below)
 /* Each item has one contract. */
 static const struct {
     const char *targets, *text;
-    bool is_refused; /* it only serves its shapes, so some legal calls are refused */
+    bool is_refused; /* the choice only serves its shapes, so it refuses some legal calls */
 } items[] = {
     {EVERY, "family: nf4_gemm, a: f16, shapes: [{m: [1, 7, 64, 2048], n: [4096, 14336], k: 4096}]", false},
     {EVERY, "family: nf4_gemm, a: bf16, workspace: none, shapes: [{m: [1, 7, 64, 2048], n: 4096, k: 4096}]",

@@ -31,7 +31,7 @@ typedef struct small_table {
     uint64_t times[CANDIDATES * POINTS];
     bool meets[CANDIDATES * NEEDS];
     uint64_t bytes[CANDIDATES];
-    size_t asked; /* calls that set a limit of bytes */
+    size_t asked; /* calls of bytes_of */
 } small_table;
 
 typedef struct subset {

@@ -290,7 +290,7 @@ static void test_has_elements(void **state)
         {"n == 0 || m == 0", "n, m", "1"},
         {"n * m == 0", "n, m", "1"},
         {"ceil_div(n, 256) == 0", "n, m / 2", "m >= 2"},
-        {"n < 1", "n", "n != 0"}, /* equal, but written differently: tested twice, which is right */
+        {"n < 1", "n", "n != 0"}, /* equal, but written differently: both are printed */
         {NULL, "ceil_div(n, select(group == any, m, group))", "n != 0"},
         {NULL, "n / 256 * 144", "n >= 256"},
         {NULL, "n + m", "n != 0 || m != 0"},

@@ -131,7 +131,7 @@ def test_errors(kiln):
 
 
 def test_every_message(_kiln):
-    """Each row has an example, each example has a row, and each configuration has its text."""
+    """Each row of messages.h has an example, each example a row, and each configuration its messages."""
     failed, rows = 0, messages()
     files, texts = errors()
     for name, pattern in rows.items():

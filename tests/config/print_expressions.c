@@ -100,7 +100,7 @@ static void print_questions(arena *a)
 {
     static const char *const numbers[] = {"1", "-0.0", "-1", "NAN", "INFINITY", "-INFINITY"};
     static const struct {
-        const char *text, *truths; /* of each number */
+        const char *text, *truths; /* for each number */
     } rows[] = {{"negative(f)", "001101"},
                 {"negative(g)", "001101"},
                 {"!negative(g)", "110010"},

@@ -21,7 +21,7 @@ typedef struct call {
     variant variant;
     kiln_family family;
     kiln_param params[KILN_MAX_PARAMS + 1];
-    size_t first, count;          /* range of the arguments in params */
+    size_t first, count;          /* range of the arguments among the parameters */
     size_t args[KILN_MAX_PARAMS]; /* index in the family's arguments */
 } call;
 

@@ -315,7 +315,7 @@ static void test_files(void **state)
     assert_true(files_write(s.arena, files, 2, false, &s.d));
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &after[i]), 0);
-    assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same file: not touched */
+    assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same inode: the file was not replaced */
     assert_int_equal(before[0].st_mtim.tv_nsec, after[0].st_mtim.tv_nsec);
     assert_int_not_equal(before[1].st_ino, after[1].st_ino);
     assert_file(&s, &files[1], "TWO");
@@ -380,7 +380,7 @@ static void test_spool(void **state)
     assert_int_equal(read.sum, written.sum);
     assert_false(spool_read(s.spool, range, take_sum, &stopped));
     assert_in_range(stopped.bytes, 1, BYTES - 1);
-    range.at += BYTES; /* it ends before */
+    range.at += BYTES; /* the reading ends before */
     assert_false(spool_read(s.spool, range, take_sum, &read));
     assert_int_equal(errno, EIO);
     assert_true(spool_is_whole(s.spool, &s.d));

@@ -215,7 +215,7 @@ def init_c(scratch):
 
 
 def init_cxx(scratch):
-    """The same in C++ only: kiln and its tools in a folder beside it, built with the commands that `kiln init` prints."""
+    """Like init_c, in C++ only: kiln and its tools in a folder beside it, built with the commands that `kiln init` prints."""
     project = scratch / "project"
     output = run(KILN, "init", project, "--cxx", "--targets", "sm_80")
     (project / "kiln").symlink_to(SOURCE_DIR)

@@ -224,7 +224,7 @@ def init(scratch):
 
 
 def makefiles(scratch):
-    """The same with make: the depfile and options work, and a second build does nothing."""
+    """With make, too, the depfile and options work, and a second build does nothing."""
     need("make")
     folder = project(scratch, "find_package", "app.c")
     config = folder / "kernels.yaml"
@@ -783,7 +783,7 @@ def cross(scratch):
     need("aarch64-linux-gnu-gcc", "qemu-aarch64")
     folder = project(scratch, "cross", "kernels.yaml")
     for flags in ("CFLAGS", "LDFLAGS"):
-        os.environ.pop(flags, None)  # these flags are for the build's compiler; this is another one
+        os.environ.pop(flags, None)  # flags for the build's compiler, not for the cross compiler
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "the message says what to do")
     output = " ".join(configure(folder, *options, "-DKILN_HOST_EXECUTABLE=/bin/true", fails=True).split())
@@ -855,7 +855,7 @@ def orin(scratch):
     if not os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
         skip("there is no libfyaml for arm64")
     for flags in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
-        os.environ.pop(flags, None)  # these flags are for the build's compiler; this is another one
+        os.environ.pop(flags, None)  # flags for the build's compiler, not for the cross compiler
     folder, board = project(scratch, "orin"), scratch / "board prefix"
     paths = {"KILN": str(SOURCE_DIR), "HOST": str(PREFIX), "BOARD": str(board)}
     blocks = guide(folder)

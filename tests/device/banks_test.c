@@ -64,7 +64,8 @@ static uint32_t byte_at(const layout *l, uint32_t row, uint32_t byte)
     return layout_byte(l, row, byte / l->unit_bytes) + byte % l->unit_bytes;
 }
 
-/* Lane (g, t) loads four of the 16 elements of a run; in wide layouts eight of two runs, in woven layouts of the whole step. */
+/* Lane (g, t) loads four of the 16 elements of a run; in wide layouts eight elements of two runs, in woven layouts eight of the
+ * whole step. */
 static void loads_x(void **state)
 {
     (void)state;
@@ -123,10 +124,10 @@ enum { WARP_ROWS = 32, STAGES = 7 };
 /* Stages of W in strategies of linear. Lane (g, t) loads unit t of a group of row g or, paired, units 2t and 2t + 1. */
 static const struct {
     uint32_t elements;
-    bool pairs_bytes; /* pairs also units that are not aligned to 8 bytes */
+    bool pairs_bytes; /* units are paired although they are not aligned to 8 bytes */
 } stages[STAGES] = {
-    {512, false}, {256, false},              /* mma: up to 16 rows of x, more */
-    {128, true},  {256, true},               /* tiles, with x s8 too */
+    {512, false}, {256, false},              /* mma with up to 16 rows of x; with more */
+    {128, true},  {256, true},               /* tiles, also with x s8 */
     {512, true},  {1024, true}, {2048, true} /* mma with x s8: 2, 4, 8 k_warps */
 };
 
@@ -191,7 +192,8 @@ static uint32_t most_ways(uint32_t (*load)(const weight_format *, size_t, uint32
     return most;
 }
 
-/* Four threads copy a row. With an odd number of sectors in a row, the sectors of all rows stay whole; else of every second row. */
+/* Four threads copy a row. With an odd number of sectors in a row, the sectors of all rows stay whole; otherwise only those of
+ * every second row. */
 static void copies_stage(const row_ring_shape *s)
 {
     const uint32_t bit = row_ring_row_bit(s);
@@ -326,7 +328,7 @@ static void loads_fp4(void **state)
     for (uint32_t lane = 0; lane < LANES; lane++)
         scales[lane] = lane / 4 * FP4_SCALE_BYTES;
     assert_int_equal(wavefronts(scales, WORD), 1);
-    for (uint32_t lane = 0; lane < LANES; lane++) /* of 32 rows, each lane's own */
+    for (uint32_t lane = 0; lane < LANES; lane++) /* each lane loads from its own row of 32 */
         scales[lane] = (lane / 4 + lane % 4 * 8) * FP4_SCALE_BYTES;
     assert_int_equal(wavefronts(scales, WORD), 1);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares the default bundle's compiled dispatch, on an emulated device, with `kiln explain`: candidates, estimates and reasons.
-Also checks that calls which rows of exact values once sent to the CUDA cores go to the tensor cores.
+Also checks that calls go to the tensor cores that exact values in a table once sent to the CUDA cores.
 
 usage: check_picks.py PROGRAM DRIVER KILN CONFIG DEVICE TARGET
 """
@@ -65,7 +65,7 @@ TOLD = [
 
 
 def tell(kiln, config, device):
-    """Yields a message for each text of TOLD that `kiln explain` does not print."""
+    """Yields a message for each text that `kiln explain` does not print."""
     for given, told in TOLD:
         out = explain(kiln, config, device, *given.split())
         if not re.search(told, out.stdout + out.stderr):

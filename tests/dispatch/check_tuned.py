@@ -214,7 +214,7 @@ def program():
         expect("why", "rows=1,chunk=65536 at {n: 32, k: 512}: CUDA_ERROR_LAUNCH_TIMEOUT (702): the launch did not end\n" in done.stderr, True)
         expect("the count", "\n1 measured, 0 measured before, 0 ruled out by rules or the device, 1 failed; " in done.stdout, True)
 
-        # It does not replace special files, and writes a link's target, not the link.
+        # kiln-tune does not replace special files, and writes a link's target, not the link.
         os.mkfifo(folder / "pipe")
         for name, end in ("to_null", "/dev/null"), ("to_pipe", "pipe"), ("to_nowhere", "nowhere"):
             (folder / name).symlink_to(end)

@@ -46,8 +46,8 @@ DEVICES = [
     Device("Jetson AGX Orin", "sm_87", 87, 16, 164 << 10, 1536, 64, 128, 1024, 204 / 1.3),
 ]
 L2_BYTES, MEMORY_CYCLES, BARRIER_CYCLES = 64, 650, 30
-ISSUE_CYCLES = 2.6   # of one warp alone, per instruction: ptxas' stall counts over this project's loops are 2.2 to 3.1
-LOADS_AHEAD = {False: 8, True: 24}  # a warp's requests in flight; with cp.async
+ISSUE_CYCLES = 2.6   # cycles per instruction of a single warp: ptxas' stall counts in this project's loops are 2.2 to 3.1
+LOADS_AHEAD = {False: 8, True: 24}  # a warp's requests in flight, without and with cp.async
 LAUNCH_CYCLES = 2500 # duration of an empty kernel
 JOIN_CYCLES = 2200   # waits of thread blocks that share a sum: a store, an atomic, a load
 

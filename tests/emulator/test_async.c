@@ -53,7 +53,7 @@ static void test_groups(void **state)
         strcat(body, wait);
         strcat(body, RESULT "ret;");
         run(body);
-        for (unsigned group = 0; group < 4; group++) /* the last is empty; word 4 is never copied */
+        for (unsigned group = 0; group < 4; group++) /* the last group is empty; word 4 is never copied */
             assert_int_equal(out[9][group], group + pending < 4 && group < 3 ? in[9][group] : 0);
     }
 }
@@ -142,7 +142,7 @@ static const script scripts[] = {
                "mbarrier.pending_count.b64 %r4, %s0; mbarrier.arrive.shared.b64 %s1, [bar]; "
                "mbarrier.pending_count.b64 %r5, %s1;\n" TEST(1, 6),
      {1, 3, 1, 1}},
-    /* the state that an arrival returns belongs to that phase */
+    /* the state that an arrival returns belongs to the arrival's phase */
     {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 %s0, [bar];\n"
      "mbarrier.test_wait.shared.b64 %q1, [bar], %s0; selp.u32 %r3, 1, 0, %q1; "
      "mbarrier.arrive.shared.b64 %s1, [bar];\n"

@@ -105,7 +105,7 @@ static uint64_t sum_of(format t, number a, number b, char mode)
     }
     number big = b.kind == ZERO || (a.kind != ZERO && a.e >= b.e) ? a : b,
            small = big.e == a.e && big.m == a.m ? b : a;
-    if (big.kind == ZERO) /* unlike zeros add to +0, rounded to -infinity to -0 */
+    if (big.kind == ZERO) /* zeros of both signs add to +0; if rounded to -infinity, to -0 */
         return rounded(t, 0, 0, a.negative == b.negative ? a.negative : mode == 'm', mode);
     int apart = small.kind == ZERO ? 0 : big.e - small.e;
     wide low = small.kind == ZERO ? 0 : apart > 70 ? 1 : (wide)small.m; /* 1: a sticky bit */

@@ -123,7 +123,7 @@ static void test_transpose(void **state)
 typedef struct fault {
     const char *instruction;
     int matrices, lane; /* all rows are valid except this lane's */
-    uint32_t at;        /* which is at this offset */
+    uint32_t at;        /* the offset of its row */
     CUresult result;
     const char *message;
 } fault;

@@ -296,7 +296,6 @@ static void check_product(const char *header, const mma_form *f, int run)
                              run, i, j, q, m.d[q][i][j], expected(f, &m, q, i, j), header);
 }
 
-/* True if the device has the form. */
 static bool device_has(const mma_form *f, int device)
 {
     if (strstr(f->name, "kind"))

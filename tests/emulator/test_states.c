@@ -205,7 +205,8 @@ static void make_and_destroy(int count)
     }
 }
 
-/* No later context may get its handle. malloc caches the first blocks that are freed, so others are freed before. */
+/* No later context may get the destroyed one's handle. malloc caches the first freed blocks, so others are freed
+ * before. */
 static void destroyed_current_elsewhere(void)
 {
     pthread_t thread;

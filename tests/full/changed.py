@@ -29,7 +29,7 @@ SHARE = 499  # one variant in 499 is in the fixed sample
 BATCH = 32   # variants that are built together
 MOST = 16    # variants that a commit verifies at most
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
-         "activation")  # parameters that callers name, in families with split_k
+         "activation")  # parameters that callers name, for families with split_k
 
 
 def family_of(variant):
@@ -63,7 +63,7 @@ def reference_files(folder, family):
 
 
 def hashes(build):
-    """Returns {variant: (key, targets, hash)} of all configurations, from a kiln of the present sources: the programs are."""
+    """Returns {variant: (key, targets, hash)} of all configurations, by a kiln of the present sources, like the programs."""
     build_target(build, "kiln")
     rows, references = {}, {}
     for config in CONFIGS:
@@ -202,7 +202,7 @@ def more(build, seconds, *families):
     if unknown := [f for f in families if f not in every]:
         sys.exit(f"changed.py: no variant is of the family {unknown[0]}; there are {' '.join(sorted(every))}")
     record = {key: record[key] for key, _, _ in rows.values() if key in record}
-    write_record(head, record)  # fails here, not after a variant, if it cannot be written
+    write_record(head, record)  # an unwritable record fails here, not after a variant
     left = without_row(rows, record)
     order = families or sorted(set(map(family_of, left)))
     wanted = sorted((v for v in left if family_of(v) in order), key=lambda v: order.index(family_of(v)))

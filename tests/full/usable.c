@@ -70,7 +70,7 @@ static void plan_sizes(size_plan *plan, problem *p)
         size_plan_fill(plan, 1);
 }
 
-/* Planned for a device with enough shared memory for every size, so that none is left out. */
+/* Plans for a device with enough shared memory for every size, so that no size is left out. */
 static void find_least(const manifest_variant *v, uint64_t scalars[MAX_ARGS], bool *found)
 {
     kiln_device roomy = d.loader.device;

@@ -29,7 +29,7 @@ ROW = "{:4} {:8} {:>9} {:>7} {:>8} {:>6} {:>7}  {}"
 HEADING = "variant\ttarget\tregisters\tstack\tcode\timages\t"
 
 
-# For sm_103 ptxas 13.0 gives linear's int8 tiles 255 registers and spills, where it takes 168 of the same text for sm_100.
+# For sm_103 ptxas 13.0 compiles linear's int8 tiles to 255 registers and spills; for sm_100 the same text takes 168 registers.
 SPILLS = [(re.compile("linear/.*x=s8,.*strategy=tiles"), "sm_103", 168)]  # variants, target, most bytes stored or loaded
 
 
@@ -37,7 +37,7 @@ class Assembly(NamedTuple):
     variant: str
     target: str
     images: str    # a hash of the variant's images
-    held: tuple    # the columns of a row: registers, stack bytes, code bytes
+    held: tuple    # a row's numbers: registers, stack bytes, code bytes
     static: int    # bytes of static shared memory
     dynamic: int   # most dynamic shared memory of a launch
     spills: tuple  # bytes stored, loaded

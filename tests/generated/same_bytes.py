@@ -82,9 +82,9 @@ def jobs(options):
 
 # The settings that each compiler needs.
 NATIVE = {"gcc": [], "clang": []}
-QUICK = ["-DCMAKE_C_FLAGS_RELEASE=-O1"]  # -O3 would take the compiler longer than it saves the generator
+QUICK = ["-DCMAKE_C_FLAGS_RELEASE=-O1"]  # -O3 costs the compiler more time than it saves the generator
 CROSS = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DKILN_GENERATOR=ON",
-         "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # qemu then needs no libraries of the other machine
+         "-DCMAKE_EXE_LINKER_FLAGS=-static"]  # static, so that qemu needs no libraries of aarch64
 AARCH64_GCC = "aarch64-linux-gnu-gcc"
 AARCH64 = {AARCH64_GCC: CROSS, "clang": [*CROSS, "-DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu"]}
 

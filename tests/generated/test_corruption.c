@@ -10,7 +10,6 @@
 static kiln_loader loader;
 static kiln_slot slots[KILN_DEFAULT_SLOTS];
 
-/* Makes a writable copy of an image. */
 static kiln_image copy_of(const kiln_image *image)
 {
     kiln_image copy = *image;

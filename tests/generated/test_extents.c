@@ -103,7 +103,7 @@ static void of_strides(void **state)
     static const struct {
         size_t offset;
         const char *detail;
-        uint64_t steps; /* the stride's factor in the extent */
+        uint64_t steps; /* the factor of the stride in the array's extent */
     } rows[] = {
 #define ROW(member, arg, steps)                                                                              \
     {offsetof(kiln_default_rope_args, member), arg " would have 2^63 bytes or more", steps}

@@ -141,7 +141,7 @@ static uint32_t check_sizes(const subject *s, const uint32_t sizes[SIZES], uint6
     s->set(sizes, bytes / 4);
     assert_status(s->pick(&kernel), KILN_OK);
     assert_ptr_equal(kernel, unlimited);
-    assert_status(s->workspace(&again, &counters), KILN_OK); /* for any value in the struct */
+    assert_status(s->workspace(&again, &counters), KILN_OK); /* whatever value the struct has */
     assert_int_equal(again, bytes);
     assert_status(kernel->launch(&loader, NULL, s->args), KILN_OK);
     s->set(sizes, bytes / 4 - 1);
@@ -168,7 +168,8 @@ static void is_what_the_picked_variant_asks_for(void **state)
     }
 }
 
-/* Rules let attention split at most 2^36 rows and 2^31 tiles. Beyond that, products would exceed 64 bits, and the answer stays. */
+/* Rules let attention split at most 2^36 rows and 2^31 tiles. Beyond that the products would exceed 64 bits, so the maximum stays
+ * the same. */
 static void the_maximum_does_not_wrap(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ sys.path.insert(0, str(SOURCE_DIR / "tools/python"))
 import kiln  # noqa: E402
 SKIPPED = 77
 LANGUAGES = {"c11": ("c", ("gcc", "clang")), "c++17": ("cc", ("g++", "clang++")), "c++20": ("cc", ("g++", "clang++"))}
-# The standards in which the calls run, with environment variables: for C++ one block is enough, since C has computed the values.
+# The standards in which the calls run, with environment variables: C++ runs only one thread block, since C computes the values.
 # With --full all compilers compile the calls in all standards.
 RUN = {"c11": [], "c++17": ["KILN_EMU_BLOCKS=0-0"]}
 WARNINGS = ("-Wall", "-Wextra", "-Werror")

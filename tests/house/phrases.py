@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds English that reads as if translated: phrases that no file may contain, each with a better one.
+"""Finds English that reads as if translated: phrases that no file may contain, with what to write instead.
 
 usage: phrases.py ROOT | phrases.py --self-test
 """

@@ -1,7 +1,7 @@
 /* Computes a row of attention in float64, and its error bound.
  *
  * With r exact, s_j the scores, m their maximum, l the sum of e^(s_j - m), p_j the probabilities, n the number of keys,
- * and roots for chains of additions, as the inputs are no worse than random:
+ * and square roots in place of lengths of chains, as the inputs are no worse than random:
  *
  *     d_j = 2^-24 [(sqrt(HEAD) + 2) scale sum |q k_j| + 2 |s_j - m| + 8]
  *     |O - r| <= sum of p_j d_j |v_j - r| + 2^-24 (sqrt(n) + 4) sum of p_j |v_j| + u |r|

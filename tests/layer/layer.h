@@ -54,7 +54,7 @@ double half_value(unsigned bits);
 typedef struct comparison {
     double worst;             /* largest error relative to its bound */
     double error, power;      /* sums of squares: the error, and the exact result with dequantised weights */
-    double loss, unquantised; /* the same for the original weights */
+    double loss, unquantised; /* `error` and `power` for the original weights */
     double norm_bound;        /* bound on the root of `error`; 0: no bound */
     size_t elements, not_finite;
 } comparison;

@@ -63,10 +63,10 @@ static const double nf4_table[16] = {
     1.0,
 };
 
-/* W, OUTPUTS x INPUTS, in blocks of 64 along its rows, which nf4_gemm calls columns. */
+/* W[OUTPUTS, INPUTS], in blocks of 64 along its rows. nf4_gemm calls these rows columns. */
 typedef struct nf4_weights {
     CUdeviceptr packed, scale;
-    double *values; /* of the codes */
+    double *values; /* the codes' values */
     const float *unquantised;
 } nf4_weights;
 
@@ -217,7 +217,7 @@ typedef struct step {
     float g_columns[OUTPUTS * TOKENS], low_columns[RANK * TOKENS], db[OUTPUTS * RANK];
 } step;
 
-/* Makes the target: outputs of another model, whose weights are these plus a product of rank 8. */
+/* Makes the target: outputs of another model, whose weights are W plus a product of rank 8. */
 static void make_target(step *t)
 {
     float *to = host_new(OUTPUTS * RANK, sizeof *to), *from = host_new(RANK * INPUTS, sizeof *from);

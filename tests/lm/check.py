@@ -262,7 +262,7 @@ TOKENS, TOGETHER = 24, (0, 20)  # all tokens are read one by one; the first 20 a
 
 
 def rounding(together):
-    """kiln-lm's: tokens that are read together are multiplied as bytes."""
+    """Returns kiln-lm's rounding: products of tokens that are read together are of bytes."""
     return ("--rounding", f"lm,activation=q8:{together}") if together else ()
 
 
@@ -303,7 +303,7 @@ def logits(program, emulator, folder, extent):
     change(small_model(folder), mixed, tensors=MIXED)
     probe(program, emulator, mixed, tokens, "sm_90", TOGETHER[1])
     scaled = pathlib.Path(folder) / "scaled.gguf"
-    change(small_model(folder), scaled, keys={"llama.rope.scaling.factor": (4.0, "FLOAT32")})  # without a type: linear
+    change(small_model(folder), scaled, keys={"llama.rope.scaling.factor": (4.0, "FLOAT32")})  # scaling without a type is linear
     probe(program, emulator, scaled, tokens, "sm_90", TOGETHER[1])
     for target in TARGETS[1:]:
         for name in FORMATS if extent == "all" else ("q4_1",):

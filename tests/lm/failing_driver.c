@@ -15,7 +15,7 @@
 
 enum {
     MOST_ARGUMENTS = 11
-}; /* cuLaunchKernel's; all are integers or pointers, so a function may be given too many */
+}; /* as many as cuLaunchKernel has; all are integers or pointers, so passing too many is harmless */
 
 static long number(const char *name, long without)
 {
@@ -66,7 +66,7 @@ static int forward(const char *symbol, const uint64_t a[MOST_ARGUMENTS])
     for (int i = 0; i < HOLDS; i++) {
         if (result == 0 && strcmp(symbol, holds[i].taken) == 0)
             holds[i].count++;
-        if (strcmp(symbol, holds[i].given) == 0) /* also if it fails: callers cannot do more */
+        if (strcmp(symbol, holds[i].given) == 0) /* released, even if the call fails */
             holds[i].count--;
     }
     return result;

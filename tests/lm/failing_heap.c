@@ -13,7 +13,7 @@ void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
 void __libc_free(void *memory);
 
-static long allocations, blocks; /* blocks: not yet freed */
+static long allocations, blocks; /* blocks that are not yet freed */
 
 static int is_first(struct dl_phdr_info *info, size_t bytes, void *found)
 {
@@ -24,7 +24,7 @@ static int is_first(struct dl_phdr_info *info, size_t bytes, void *found)
             range[0] = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
             range[1] = range[0] + info->dlpi_phdr[i].p_memsz;
         }
-    return 1; /* the program itself comes first */
+    return 1; /* dl_iterate_phdr lists the program itself first */
 }
 
 static int is_programs(const void *caller)

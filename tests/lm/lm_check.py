@@ -40,7 +40,7 @@ class Tipped(Noise):
     def __call__(self, point, x):
         if point == NOT_REPEATED:
             return super().__call__(point, x)
-        if point == "stream":  # it is a sum of two numbers
+        if point == "stream":  # the stream is a sum of two numbers
             return Rounding.__call__(self, point, x)
         size = FLOAT32 * np.sqrt((x * x).mean(axis=-1, keepdims=True))
         return Rounding.__call__(self, point, x + size * self.random.standard_normal(x.shape))
@@ -219,7 +219,7 @@ MISTAKES = {
     "a row of the head zero": ("weight", lambda model: wrong_weight(model, model.head_name(), scaled(7, 0))),
     "final norm's weight 0.1 % more": ("weight", lambda model: wrong_weight(model, "output_norm", scaled(slice(None), 1.001))),
 }
-# Bytes are rounded as coarsely: only the runs without them show these.
+# Rounding to bytes is as coarse, so only runs without bytes show these.
 SMALL = {"stream=f16", "activation=q8", "rope base 1 % more", "one of a norm's weights 3 % more", "a block of 32 weights 20 % more"}
 LOST_PRECISION = {"stream=f16": {"stream": "f16"}, "activation=q8": {"activation": "q8"},
                   "activation=f16": {"activation": "f16"}}

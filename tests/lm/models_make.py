@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes GGUF models for the tests of kiln-lm.
 
-usage: models_make.py again MODEL FOLDER [FORMAT...]     MODEL with its matrices in FORMAT, as FOLDER/FORMAT.gguf
-       models_make.py small FOLDER [FORMAT...]           small llamas of random weights, as FOLDER/small_FORMAT[_head].gguf
+usage: models_make.py again MODEL FOLDER [FORMAT...]     writes MODEL with its matrices in FORMAT, as FOLDER/FORMAT.gguf
+       models_make.py small FOLDER [FORMAT...]           writes small llamas of random weights, as FOLDER/small_FORMAT[_head].gguf
 
 FORMAT is a row of the table FORMATS; without one, all of them (`again`: those that the GGUF reference package makes). A small
 model has two layers, 512 wide, 8 heads of 64 over 4 key heads, 512 tokens, and a tokenizer of SmolLM2's kind. With _head, it has
@@ -18,7 +18,7 @@ except ImportError:
     print("skipped: python3 has no numpy and gguf")
     sys.exit(77)
 
-# Offsets of a block's f16 factors, and the scale for random bits in the rest; None: the package quantises.
+# Offsets of a block's f16 factors, and the standard deviation of codes of random bits; None: the package quantises.
 FORMATS = {"q4_0": None, "q4_1": None, "q5_0": None, "q5_1": None, "q8_0": None, "mxfp4": None, "q2_k": (80, 82),
            "q3_k": (108,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,), "iq4_nl": (0,), "iq4_xs": (0,)}
 EMBEDDING, FEED_FORWARD, LAYERS, HEADS, HEAD_DIM, VOCABULARY = 512, 768, 2, 8, 64, 512

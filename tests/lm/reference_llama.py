@@ -66,7 +66,7 @@ def round_q8(x):
 
 
 def q8_rows(kind, x):
-    """Returns how many of the rows q8 or q8:N rounds to bytes."""
+    """Returns how many rows are rounded to bytes by q8 or q8:N."""
     return int(kind[3:] or len(x))
 
 

@@ -72,7 +72,7 @@ void __wrap_free(void *old)
 /* ---- Failing reads: each in turn ---- */
 
 static enum { READS_ERROR, READS_END, READS_INTERRUPTED } read_result;
-static long reads_left = -1; /* then one read returns read_result */
+static long reads_left = -1; /* reads until one returns read_result; -1: all succeed */
 
 ssize_t __real_pread(int descriptor, void *into, size_t bytes, off_t at);
 ssize_t __wrap_pread(int descriptor, void *into, size_t bytes, off_t at);
@@ -82,7 +82,7 @@ ssize_t __wrap_pread(int descriptor, void *into, size_t bytes, off_t at)
     if (reads_left < 0 || reads_left-- > 0)
         return __real_pread(descriptor, into, bytes < 1000 ? bytes : 1000, at);
     errno = read_result == READS_INTERRUPTED ? EINTR : EIO;
-    reads_left = read_result == READS_INTERRUPTED ? -1 : 0; /* the others stay */
+    reads_left = read_result == READS_INTERRUPTED ? -1 : 0; /* the other results repeat */
     return read_result == READS_END ? 0 : -1;
 }
 

@@ -31,7 +31,7 @@ PLACE = re.compile(r"(?:(last|all|-?\d+): )?(.*)")
 class Edit(NamedTuple):
     which: str
     pattern: str
-    how: str  # before, then or instead
+    how: str  # "before", "then" (after it) or "instead"
     text: str
 
 

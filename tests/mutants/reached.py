@@ -53,7 +53,7 @@ def found(kiln, config, manifest, folder):
     seen, texts = {}, {}  # per image {line: what happened}, over all reports that ran it
     for report in (pathlib.Path(folder) / f"unreached.sm_{number}.json" for number in sorted(set(map(number_of, targets)))):
         for kernel in map(json.loads, report.read_text(encoding="utf-8").splitlines()):
-            if kernel["unreached"] not in variants:  # kiln-verify's own
+            if kernel["unreached"] not in variants:  # a kernel of kiln-verify itself
                 continue
             variant, device = variants[kernel["unreached"]], number_of(kernel["device"])
             image = variant["id"], [t for t in image_targets(variant) if number_of(t) <= device][-1]

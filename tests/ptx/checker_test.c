@@ -279,7 +279,7 @@ static void accepts_set_variables(void **state)
 }
 
 /* Two sets of A and of accumulators: while one group is in flight, A of the next is set and the sums of the one before are
- * read. A warpgroup works by itself, or both do. */
+ * read. One of the two warpgroups does this, or both do. */
 static void overlapped_groups(ptx_fn *f)
 {
     static const ptx_wgmma_form form = {.types = PTX_WGMMA_F16_F32, .n = 8};

@@ -1,7 +1,7 @@
 /* Prints the kernels of kernels.c and compares them with golden/NAME.ptx, byte by byte.
  *     ptx_golden_test GOLDEN_DIR             compares
  *     ptx_golden_test GOLDEN_DIR --update    writes them (target update_ptx_goldens; read the diff)
- *     ptx_golden_test GOLDEN_DIR --assemble  has ptxas take each at its own .target; 77 (skipped) without ptxas
+ *     ptx_golden_test GOLDEN_DIR --assemble  assembles each with ptxas at its own .target; 77 (skipped) without ptxas
  *     ptx_golden_test GOLDEN_DIR --ir NAME   prints one kernel's IR */
 #include <setjmp.h>
 #include <stdarg.h>

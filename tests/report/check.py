@@ -175,7 +175,7 @@ def made_up(folder):
     old["variants"].append(gone)
     old["generator"] = "kiln 0.1.0"
     kinds = ("read", "write", "atomic")
-    products = [[], [], [{"name": "mma.m16n8k32.row.col.s32.s8.s8.s32", "multiply_adds": 3 << 30}]]  # of the variants counted
+    products = [[], [], [{"name": "mma.m16n8k32.row.col.s32.s8.s8.s32", "multiply_adds": 3 << 30}]]  # of each counted variant
     counts = [{"launch": 1, "kernel": v["entry"], "grid": [3, 2, 1], "result": 0, "warp_instructions": w,
                "tensor": {"multiply_adds": sum(p["multiply_adds"] for p in of), "shapes": of},
                "shared": {kind: {"wavefronts": 0} for kind in kinds},

@@ -35,7 +35,7 @@ def frames(path):
         place, count, kind = line.split("\t")
         assert kind in ("static", "dynamic,bounded"), line
         name = plain(place.split(":")[-1])
-        taken[name] = taken.get(name, 0) + int(count)  # a compiler may split one
+        taken[name] = taken.get(name, 0) + int(count)  # a compiler may split a function
     return taken
 
 

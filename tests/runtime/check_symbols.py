@@ -19,7 +19,7 @@ ALLOWED_EVERYWHERE = {"memcpy", "memset", "memcmp", "strlen", "strcmp", "_GLOBAL
 ALLOWED_IN = {"driver_dlopen": {"dlopen", "dlsym", "dlclose"}, "wait": {"sched_yield"}}
 WITH_HASH = {"find_name", "verify"}
 INSTRUMENTED = re.compile(r"__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_")
-MOST_BYTES, MOST_WITHOUT_HASH = 12 * 1024, 8 * 1024  # of text, constants among it, at -Os on x86-64
+MOST_BYTES, MOST_WITHOUT_HASH = 12 * 1024, 8 * 1024  # bytes of text and constants, at -Os on x86-64
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 
 

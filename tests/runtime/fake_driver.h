@@ -33,7 +33,7 @@ typedef struct fake_driver {
     int calls; /* over all functions */
     int counts[FAKE_CALLS];
     fake_call failed;   /* the call that failed as scripted */
-    int loads, unloads; /* those that succeeded */
+    int loads, unloads; /* successful ones */
     const void *loaded_image;
     int option_count, log_bytes; /* of the last load */
     int attribute, attribute_value;

@@ -152,7 +152,7 @@ static void assert_outcome(size_t row, int position, int result)
     assert_status(run_from(loader.state == 0 ? 0 : stopped_at, &stopped_at), KILN_OK);
     assert_int_equal(fake.loads, refused ? 4 : 2);
     assert_int_equal(fake.loads - fake.unloads, refused);
-    /* And a run after that one. */
+    /* The next run succeeds, too. */
     assert_status(run_from(0, &stopped_at), KILN_OK);
     assert_int_equal(fake.loads - fake.unloads, refused);
 }
@@ -180,7 +180,7 @@ static void a_failure_at_every_call_is_reported_and_survived(void **state)
     assert_status(run_from(0, &stopped_at), KILN_OK);
     assert_int_equal(fake.calls, position); /* the table has every call of the run */
     for (int i = 0; i < FAKE_CALLS; i++)
-        assert_int_not_equal(seen[i], 0); /* and the run every function that the runtime calls */
+        assert_int_not_equal(seen[i], 0); /* the run has every function that the runtime calls */
     printf("%d functions, %d positions, %zu results each: each time the status above, the next run works,\n"
            "and no module is left but one that the driver refused to unload\n",
            (int)FAKE_CALLS, position, sizeof results / sizeof results[0]);

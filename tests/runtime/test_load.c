@@ -226,7 +226,7 @@ static void an_image_that_its_codec_refuses_is_not_loaded(void **state)
     assert_status(kiln_preload(&loader, kernels, 1), KILN_ERROR_CORRUPT_IMAGE);
     assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "packed", "the codec refused it", 0);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
-    codec_result = KILN_OK; /* and a later call tries again */
+    codec_result = KILN_OK; /* a later call tries again */
     assert_status(kiln_preload(&loader, kernels, 1), KILN_OK);
 }
 
@@ -285,7 +285,7 @@ static void null_arguments_are_refused(void **state)
     assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
     assert_status(open_mini(NULL), KILN_ERROR_ALREADY_OPEN);
-    assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER); /* it is as it was */
+    assert_status(mini_axpy(&loader, NULL, NULL), KILN_ERROR_NULL_POINTER); /* the open loader is unchanged */
     assert_status(kiln_close(&loader), KILN_OK);
 }
 

@@ -34,7 +34,7 @@ static void *launch_both(void *result)
     return NULL;
 }
 
-/* Every launch of these fails; errors are written and read at once. */
+/* Every launch of these threads fails; errors are written and read at once. */
 static void *fail_and_ask(void *result)
 {
     const mini_axpy_args args = {.type = MINI_AXPY_TYPE_F32, .x = 1, .y = 512, .n = 1000};

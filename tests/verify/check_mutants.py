@@ -21,7 +21,7 @@ KNOWN = [
     ("barrier", "", "killed", "CUDA_ERROR"),
     ("fence", "", "lives", ""),
     ("wait", "cp.async.wait_group 1;", "killed", "CUDA_ERROR"),
-    ("dropped", "", "killed", "CUDA_ERROR_LAUNCH_TIMEOUT"),  # of the loop's counter
+    ("dropped", "", "killed", "CUDA_ERROR_LAUNCH_TIMEOUT"),  # the step of the loop's counter
     ("operation", "min.f32 %f5, %f3, %f4;", "lives", ""),  # values are not checked
     ("address", "st.global.f32 [%rd6+4], %f5;", "killed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
 ]

@@ -40,7 +40,7 @@ __attribute__((destructor)) static void write_calls(void)
     fclose(out);
 }
 
-/* The emulated driver's. */
+/* Returns the emulated driver's function. */
 static void *real(const char *symbol)
 {
     return dlsym(RTLD_NEXT, symbol);

@@ -98,7 +98,7 @@ static const char head[] =
 
 static const struct row {
     mutation_kind kind;
-    const char *before, *after; /* all that it can become, with | between */
+    const char *before, *after; /* all its changes, separated by | */
 } rows[] = {
     {MUTATE_OPERATION, "add.u32 %r1, %r2, 0;", "mul.lo.u32 %r1, %r2, 0;"}, /* subtracting 0 is adding it */
     {MUTATE_OPERATION, "add.u32 %r1, %r2, %r3;", "sub.u32 %r1, %r2, %r3;|mul.lo.u32 %r1, %r2, %r3;"},

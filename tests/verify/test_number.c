@@ -114,7 +114,7 @@ static void test_random_is_pinned(void **state)
         squares += x * x;
     }
     assert_true(fabs(sum / 65536) < 4.0 / 256);                 /* four deviations of the mean */
-    assert_true(fabs(squares / 65536 - 1) < 4 * sqrt(2) / 256); /* and of the variance */
+    assert_true(fabs(squares / 65536 - 1) < 4 * sqrt(2) / 256); /* four deviations of the variance */
 }
 
 int main(void)

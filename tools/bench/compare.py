@@ -32,7 +32,7 @@ class Format(NamedTuple):
         return 1 << 8 * self.bytes - 1
 
     def rank(self, bits):
-        """Neighbouring numbers have neighbouring ranks; -0 and +0 the same."""
+        """Neighbouring numbers have neighbouring ranks; -0 and +0 have one rank."""
         return -(bits & ~self.sign) if bits & self.sign else bits
 
     def value(self, bits):

@@ -14,7 +14,7 @@ import records
 
 PHASE = "language model"
 HERE = pathlib.Path(__file__).resolve().parent
-FOLDER = HERE / "lm"  # of the kit
+FOLDER = HERE / "lm"  # the kit's folder of this phase
 
 
 # ---- off the device --------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ MORE = {"compiled": ["tests/test_compiled", ROOT / "tests/emulator/compiled/ptx"
         "correct": ["tests/test_corpus", "correct", "tests/emulator/correct"],
         "conformance": ["tests/test_conformance", ROOT.parent / "shared/conformance/ptx_instructions.json"]}  # if it exists
 SKIPPED = 77
-REPORTED = {716: b"", 717: b"", 719: b"trap"}  # errors that a GPU reports too: misaligned, trap; and what the text contains then
+REPORTED = {716: b"", 717: b"", 719: b"trap"}  # errors that a GPU reports too, misaligned and trap: a word of the PTX
 KEPT_BYTES = 8 << 10                  # per large launch
 SECONDS = 3600
 IN_ORDER = {"KILN_EMU_THREADS": "1"}  # otherwise the order of thread blocks is random

@@ -44,7 +44,7 @@ PHASE = "replay"
 LAUNCH_SECONDS = 20
 LOCAL_BYTES = 3  # CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
 UNSUPPORTED_PTX_VERSION = 222
-VERSIONS = "9.0", "8.8", "8.5", "8.0"  # those of CUDA 13.0, 12.9, 12.6 and 12.0
+VERSIONS = "9.0", "8.8", "8.5", "8.0"  # PTX versions of CUDA 13.0, 12.9, 12.6 and 12.0
 GOOD = "equal", "nan", "ulps", "unordered", "unjudged"
 KINDS = *GOOD, "differs", "fails", "unloadable", "hung", "died", "left out"
 
@@ -229,7 +229,7 @@ def child(options):
 # ---- the processes ---------------------------------------------------------------------------------------------------
 
 def describe(recorded, launch):
-    """The instructions that a launch tests: all but the fetching of operands."""
+    """The instructions that a launch tests, without those that fetch operands."""
     body = re.sub(rb"//[^\n]*", b"", recorded.text(launch))
     names = dict.fromkeys(re.findall(rb"(?:^|[;{}:\n])\s*(?:@!?%?\w+\s+)?([a-z][a-z0-9]*(?:\.[\w:]+)+)", body))
     addressing = re.compile(rb"ld\.param|ld\.global|st\.global|mov\.|cvta|mad\.lo\.|mad\.wide|mul\.wide|add\.[su]64|setp")
@@ -266,7 +266,7 @@ def shards_of(recorded, numbers, jobs):
         launch = recorded.launches[number]
         texts[bool(launch["result"]), tuple(launch["text"])].append(number)
 
-    def cost(numbers):  # in bytes: 64 KiB for a launch, and its copies
+    def cost(numbers):  # bytes: 64 KiB per launch, plus its copies
         return sum((64 << 10) + sum(block["bytes"] for block in recorded.launches[n]["blocks"]) for n in numbers)
 
     shards, costs = [[] for _ in range(jobs)], [0] * jobs

@@ -12,9 +12,9 @@ NOTHING = "No measurement on a GPU yet.\n"
 class Line(NamedTuple):
     name: str
     variants: str  # prefix of the ids
-    sizes: dict    # that the row must have
+    sizes: dict    # sizes that the row must have
     peers: dict    # {name: (peer, the members of its work that must match)}
-    counts: str = "bytes"  # or "operations": the unit of the rate
+    counts: str = "bytes"  # the unit of the rate: "bytes" or "operations"
 
 
 # The rows of the front page, and their names there.

@@ -1,5 +1,5 @@
-"""Supervises programs that answer each input line with a line of JSON. A line that ends its program, or gets no answer in
-time, is lost alone: a new program continues with the next line."""
+"""Supervises programs that answer each input line with a line of JSON. If a line ends its program, or gets no answer in
+time, only that line is lost: a new program continues with the next one."""
 import collections
 import json
 import os
@@ -12,7 +12,7 @@ import time
 
 START_SECONDS = 60  # until a program's first line, before which it opens the device
 MOST_FAILED_STARTS = 3
-INTERRUPTED = -signal.SIGINT, -signal.SIGTERM  # by the user, as the supervisor is
+INTERRUPTED = -signal.SIGINT, -signal.SIGTERM  # by the user, who also interrupts the supervisor
 
 
 class Ended(Exception):

@@ -122,8 +122,8 @@ function(_kiln_add_bundle)
     endif()
     target_compile_features(${name} PRIVATE c_std_11)
     target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections # for --gc-sections: see NAME.h
-        $<$<NOT:$<BOOL:${CMAKE_C_STANDARD}>>:-std=gnu11> # after -std=c99 of add_compile_options
-        -Wno-error -fno-fast-math) # a parent's -Werror is for its own files; dispatch compares times
+        $<$<NOT:$<BOOL:${CMAKE_C_STANDARD}>>:-std=gnu11> # takes effect after -std=c99 of add_compile_options
+        -Wno-error -fno-fast-math) # a parent's -Werror is for its own files; fast mathematics may break dispatch's comparisons
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${files}>)
     target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES
@@ -469,7 +469,6 @@ macro(_kiln_try_host_executable)
     endif()
 endmacro()
 
-# Reads the configuration's "bundle:".
 function(_kiln_find_bundle_name result config)
     if(NOT EXISTS ${config})
         _kiln_bundle_error("there is no ${config}")

@@ -136,7 +136,7 @@ def main():
     if len(sys.argv) != 6:
         sys.exit(__doc__)
     source, build, cpack, version, output = sys.argv[1:]
-    os.umask(0o022)  # cpack's folders have it
+    os.umask(0o022)  # determines the mode of cpack's folders
     epoch, name = epoch_of(source, version), f"kiln-{version}"
     packages = {f"{name}.tar.gz": source_archive(source, name, epoch), **dict(binary_packages(pathlib.Path(build), cpack, epoch))}
     sums = "".join(f"{hashlib.sha256(packages[name]).hexdigest()}  {name}\n" for name in sorted(packages))

@@ -91,7 +91,7 @@ void make_folder(profile *p)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     int status = 0;
-    sigset_t held, usual; /* signals wait until a process is there that removes the folder */
+    sigset_t held, usual; /* signals wait until a process exists that removes the folder */
     sigemptyset(&held);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&held, signals[i]);

@@ -271,7 +271,6 @@ static const char *write_image(profile *p)
     return pool_copy(&p->memory, path, strlen(path));
 }
 
-/* Returns the number before the words. */
 static uint64_t number_before(const char *text, const char *words)
 {
     const char *at = strstr(text, words);

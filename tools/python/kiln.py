@@ -70,7 +70,7 @@ class Status(enum.IntEnum):
 class Error(Exception):
     """A failure of the runtime or the driver; its text is the runtime's. `status` is a Status, `driver_result` the
     CUresult or 0, `subject` what was asked for, `detail` the rule that was broken, `needed` and `present` versions or
-    counts, `log` the driver's of a failed load."""
+    counts, `log` the driver's log of a failed load."""
 
     def __init__(self, text, status, **details):
         super().__init__(text)
@@ -97,7 +97,7 @@ def load(manifest, library=None, driver=None, *, device=None, ptx_only=False, ov
     driver            the driver library; default: libcuda.so.1. The emulated one: .../emulator/libcuda.so.1
     device            the ordinal of the device whose primary context is used; default: the context that is current on
                       this thread, else the primary one of device 0
-    ptx_only          cubins are passed over: for the emulated driver
+    ptx_only          skips cubins, for the emulated driver
     overlap_launches  as in kiln_options
     check_images      compares each image with its hash before it is loaded
     launch_hook       called with a Launch before and after each launch, on the thread that launches; it must not call
@@ -1135,8 +1135,8 @@ class Bundle:
     # kernels
 
     def preload(self, *names):
-        """Loads these variants now, and of these families (without names: of all) those that the device can run. Later launches
-        load nothing."""
+        """Loads these variants, and those variants of these families (without names: of all) that the device can run. Later
+        launches load nothing."""
         wanted = {}
         for name in names or self.families:
             found = {address: i for address, i in self._kernels.items() if name in (i, i.partition("/")[0])}

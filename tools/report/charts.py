@@ -67,7 +67,7 @@ def fits(text, width, height, letter=LETTER):
     return len(text) * letter + 8 <= width and height >= 14
 
 
-LEAST_LETTERS = 6  # of a shortened name
+LEAST_LETTERS = 6  # letters that a shortened name keeps
 
 
 def name_in(family, size, width, height):

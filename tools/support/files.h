@@ -11,7 +11,7 @@
  * or more. */
 char *file_read(pool *p, const char *path, size_t *length);
 
-/* Does the same for a stream, which may be a pipe, and with a limit other than 256 MiB: a power of two. */
+/* Like file_read, for a stream, which may be a pipe, and with a limit other than 256 MiB: a power of two. */
 char *file_read_all(pool *p, FILE *in, size_t most, size_t *length);
 
 /* hex digits of an XXH3 hash */

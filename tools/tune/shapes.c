@@ -121,7 +121,6 @@ typedef struct shape_reader {
     size_t capacity;
 } shape_reader;
 
-/* The values of one size. */
 typedef struct size_values {
     const char *name;
     uint64_t *numbers;

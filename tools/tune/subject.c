@@ -92,7 +92,6 @@ static int repeat(const subject *s, CUdeviceptr at, uint64_t bytes, uint64_t don
     return result;
 }
 
-/* Fills `bytes` with copies of the tile. */
 static int spread(const subject *s, CUdeviceptr to, uint64_t bytes, const void *tile, uint64_t tile_bytes)
 {
     const uint64_t first = tile_bytes < bytes ? tile_bytes : bytes;

@@ -24,7 +24,6 @@ enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 #define SECONDS_UNWRITTEN 2.0
 #define SECONDS_A_LINE    60.0
 
-/* A variant and a shape. */
 typedef struct job {
     const tune_shape *shape;
     const manifest_variant *variant;

@@ -63,7 +63,7 @@ typedef struct row {
  * so that many rows can run. */
 typedef enum share { OF_LARGEST, OF_PAIRS, OF_OTHERS } share;
 
-/* max_elements and most_work are divided by these parts. A launch may have `threads` threads, or `least_launches` times
+/* The parts divide max_elements and most_work. A launch may have `threads` threads, or `least_launches` times
  * as many as the smallest launch, whichever is more. */
 static const struct {
     uint64_t elements_part, work_part, threads, least_launches;
@@ -203,7 +203,7 @@ static bool *pair_of(design *d, const row *r, size_t i, size_t j)
     return i < j ? &d->has_met[i][r->at[i]][j][r->at[j]] : &d->has_met[j][r->at[j]][i][r->at[i]];
 }
 
-/* Counts the pairs of this axis' value with others' that have not met. */
+/* Counts the other axes' values that this axis' value has not run with. */
 static size_t count_new(design *d, const row *r, size_t axis)
 {
     size_t count = 0;

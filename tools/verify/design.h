@@ -11,7 +11,7 @@ enum { MOST_AXES = 12, MOST_AXIS_VALUES = 12 };
 /* Which values an axis has. */
 typedef enum axis_kind {
     AXIS_SIZE, /* 0 to 3, a prime, a power of two, that power plus one, and the largest; 1 is the usual value */
-    AXIS_OPTION, /* the same values; 0 is the usual value */
+    AXIS_OPTION, /* the values of AXIS_SIZE; 0 is the usual value */
     AXIS_CHOICE  /* 0 to `most`; 0 is the usual value */
 } axis_kind;
 
@@ -22,8 +22,7 @@ typedef struct size_axis {
     uint64_t most;    /* the largest value; 0: limited by rules and limits only */
     uint64_t largest; /* if `most` is 0, caps the value; 0: no cap */
     axis_kind kind;
-    const uint64_t
-        *widths; /* further arguments, if multiples of the unit; the other axes have their usual values */
+    const uint64_t *widths; /* further values, if multiples of the unit; the other axes have usual values */
     size_t width_count;
 } size_axis;
 

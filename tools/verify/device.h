@@ -72,8 +72,8 @@ void launch_hold_back(bool held);
  * Null: the codec rejects the data. */
 const char *device_image_data(const device *d, const kiln_image *image);
 
-/* Modules loaded from now on get this text instead of the image's; if images are compressed, instead of any
- * image's. A null image ends the replacement. */
+/* Replaces the image's text in modules that are loaded from now on; if images are compressed, every image's
+ * text. A null image ends the replacement. */
 void device_replace_image(const device *d, const kiln_image *image, const char *text);
 
 typedef enum block_order { BLOCKS_FORWARD, BLOCKS_REVERSE, BLOCKS_SHUFFLE } block_order;

@@ -35,7 +35,6 @@ formula *formula_parse(pool *p, const char *text, char *error, size_t error_byte
 bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *context, uint64_t *result,
                       char *error, size_t error_bytes);
 
-/* Returns whether the formula mentions a name. */
 bool formula_mentions(const formula *f, const char *name);
 
 /* Returns whether the formula tests the alignment of a pointer. */

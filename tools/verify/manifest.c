@@ -114,7 +114,7 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of a word in "f32 f64 f16", or as many numbers. */
+/* Returns the number of a word in "f32 f64 f16", from the list with a number for each. */
 static uint32_t word_number(reader *r, fy_node *declared, const char *word)
 {
     const char *words = reader_get_text_member(r, declared, "words");

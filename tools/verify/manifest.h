@@ -34,14 +34,13 @@ typedef struct manifest_arg {
     element_type struct_type;       /* a scalar's type in that struct */
 } manifest_arg;
 
-/* A parameter of a variant. */
 typedef struct manifest_param {
     const char *name;
     const char *value; /* "f16", "64", "true" */
     const char *words; /* all its possible values: "16 32 64"; null: a bool, or a range of numbers */
-    bool is_contract;  /* the caller of the family's function sets it ... */
-    uint64_t offset;   /* ... in a 32-bit field here ... */
-    uint32_t selector; /* ... with this value */
+    bool is_contract;  /* the caller of the family's function sets it */
+    uint64_t offset;   /* of its 32-bit field in the argument struct */
+    uint32_t selector; /* the field's value for this variant */
 } manifest_param;
 
 typedef struct manifest_rule {
@@ -95,7 +94,7 @@ typedef struct manifest_variant {
     manifest_image *images;
     size_t image_count;
     manifest_cubin *cubins;
-    kiln_image *cubin_images; /* the same, for kiln_select */
+    kiln_image *cubin_images; /* the cubins, for kiln_select */
     size_t cubin_count;
 } manifest_variant;
 

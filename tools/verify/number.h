@@ -23,7 +23,7 @@ element_type element_parse(const char *name);
 const char *element_name(element_type type);
 size_t element_bytes(element_type type);
 bool element_is_float(element_type type);
-bool element_is_signed(element_type type); /* is a signed integer type */
+bool element_is_signed(element_type type); /* Returns whether it is a signed integer type. */
 
 /* Returns the bits of element `index` of an array at `base`, zero-extended. */
 uint64_t element_bits(element_type type, const void *base, uint64_t index);

@@ -166,7 +166,6 @@ static bool complain(const char *what)
     return false;
 }
 
-/* Checks combinations of options. */
 static bool check_together(const options *o)
 {
     if (o->only && !is_number_list(o->only)) {

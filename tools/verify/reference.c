@@ -60,7 +60,7 @@ static argument *get_argument(const problem *p, const char *name)
     fail(p->call, "the kernel has no argument '%s'; it has %s", name, names);
 }
 
-/* ---- what a call is asked for ----------------------------------------------------------------------------------- */
+/* ---- arguments and parameters of a problem ---------------------------------------------------------------------- */
 
 bool kiln_has_argument(const kiln_problem *p, const char *name)
 {

@@ -15,7 +15,6 @@ void report_shipped(const manifest *cubins);
 /* Prints a run's heading: the variants of its part, and those finished by an earlier run. */
 void report_run(const run_results *all, size_t chosen, const options *o);
 
-/* Prints the mistakes of a merged run. */
 void report_merged(const run_results *all, size_t parts);
 
 void report_variant(const manifest_variant *v, const run_result *r);

@@ -73,7 +73,7 @@ typedef struct results_text {
     const char *text;
     size_t length;
     bool is_journal;
-    const char *whose; /* whose facts are already there: "this run's" */
+    const char *whose; /* for messages: the origin of the facts in `all`, such as "this run's" */
     const char *part;  /* results_read sets this and the following */
     uint64_t stated;   /* variants that the part had when it was written */
     size_t found;      /* variants in the text */
@@ -93,7 +93,7 @@ typedef struct family_tally {
     uint64_t elements;
     bool has_bounds;
     double worst_ratio;
-    const char *worst;         /* the variant with it, or the family's name if all results are exact */
+    const char *worst; /* the variant with the largest ratio, or the family's name if all results are exact */
     const run_result *largest; /* the result with the largest size; null: none ran */
 } family_tally;
 

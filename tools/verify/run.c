@@ -524,7 +524,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     size_plan_finish(&plan);
     const size_t launching = count_launching(&plan);
     const bool waits =
-        launching == 0 && plan.is_over_limit; /* for a higher limit that allows a size with work */
+        launching == 0 && plan.is_over_limit; /* for a higher limit, under which some size is not empty */
     r->share = share_of_inputs(r, launching);
     for (size_t i = 0; fine && !waits && i < plan.count; i++) {
         size_plan_use(&plan, i);

@@ -22,7 +22,7 @@ const size_value *asked_find(const asked_sizes *asked, const char *name);
 /* Writes "k is 4096 and n is 11008". */
 void asked_describe(const asked_sizes *asked, char *text, size_t bytes);
 
-enum { DEFAULT_ELEMENTS = 1 << 18 }; /* of max_elements */
+enum { DEFAULT_ELEMENTS = 1 << 18 }; /* default of max_elements */
 
 typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem */

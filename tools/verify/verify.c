@@ -27,7 +27,7 @@ typedef struct program {
     options options;
     const kiln_index *index;
     const manifest *manifest;
-    const manifest *shipped; /* of the cubins that ship; null: the same images run and ship */
+    const manifest *shipped; /* manifest of the shipped cubins; null: the same images run and ship */
     pool memory;
     device device;
     const manifest_variant **variants; /* requested by the command line */

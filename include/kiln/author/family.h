@@ -56,7 +56,7 @@ typedef struct kiln_param {
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
-    /* The number of each word of a contract parameter in argument structs, in the order of `words`: "1 2". f16 bf16 f32
+    /* A contract parameter: the number of each word in argument structs, in the order of `words`: "1 2". f16 bf16 f32
      * f64, low high, any, and words of digits have fixed numbers and are omitted. Callers compile the numbers in: a new
      * word gets a new number, wherever it is in `words`. */
     const char *numbers;
@@ -65,7 +65,7 @@ typedef struct kiln_param {
     /* True for a parameter added after the family's first release: ids and functions omit it at its default, so
      * programs keep the keys and calls that they were compiled with. */
     bool is_later;
-    const char *summary; /* as kiln_arg's */
+    const char *summary; /* like kiln_arg.summary */
 } kiln_param;
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ typedef enum KILN_AS_INT kiln_arg_kind {
     KILN_ARG_IN,    /* device pointers, by direction */
     KILN_ARG_OUT,
     KILN_ARG_INOUT,
-    KILN_ARG_OPTIONAL_IN, /* these two may be null */
+    KILN_ARG_OPTIONAL_IN, /* optional arguments may be null */
     KILN_ARG_OPTIONAL_OUT,
     KILN_ARG_SCRATCH, /* memory to work in, with undefined contents before and after */
     /* As KILN_ARG_IN, for weights and tables: callers promise that earlier launches do not write it, unless a copy, an
@@ -84,7 +84,7 @@ typedef enum KILN_AS_INT kiln_arg_kind {
 } kiln_arg_kind;
 
 typedef struct kiln_arg {
-    const char *name; /* as kiln_param's; null ends the list; the order is the kernel's parameter order */
+    const char *name; /* as in kiln_param; null ends the list; the order is that of the kernel's parameters */
     kiln_arg_kind kind;
     /* Scalars: u16 u32 u64, i16 i32 i64 (or s16 s32 s64), f32 f64. Pointer elements: these, and u8 i8 s8, f16 bf16, b8
      * b16 b32 b64. "$name" is the type that the parameter `name` names; "$name:f64:f32" is f64 if that type is f64,
@@ -187,7 +187,7 @@ typedef struct kiln_value {
 typedef struct kiln_call {
     const char *name; /* the suffix of the family's name; null ends the list */
     const char *summary;
-    const kiln_arg *args;     /* ends with a null name; the family's arguments are passed on unchanged */
+    const kiln_arg *args;     /* ends with a null name; those that the family has are passed on unchanged */
     const kiln_value *values; /* for the family's other arguments; an argument without a value is 0 */
 } kiln_call;
 
@@ -227,7 +227,7 @@ void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_
  * of a variant that breaks one is not used. */
 void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
 
-/* The same for shared memory: `bytes` must be at most `most`. `text` names what takes the memory, in the
+/* Like kiln_require, for shared memory: `bytes` must be at most `most`. `text` names what takes the memory, in the
  * plural: "tile_m and stages with strategy mma". The diagnostic adds how many bytes they take. */
 void kiln_require_shared_bytes(kiln_shape *s, uint32_t bytes, uint32_t most, const char *params,
                                const char *text);
@@ -293,7 +293,7 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 /* The PTX type that a word parameter names ("f16"). */
 ptx_type kiln_type(const kiln_variant *v, const char *param);
 
-/* Same as ptx_has_sm, which a body may call too. */
+/* Like ptx_has_sm, which a body may call too. */
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
 
 /* ---- a generator ------------------------------------------------------------------------------------------------- */

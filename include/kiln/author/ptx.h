@@ -17,8 +17,8 @@
  * ORDER OF EVALUATION. C leaves the order in which a call's arguments are evaluated open. With two emitting calls as
  * arguments of one call, two compilers make two different kernels. Nest at most one emitting call in another, your own
  * functions included; give the others a name first. (Making an immediate, ptx_at_const, ptx_as and ptx_cast_ptr emit
- * nothing and may nest.) The checker reports it in calls of the functions here; it cannot see it in calls of your own
- * functions or in array initialisers.
+ * nothing and may nest.) The checker reports two in a call of a function of this header; it cannot see them in calls
+ * of your own functions or in array initialisers.
  *
  * ERRORS. A mistake, such as a wrong type or a value used after its block, is recorded with the kernel's source line
  * and reported by the checker when the kernel is finished. The call then returns a poison value. Later calls accept
@@ -33,7 +33,7 @@
  */
 #ifndef KILN_PTX_H
 #define KILN_PTX_H
-/* The columns of this reference card are aligned by hand. */
+/* Columns are aligned by hand. */
 /* clang-format off */
 
 #include <stdbool.h>
@@ -166,7 +166,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 #define ptx_sub(f, a, b)       ptx_op2(f, PTX_OP_SUB, a, b, PTX_HERE)
 #define ptx_mul(f, a, b)       ptx_op2(f, PTX_OP_MUL, a, b, PTX_HERE) /* integers: the low half */
 #define ptx_mul_hi(f, a, b)    ptx_op2(f, PTX_OP_MUL_HI, a, b, PTX_HERE)
-#define ptx_mul_wide(f, a, b)  ptx_op2(f, PTX_OP_MUL_WIDE, a, b, PTX_HERE) /* 16 or 32 bits, twice as wide out */
+#define ptx_mul_wide(f, a, b)  ptx_op2(f, PTX_OP_MUL_WIDE, a, b, PTX_HERE) /* 16 or 32 bits; result twice as wide */
 #define ptx_mad(f, a, b, c)    ptx_op3(f, PTX_OP_MAD, a, b, c, PTX_HERE)   /* integers: low half of a*b, plus c */
 #define ptx_mad_hi(f, a, b, c) ptx_op3(f, PTX_OP_MAD_HI, a, b, c, PTX_HERE)
 #define ptx_mad_wide(f, a, b, c) ptx_op3(f, PTX_OP_MAD_WIDE, a, b, c, PTX_HERE) /* c and the result twice as wide */

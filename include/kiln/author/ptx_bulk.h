@@ -31,7 +31,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The columns of this reference card are aligned by hand. */
+/* Columns are aligned by hand. */
 /* clang-format off */
 
 /* ---- copies of bytes -------------------------------------------------------------------------------------------- */
@@ -65,8 +65,8 @@ extern "C" {
 
 /* ---- registers -------------------------------------------------------------------------------------------------- */
 
-/* Set the registers of each thread of a warpgroup, a C integer: a multiple of 8 from 24 to 256. _dec gives registers to a pool
- * of the thread block, _inc waits until the pool has enough. All warps of the warpgroup execute it. sm_90a. The shape
+/* Set how many registers each thread of a warpgroup has, a C integer: a multiple of 8 from 24 to 256. _dec gives registers to
+ * a pool of the thread block, _inc waits until the pool has enough. All warps of the warpgroup execute it. sm_90a. The shape
  * must set blocks_per_multiprocessor: otherwise ptxas may ignore the call. */
 #define ptx_setmaxnreg_inc(f, registers) ptx_setmaxnreg_at(f, PTX_OP_SETMAXNREG_INC, registers, PTX_HERE)
 #define ptx_setmaxnreg_dec(f, registers) ptx_setmaxnreg_at(f, PTX_OP_SETMAXNREG_DEC, registers, PTX_HERE)

@@ -182,7 +182,7 @@ void ptx_call_begins(ptx_fn *f);
 #define PTX_NAME_(prefix)        PTX_PASTE_LINE_(prefix, __LINE__)
 #define PTX_BLOCK_(name, begin)  for (ptx_block name = begin; name.f; ptx_block_end(&name))
 
-/* A value, or a number of C whose type the operation decides. */
+/* A value, or a C number whose type the operation decides. */
 ptx_val ptx_signed_literal(int64_t value);
 ptx_val ptx_unsigned_literal(uint64_t value);
 ptx_val ptx_real_literal(double value);

@@ -22,7 +22,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The columns of this reference card are aligned by hand. */
+/* Columns are aligned by hand. */
 /* clang-format off */
 
 /* Shape, type of A and B (of each, if they differ), type of the sums. In registers: f16 as F16X2, bf16 as BF16X2, 8 and

@@ -8,7 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The columns of this reference card are aligned by hand. */
+/* Columns are aligned by hand. */
 /* clang-format off */
 
 /* ---- copies in the background, sm_80 ---------------------------------------------------------------------------- */
@@ -65,11 +65,11 @@ extern "C" {
         /* any type of 32 or 64 bits */
 #define ptx_atom_inc(f, pointer, last, order)   PTX_CALL_(f, atom, PTX_OP_ATOM_INC, pointer, PTX_VAL_(last), order)
 #define ptx_atom_dec(f, pointer, last, order)   PTX_CALL_(f, atom, PTX_OP_ATOM_DEC, pointer, PTX_VAL_(last), order)
-        /* U32; wraps around in 0 ... last, up or down */
+        /* U32; count up or down in 0 ... last, and wrap around */
 /* Writes `value` if memory equals `expected` bitwise; any type of 16, 32 or 64 bits. */
 #define ptx_atom_cas(f, pointer, expected, value, order)                                                     \
     PTX_CALL_(f, atom_cas, pointer, PTX_VAL_(expected), PTX_VAL_(value), order)
-/* Same without a result; order: relaxed or release. */
+/* Without a result; order: relaxed or release. */
 #define ptx_red_add(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_ADD, pointer, PTX_VAL_(value), order)
 #define ptx_red_min(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_MIN, pointer, PTX_VAL_(value), order)
 #define ptx_red_max(f, pointer, value, order)   PTX_CALL_(f, red, PTX_OP_RED_MAX, pointer, PTX_VAL_(value), order)
@@ -93,10 +93,11 @@ extern "C" {
 #define ptx_fence_mbarrier_init(f) ptx_effect0(f, PTX_OP_FENCE_MBARRIER, PTX_HERE)
 /* Suspends this thread for 0 to twice that many nanoseconds, at most 1 ms. U32. */
 #define ptx_nanosleep(f, nanoseconds) ptx_effect1(f, PTX_OP_NANOSLEEP, nanoseconds, PTX_HERE)
-/* For overlapping launches. ptx_grid_wait waits until the preceding grid has ended and its stores are visible; the
- * other lets the next grid begin. sm_90. A kernel with a wait may start before the preceding launch has ended
- * (kiln_options.overlap_launches), so every thread must wait: the call must be outside all blocks. Before it the kernel
- * must not write global memory, and may read it only through constant arguments (kiln_arg); prefetches are allowed. */
+/* For overlapping launches. ptx_grid_wait waits until the preceding grid has ended and its stores are visible;
+ * ptx_grid_launch_next lets the next grid begin. sm_90. A kernel with a wait may start before the preceding launch has
+ * ended (kiln_options.overlap_launches), so every thread must wait: the call must be outside all blocks. Before it the
+ * kernel must not write global memory, and may read it only through constant arguments (kiln_arg); prefetches are
+ * allowed. */
 #define ptx_grid_wait(f)          ptx_effect0(f, PTX_OP_GRID_WAIT, PTX_HERE)
 #define ptx_grid_launch_next(f)   ptx_effect0(f, PTX_OP_GRID_LAUNCH_NEXT, PTX_HERE)
 

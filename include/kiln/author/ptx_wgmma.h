@@ -30,10 +30,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The columns of this reference card are aligned by hand. */
+/* Columns are aligned by hand. */
 /* clang-format off */
 
-/* Type of A and B (each, if they differ), then type of D. Registers are as for ptx_mma_shape. */
+/* Type of A and B (of each, if they differ), then type of D. Registers are as for ptx_mma_shape. */
 typedef enum KILN_AS_INT ptx_wgmma_types {
     PTX_WGMMA_F16_F32, PTX_WGMMA_F16_F16, PTX_WGMMA_BF16_F32,                                       /* k 16 */
     PTX_WGMMA_TF32_F32,                                                                             /* k 8 */

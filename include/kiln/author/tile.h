@@ -58,7 +58,7 @@ typedef struct tile_slot {
     ptx_val row_step;        /* U64: bytes between the rows that this thread copies */
     ptx_val rows_left;       /* S32: rows from this thread's first on */
     ptx_val left;            /* S32, a variable: columns from the next 16 bytes on */
-    ptx_val map, first;      /* with a tensor map instead: the map, and the box's first row */
+    ptx_val map, first;      /* or, with a tensor map: the map, and the box's first row */
 } tile_slot;
 
 typedef struct tile_pipeline {
@@ -71,7 +71,7 @@ typedef struct tile_pipeline {
     ptx_val shared;               /* address of the first stage */
     ptx_val stage;                /* a variable: offset of the current stage */
     ptx_val free;                 /* a variable if it is_async: offset of the stage to refill */
-    bool has_producer;            /* the current stage is then known at build time: */
+    bool has_producer;            /* if true, the current stage is known at build time: */
     uint32_t current, next_count; /* its number; calls of tile_pipeline_next */
     ptx_val barriers;             /* in shared memory, B64: two mbarriers for each stage */
     ptx_val parity;               /* a variable: of the current stage's phase */
@@ -84,9 +84,9 @@ typedef struct tile_pipeline {
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line);
 
-/* Returns the bytes of shared memory for `rows` rows of one matrix, for a family's `shape`. Rounds rows up to the thread
- * block's copy size, so call it for each matrix, and add. `threads` is 0 if a producer warp copies. 0 if tile_pipeline_open would
- * reject the numbers. */
+/* Returns the bytes of shared memory for `rows` rows of one matrix, for a family's `shape`; 0 if tile_pipeline_open would reject
+ * the numbers. Rounds rows up to the thread block's copy size, so call it for each matrix, and add. `threads` is 0 if a producer
+ * warp copies. */
 uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t packed, uint32_t threads,
                                     uint32_t rows);
 static inline uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint32_t threads, uint32_t rows)
@@ -98,12 +98,12 @@ static inline uint32_t tile_pipeline_bytes(uint32_t stages, uint32_t depth, uint
  * zeros. Returns the slot. */
 #define tile_pipeline_add(p, of, first, rows) tile_pipeline_add_packed(p, of, first, rows, 0)
 
-/* The same for a matrix of U8 elements, each with `packed` neighbours along k: 2 for codes of 4 bits. Its columns and stride
- * are in bytes, multiples of 16; depth / packed must be a multiple of 16. tile_words reads the slot. */
+/* Adds a matrix of U8 elements, each of which holds `packed` neighbours along k: 2 for codes of 4 bits. Its columns and
+ * stride are in bytes, multiples of 16; depth / packed must be a multiple of 16. tile_words reads the slot. */
 #define tile_pipeline_add_packed(p, of, first, rows, packed)                                                 \
     tile_pipeline_add_map(p, ptx_bits(PTX_NONE, 0), of, first, rows, packed)
 
-/* The same, but a producer warp copies the matrix from its tensor map. A box is `rows` rows, at most 256, by a stage's
+/* Adds a matrix that a producer warp copies from its tensor map. A box is `rows` rows, at most 256, by a stage's
  * elements of a row; its swizzle is the bytes of such a row. `packed` is 0 for elements of the pipeline's type. With a zeroed
  * map all threads copy. A pipeline needs a map for each matrix, or no map. With maps the thread block has TILE_PRODUCER_THREADS
  * more threads, the shape sets blocks_per_multiprocessor, and the code after the start is in TILE_CONSUMERS. sm_90a. */
@@ -149,7 +149,7 @@ typedef struct tile_operand {
     ptx_fn *f;
     ptx_type type;
     tile_view view;
-    uint32_t rows, byte;         /* of the slot; its offset in a stage */
+    uint32_t rows, byte;         /* rows of the slot; its offset in a stage */
     uint32_t steps, step_units;  /* of a stage; 16 bytes each, of a step */
     ptx_val at[TILE_MOST_UNITS]; /* this lane's 16 bytes of each step, in the first stage */
     const tile_pipeline *pipeline;
@@ -230,7 +230,7 @@ void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in
 void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
- * same. */
+ * same words. */
 typedef tile_operand tile_words;
 #define tile_words_open(p, slot, first) tile_operand_at(p, slot, first, TILE_WORDS, PTX_HERE)
 
@@ -247,7 +247,8 @@ typedef ptx_val tile_map(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, pt
  * `column`, y's columns and its stride must be multiples of four, and y's rows aligned to 8 bytes. */
 #define tile_store(sums, y, row, column, map, of)                                                            \
     tile_store_at(sums, y, row, column, map, of, false, PTX_HERE)
-/* Stores the transposed sums: their columns are y's rows from `row` on, and their rows y's columns from `column` on. */
+/* Stores the sums transposed: their columns become y's rows from `row` on, and their rows y's columns from `column`
+ * on. */
 #define tile_store_transposed(sums, y, row, column, map, of)                                                 \
     tile_store_at(sums, y, row, column, map, of, true, PTX_HERE)
 void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx_val column, tile_map *map,

@@ -11,7 +11,6 @@ static kiln_loader loader;
 static kiln_slot slots[APPKERNELS_SLOTS];
 static float w[N * K], x[K], y[N];
 
-/* A call of the driver. */
 static void need(const char *call, int result)
 {
     char text[256];

@@ -196,7 +196,6 @@ static bool is_word(const char *word, const char *name)
     return !*word && !*name;
 }
 
-/* Finds the family's format number for the tensor's type. */
 static bool find_format(const gguf_file *file, const char *family_name, const gguf_tensor *tensor,
                         uint32_t *format)
 {

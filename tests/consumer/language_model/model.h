@@ -42,7 +42,7 @@ typedef struct model {
     layer *layers;
     place *places; /* for each tensor of the file, in the file's order */
     CUdeviceptr weights;
-    uint64_t weight_bytes, token_bytes; /* of all weights; of those that a token reads whole */
+    uint64_t weight_bytes, token_bytes; /* bytes of all weights, and of those that each token reads whole */
 } model;
 
 /* Reads and checks the file's parameters. Returns false if this program cannot run the model, and prints why. `m` must be

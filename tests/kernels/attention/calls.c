@@ -1,8 +1,8 @@
 /* Calls that must agree.
  * The function for a single head: compared with float64, at lengths near a tile's and at lengths for which published kernels
  * read stale keys. It gives the same bits as the family's own function, and refuses bad calls.
- * Sequences of a batch: each gives the same bits as on its own, with keys in rows, in slots or in pages. Nothing after the last
- * row changes, and a length above the maximum is cut.
+ * Sequences of a batch: each gives the same bits as on its own, with keys in rows, in slots or in pages. Memory after the last
+ * row is unchanged, and a length above the maximum is cut.
  *
  * usage: attention_calls DRIVER
  */
@@ -165,7 +165,7 @@ static void check_refused(void)
     args = single(LONGEST);
     args.head_dim = 208;
     expect_refused("no such head_dim", &args, KILN_ERROR_NO_VARIANT);
-    static const double scales[] = {-1, NAN, INFINITY, -INFINITY, 1e39}; /* the last is infinite in f32 */
+    static const double scales[] = {-1, NAN, INFINITY, -INFINITY, 1e39}; /* the last is infinity in f32 */
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
         args = single(LONGEST);
         args.scale = scales[i];
@@ -213,7 +213,7 @@ typedef struct results {
 static struct {
     CUdeviceptr q, k, v, k_pages, v_pages, out, lse, workspace, tile_counters, q_offsets, k_offsets,
         k_lengths, page_table;
-    CUdeviceptr scales, scale_pages; /* of K and V, per row; the first two also serve as heads' scales */
+    CUdeviceptr scales, scale_pages; /* of K's and V's rows; the first two also serve as heads' scales */
 } at;
 
 static size_t element_size(const trial *t)

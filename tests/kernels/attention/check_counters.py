@@ -14,7 +14,7 @@ import counters
 
 SCALE = 1e-4
 PAGE = 16
-SPLITS = 3  # if the variant leaves them to the call
+SPLITS = 3  # if the variant leaves the number of splits to the call
 HEAD_SCALES = ("k_scale", "v_scale")  # every thread block reads them
 CACHES = ("k", "v", "k_codes", "v_codes", "k_scales", "v_scales", *HEAD_SCALES)
 STREAMED = ("q", "k", "v", "k_codes", "v_codes")
@@ -65,7 +65,7 @@ def expected_bytes(params, args):
         cache = {"k": row * heads * keys, "v": v_row * heads * keys}
     else:
         cache = {name: dim * heads * keys for name, dim in zip(("k_codes", "v_codes"), head_dims(params))}
-    if kv == "int8_token":  # on CUDA cores each of four warps reads them
+    if kv == "int8_token":  # on CUDA cores each of four warps reads the scales
         cache |= dict.fromkeys(("k_scales", "v_scales"), 4 * heads * keys * (1 if params["strategy"] == "mma" else 4))
     return {**shared, **cache, "q": row * heads * queries, "out": v_row * heads * rows, "lse": wide * heads * rows}
 
@@ -124,7 +124,7 @@ def judge_rope(count):
     written = elements * (args["q_heads"] * wide + 2 * args["k_heads"] * (wide if params["cache"] == "same" else 1))
     scales = 8 * args["n"] * args["k_heads"] * (params["cache"] == "int8_token")
     read = elements * heads * wide
-    # else both chunks of some lanes share a sector
+    # otherwise the two chunks of some lanes share a sector
     is_whole = dim * (wide if params["cache"] == "same" else 1) % 64 == 0
     return [
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),

@@ -17,7 +17,7 @@ M, N, K = 8, 128, 4096
 MOST_WAVEFRONTS = {"q8_0": 1.75}, 1.4
 WARP_ELEMENTS = 256  # elements of a stage per warp, with strategy mma
 LONG_BLOCKS = "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs", "tq2_0"  # of 256 elements
-SHARED = {"mma": (1.1, 1.3), "tiles": (1.25, 1.5)}  # bytes read and moved if stages share sectors; those of tiles are shorter
+SHARED = {"mma": (1.1, 1.3), "tiles": (1.25, 1.5)}  # bytes read and moved if stages share sectors; tiles have shorter stages
 # From sm_80 on, every other one of eight weight rows is shifted by 16 bytes to reach other banks, so its sectors are read twice.
 SPLIT_ROWS = 1.5
 MOST_MOVED_OF_SCALES = 1.03  # a warp's f32 scales are half a sector

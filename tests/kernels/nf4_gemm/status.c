@@ -146,7 +146,7 @@ static void try_long_rows(arguments a)
     packed.k = MOST + 64;
     expect("the pick for long rows", sample_nf4_gemm_pick(&loader, &packed, &picked), KILN_OK, 0);
     judge(picked && !has(picked, "strategy=tiles"), "the pick has another strategy", KILN_OK);
-    a.a = SAMPLE_NF4_GEMM_A_BF16; /* with these, only strategy tiles */
+    a.a = SAMPLE_NF4_GEMM_A_BF16; /* dispatch picks only strategy tiles for these */
     a.nibbles = SAMPLE_NF4_GEMM_NIBBLES_HIGH;
     a.rows = SAMPLE_NF4_GEMM_ROWS_STRIDED;
     a.c_stride = N;

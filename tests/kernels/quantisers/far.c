@@ -29,8 +29,8 @@ enum {
 
 typedef struct window {
     uint64_t first, n;    /* the window's first element, and elements of the large tensor */
-    uint64_t group;       /* of the large tensor, if it is an argument */
-    uint64_t near_group;  /* of the small one */
+    uint64_t group;       /* group size of the large tensor, if it is an argument */
+    uint64_t near_group;  /* group size of the small tensor */
     uint64_t first_group; /* of the window */
 } window;
 
@@ -83,7 +83,7 @@ static bool open_problems(trial *t, const window *w)
     set_sizes(&t->far, w->n, w->group);
     if (!measure(t, &t->near) || !measure(t, &t->far))
         return false;
-    while (strcmp(pattern->name, "uniform") != 0) /* if the given scales are not the elements' own */
+    while (strcmp(pattern->name, "uniform") != 0) /* given scales that the elements do not determine */
         pattern++;
     problem_allocate(&t->near);
     row->make(&t->near, pattern, random_open(1, t->variant->id));
@@ -93,7 +93,6 @@ static bool open_problems(trial *t, const window *w)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the byte offset of the window in an argument. */
 static uint64_t window_offset(const argument *a, const window *w)
 {
     uint64_t element = element_bytes(a->about->type);
@@ -231,7 +230,7 @@ static bool try_window(trial *t, const window *w)
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-/* Runs a window around an element, with `group` elements per scale. */
+/* Returns a window around an element, with `group` elements per scale. */
 static window window_around(uint64_t element, uint64_t group)
 {
     window w = {.group = group, .near_group = group, .n = element + ELEMENTS_AFTER};

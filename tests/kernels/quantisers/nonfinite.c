@@ -15,7 +15,7 @@ typedef enum coder { SYM, ASYM, NF4 } coder;
 
 #define LEAST 1e-12f
 
-/* A group: its first elements, and the value of all others. */
+/* A group: its first elements, the value of all others, and the results. */
 typedef struct row {
     const char *name;
     coder coder;

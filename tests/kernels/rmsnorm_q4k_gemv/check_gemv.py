@@ -6,8 +6,9 @@ usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
 
 Each byte of the weights is read once by whole sectors, except that a warp's last rows may be read again. Every byte of the inputs
 is read and every byte of the result is written. Each thread block reads x and gamma again, from the caches. Shared memory has no
-conflicts. Shapes whose h does not fit on the device, or on the smallest one, are left out. Without a device, only one f32 vector
-takes all shapes and the others the first shape: types only matter at input and output, and the distribution of rows is the same.
+conflicts. Shapes whose h does not fit on the device, or on the smallest one, are left out. Without a device, only variants with
+one f32 vector take all shapes, and the others take the first: types only matter at input and output, and rows are distributed
+alike.
 """
 import argparse
 import pathlib
@@ -25,7 +26,7 @@ def touched(count, kind):
 
 
 ROOM = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_90": 232448}  # bytes of shared memory
-LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # of the device with the least, among those that run this many rows
+LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # device with the least shared memory that runs this many rows
 MOST_WAVEFRONTS = 1.05
 # With few rows, computing h matters: codes of two neighbours, and scales of lanes eight apart, are in the same banks.
 MOST_WAVEFRONTS_OF_SHARES = 1.18

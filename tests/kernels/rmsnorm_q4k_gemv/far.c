@@ -16,7 +16,7 @@ enum { ROWS = 64, K = 4352, ROW_BYTES = K / 256 * 144, ALL_ROWS = 1 << 21 };
 
 static CUdeviceptr in, factors, few, all, out;
 
-/* The same pseudorandom rows at both places, with d and dmin of 2^-10, and vectors. */
+/* Makes vectors, and the same pseudorandom rows, with d and dmin of 2^-10, in both matrices. */
 static void make_inputs(void)
 {
     static unsigned char rows[ROWS * ROW_BYTES];

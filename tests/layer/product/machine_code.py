@@ -56,7 +56,7 @@ def main_loop(code, labels):
 
 
 def product_registers(operation, operands):
-    """A's and the accumulators', of which a lane has n / 2."""
+    """Returns the registers of A and of the accumulators, of which a lane has n / 2."""
     d, a = PRODUCT.match(operands).groups()
     n = int(re.search(r"\.64x(\d+)x", operation)[1])
     return set(range(int(d), int(d) + n // 2)) | (set(range(int(a), int(a) + 4)) if a else set())

@@ -19,7 +19,7 @@ import time
 
 HEAD = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k("
 
-# Sixteen operations and three of the loop, in registers, without divergence.
+# Sixteen operations, and three for the loop, in registers, without divergence.
 ARITHMETIC = HEAD + """.param .u64 p, .param .u32 n) {
 .reg .u64 %d; .reg .u32 %r<4>; .reg .f32 %f<8>; .reg .pred %q;
 ld.param.u64 %d, [p]; ld.param.u32 %r2, [n]; mov.u32 %r0, 0; mov.u32 %r1, 7;

@@ -39,14 +39,14 @@ class Function(NamedTuple):
     takes: str = "f32"     # the input's format or integer type, in the low bits of r10 (`shift` bits up)
     gives: str = "f32"
     exact: str = ""        # PTX: from f64 `given` to f64 `exact`; empty: the same number
-    ulps: float = 0.0      # the allowed error of a result that is not correctly rounded: the larger of this
-    relative: float = 0.0  # and this, relative to the result
+    ulps: float = 0.0      # allowed error of a result that is not correctly rounded, in ulps
+    relative: float = 0.0  # or this error relative to the result, if that is more
     least: int = None      # results below 2^least have its ulp; default: the smallest normal number
     flushes: bool = False  # subnormal inputs and results are zeros
     saturates: bool = False
     rounds: str = "rni"    # rni, rzi, or rna: ties away from zero
     shift: int = 0
-    bits: int = 32         # of an input
+    bits: int = 32         # bits of an input
     target: str = "sm_80"
 
     @property

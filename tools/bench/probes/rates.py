@@ -7,7 +7,7 @@ from probes.text import address_bits, bulk_copy, descriptor, each, expect, fill_
 OPERANDS = 57344        # bytes of B (256 rows of 64 f16) and of A for three warpgroups
 COPIED = 65536          # bytes per phase of the concurrent copies: four of 16 KB in flight
 STOP_AT = OPERANDS + COPIED
-STEPS = 4               # of k16 in a group
+STEPS = 4               # products of k16 in a group
 
 
 def copies(threads):

@@ -1,6 +1,6 @@
 """PTX of the probes: the frame of a timed kernel, and the few instructions that several probes write."""
 
-WAIT_TRIES = 1 << 15  # of mbarrier.try_wait; the hardware suspends the thread for a while in each
+WAIT_TRIES = 1 << 15  # tries of mbarrier.try_wait, each of which suspends the thread for a while
 HEAD = """.version {version}
 .target {target}
 .address_size 64

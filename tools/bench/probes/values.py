@@ -82,7 +82,7 @@ def read_b(gpu, kind, n, layout, start):
 
 
 def read_a(gpu, kind, layout, start, form):
-    """The same for A in shared memory; for A in registers, the element's number among all that the threads hold."""
+    """Like read_b, for A in shared memory; for A in registers, the element's number among all that the threads hold."""
     n, depth, size = 32, 32 // BYTES[kind], BYTES[kind]
     b_map, one, image = read_b(gpu, kind, n, PLAIN_B, 0), encode(kind, [1.0]), bytearray(WINDOW)
     for k in range(depth):

@@ -53,7 +53,7 @@ class Kiln(ConanFile):
         Apt(self).install(needs, check=True)
 
     def source(self):
-        unzip(self, "kiln.tar.gz", strip_root=True)  # which export_sources put here
+        unzip(self, "kiln.tar.gz", strip_root=True)  # the archive that export_sources put here
 
     def generate(self):
         toolchain = CMakeToolchain(self)

@@ -17,7 +17,7 @@ typedef struct load {
 } load;
 
 typedef struct emu_bulk_state {
-    load *loads; /* into this block's shared memory, and not yet seen complete by a thread */
+    load *loads; /* into this block's shared memory, until a thread has seen that they are complete */
     size_t load_count, load_room;
 } emu_bulk_state;
 

@@ -23,7 +23,7 @@
 
 typedef struct emu_init {
     size_t slots;
-    uint32_t *defined;       /* by warp and slot: lanes */
+    uint32_t *defined;       /* by warp and slot: lanes with a defined value */
     uint8_t *shared, *local; /* one per byte of memory: 1 if written */
 } emu_init;
 
@@ -288,7 +288,7 @@ static void issue(emu_warp *w, const emu_op *op, uint32_t mask)
     }
 }
 
-/* Lanes that had to wait for others execute the operation again, so only the lanes that are here get a result. */
+/* Lanes that had to wait for others execute the operation again, so only the lanes that execute it now get a result. */
 static void exchange(emu_warp *w, const emu_op *op, uint32_t lanes)
 {
     const emu_plan *p = emu_plan_of(w, op);
@@ -489,7 +489,7 @@ static void check_read(emu_warp *w, const emu_op *op, uint32_t mask, unsigned by
 {
     bool is_load = emu_plan_of(w, op)->flow == EMU_FLOW_LOAD;
     unsigned count = is_load && op->mods.count > 1 && op->mods.count <= 8 ? op->mods.count : 1,
-             each = bytes / count; /* of other operations `count` may be another number */
+             each = bytes / count; /* in other operations `count` is not the number of elements */
     uint32_t loaded[8] = {0}, never = 0;
     uint32_t known = surely_written(w, op, bytes, at) ? mask : 0;
     for (unsigned n = 0; n < count; n++)
@@ -554,7 +554,7 @@ static void access(emu_warp *w, const emu_op *op, uint32_t mask, unsigned bytes,
     }
     if (p->flow == EMU_FLOW_BULK || p->flow == EMU_FLOW_REMOTE)
         return;
-    if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier object is one only if it is initialised */
+    if (!writes || p->flow == EMU_FLOW_ATOMIC) /* an mbarrier operation reads its object, too */
         check_read(w, op, mask, bytes, at);
     if (p->flow == EMU_FLOW_STORE)
         check_stored(w, op, lanes_outside_local(w, op, mask, at));

@@ -69,17 +69,17 @@ typedef struct race_record {
     uint32_t pending; /* lanes whose copy or product is in flight: ordered before nothing */
     uint32_t at;
     uint8_t clock, bytes, flags;
-    uint8_t warp; /* in its block, that executed the instruction */
+    uint8_t warp; /* the warp in its block that executed the instruction */
 } race_record;
 
 /* The last accesses of one word. The fields that most accesses need fill the first cache line. */
 typedef struct emu_race_cell {
     uint64_t run; /* number of the block run, or of the launch for global memory */
     race_record write, reads[2];
-    uint32_t readers[2][4]; /* for each read that is mixed: the lanes that read each byte */
+    uint32_t readers[2][4]; /* with RACE_MIXED: for each read, the lanes that read each byte */
 } emu_race_cell;
 
-/* What releases merged into an address, by their scope. */
+/* The clocks that releases merged into an address, by the scope of the release. */
 typedef struct sync_object {
     struct sync_object *next;
     uint64_t address, run;
@@ -123,7 +123,7 @@ typedef struct emu_race {
     } of[RACE_WARPS];
     uint32_t *arrived; /* by barrier: merged clocks of the warps that have arrived */
     uint32_t *arriving,
-        *ended; /* the same for barrier.cluster's current phase and for the last one; kept by the first block */
+        *ended; /* merged clocks of barrier.cluster's current phase, and of the last one; kept by the first block */
     uint32_t *met;         /* by warpgroup: merged clocks of its warps at their last wgmma.fence */
     remote_access *remote; /* by clock of the cluster */
     struct {
@@ -135,7 +135,7 @@ typedef struct emu_race {
     } map_fences[RACE_MAPS]; /* a ring: the last executions of fence.proxy.tensormap for a map */
     unsigned map_fence_count;
     uint32_t mbarriers[RACE_MBARRIERS],
-        mbarrier_count; /* those where bulk copies complete: rank and offset in shared memory */
+        mbarrier_count; /* mbarriers of bulk copies: rank and offset in shared memory */
     uint32_t *grid;     /* what the block knows of other clusters' clocks, or NULL */
     emu_race_cell *shared;
     emu_race_lanes *lanes; /* by warp; NULL unless the check `lanes` is on */
@@ -1055,7 +1055,7 @@ static bool is_proxied(const race_access *a, const race_record *o)
     const emu_block *b = w->block, *writer = o->block == b->index ? b : peer_of(b, o->block);
     const uint32_t *grid = b->launch->race->proxied;
     unsigned count = b->warp_count;
-    if (!writer) /* of another cluster: any fence of this warp counts */
+    if (!writer) /* the writer is in another cluster: any fence of this warp counts */
         return b->race->proxied[w->id][0].time || (grid && grid[o->block * count + o->warp] >= o->time);
     if (writer->race->proxied[o->warp][0].step >= o->step || b->race->proxied[w->id][0].step >= o->step)
         return true;

@@ -69,7 +69,7 @@ static bool find_window(const emu_warp *w, uint64_t address, uint32_t lane, wind
     *offset = (address - EMU_SHARED_WINDOW) % EMU_WINDOW_BYTES;
     switch ((address - EMU_SHARED_WINDOW) / EMU_WINDOW_BYTES) {
     case 0:
-        *found = (window){.space = EMU_SHARED}; /* of any block of the cluster */
+        *found = (window){.space = EMU_SHARED}; /* any block of the cluster */
         return true;
     case 1:
         *found = (window){EMU_LOCAL, 16, local, b->local + thread * local};

@@ -1,5 +1,5 @@
-/* Clusters of blocks over host threads. A worker runs one cluster at a time to its end; only one that goes on for long
-   without ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
+/* Clusters of blocks over host threads. A worker runs one cluster at a time to its end; only a cluster that runs for
+ * long (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
 #include "launch.h"
 
 #include <fenv.h>
@@ -13,7 +13,7 @@ typedef struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     emu_launch *launch; /* the launch that helpers should join */
-    unsigned threads;   /* that run it, the caller's included */
+    unsigned threads;   /* threads that run the launch, including the caller's */
     unsigned wanted;    /* helpers that have not joined yet */
     unsigned helpers;
 } pool;
@@ -32,8 +32,8 @@ static uint64_t common_factor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* A shuffled order goes on by 0.618 of all clusters each time, so that neighbours are far apart and every run has the same
-   order; without a factor in common with their number the step meets each of them once. */
+/* A shuffled order steps by 0.618 of all clusters, so that neighbours are far apart and every run has the same order. The
+ * step has no factor in common with their number, so it meets each cluster once. */
 static uint64_t step_of(uint64_t count)
 {
     uint64_t step = (uint64_t)((double)count * 0.618) | 1;
@@ -154,7 +154,7 @@ static void run_clusters(emu_launch *l, unsigned threads)
         if (all_unfinished && k.live < k.most)
             start_cluster(&k);
         if (all_unfinished && threads > 1)
-            sched_yield(); /* they may be waiting for a cluster of another host thread */
+            sched_yield(); /* clusters may be waiting for one of another host thread */
     }
     for (unsigned i = 0; i < k.room && k.clusters[i]; i++) {
         emu_cluster_free(k.clusters[i]);

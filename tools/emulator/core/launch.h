@@ -18,7 +18,7 @@ typedef struct emu_launch {
     emu_program *program;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t threads;         /* per thread block */
-    bool is_explicit_cluster; /* the launch or the kernel gives the cluster's size, be it 1 */
+    bool is_explicit_cluster; /* the launch or the kernel gives the cluster's size, even if it is 1 */
     uint32_t dynamic_shared_bytes;
     char *parameters;
     uint32_t parameter_bytes;

@@ -50,7 +50,6 @@ typedef struct emu_tensor_map {
 void emu_map_pack(const emu_tensor_map *map, void *bytes);
 emu_tensor_map emu_map_unpack(const void *bytes);
 
-/* Bytes of an element. */
 unsigned emu_map_element_bytes(const emu_tensor_map *map);
 /* Bytes per row of the swizzle's pattern; 16 without a swizzle. */
 unsigned emu_map_span(const emu_tensor_map *map);

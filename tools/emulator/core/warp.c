@@ -226,8 +226,8 @@ void emu_send(emu_warp *w, const emu_op *op, uint32_t lanes, const emu_op *targe
     w->stop = NULL;
 }
 
-/* Joins lanes that come to the same barrier instruction one after another. They do if a compiler places the barrier before
-   the branches that lead to it: the lowest PC then goes first and arrives alone. */
+/* Joins lanes that come to the same barrier instruction one after another. They come so if a compiler places the barrier
+ * before the branches that lead to it: the lowest PC then goes first and arrives alone. */
 static bool join_at_barrier(emu_warp *w, const emu_fragment *waiting)
 {
     for (unsigned i = 0; i < w->parked; i++) {

@@ -57,7 +57,7 @@ struct emu_warp {
     uint32_t rank;
     uint32_t jumps_back; /* in this turn */
     uint32_t polls; /* strong reads, failed compare-and-swaps and tests in this turn, as in loops that wait */
-    uint32_t tests; /* those of the polls that were tests of mbarriers */
+    uint32_t tests; /* polls that were tests of mbarriers */
     unsigned parked;
     emu_fragment fragments[EMU_LANES];
     uint64_t clock;

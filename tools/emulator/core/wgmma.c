@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The products of one warp. */
 typedef struct emu_products {
     emu_product *all; /* in flight, in order of issue */
     size_t count, room;

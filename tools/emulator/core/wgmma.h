@@ -33,9 +33,8 @@ void emu_product_commit(emu_warp *warp);
 void emu_product_wait(emu_warp *warp, const emu_op *op, uint32_t lanes);
 /* Resumes warps of the warpgroup that waited for this warp, which has ended. */
 void emu_product_warp_exited(emu_warp *warp);
-/* Returns the warp's oldest product in flight, or NULL. */
+/* NULL if no product is in flight. */
 const emu_product *emu_product_oldest(const emu_warp *warp);
-/* True if the product is in a committed group. */
 bool emu_product_is_committed(const emu_warp *warp, const emu_product *product);
 
 void emu_products_free(emu_block *block);

@@ -432,7 +432,7 @@ static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
     emu_count_bulk *b = &t->bulk[bulk->kind];
     size_t index = (size_t)(op - w->block->launch->program->ops);
     uint64_t from = 0, run = 0, bytes = 0;
-    if (bulk->data) /* a store's, which is counted as one */
+    if (bulk->data) /* st.async is counted as a store */
         return;
     b->copies++;
     for (uint32_t n = 0; n < bulk->piece_count; n++) {

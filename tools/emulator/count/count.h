@@ -103,7 +103,7 @@ typedef struct emu_count_bulk {
 typedef struct emu_count_row { /* an allocation that the launch touched or was given */
     const emu_allocation *allocation;
     uint64_t *seen[EMU_ACCESS_KINDS]; /* one bit per sector */
-    uint64_t **seen_by; /* by operation: the same, or NULL if it made no request; NULL: not asked for */
+    uint64_t **seen_by; /* by operation: its own bits, or NULL without a request; NULL: not asked for */
     uint64_t seen_bytes;
     emu_count_access total[EMU_ACCESS_KINDS];
 } emu_count_row;

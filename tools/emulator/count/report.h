@@ -9,7 +9,6 @@
 /* Appends the launch's counters to the file. The process's first launch empties it. */
 void emu_write_report(const emu_launch *launch, const char *path);
 
-/* Writes a JSON string. */
 void emu_write_string(FILE *f, emu_text s);
 
 /* True if the file is missing, empty, or begins with `begins`, as a report does. */

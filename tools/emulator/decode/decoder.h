@@ -6,9 +6,9 @@
 
 typedef struct emu_fixup {
     size_t op;
-    const emu_function *function; /* jumps to its start; if NULL, */
-    const emu_symbol *label;      /* to this label; if NULL, */
-    size_t to;                    /* to this operation */
+    const emu_function *function; /* the jump's target: the function's start */
+    const emu_symbol *label;      /* or, if `function` is NULL, a label */
+    size_t to;                    /* or, if both are NULL, an operation */
 } emu_fixup;
 
 typedef struct emu_table_fixup { /* one entry of a branch table */

@@ -85,7 +85,6 @@ static bool allocate_globals(CUmodule m, emu_log *log)
     return log->errors == 0;
 }
 
-/* The host address of a variable. */
 static char *host_address(CUmodule m, const emu_symbol *s)
 {
     uint64_t start = s->space == EMU_CONST ? m->const_bank->base : 0;
@@ -321,7 +320,7 @@ enum {
 typedef struct jit_options {
     char *error_log, *info_log;
     size_t error_room, info_room;
-    void **error_size, **info_size; /* those that return the number of bytes written */
+    void **error_size, **info_size; /* options that return the number of bytes written */
 } jit_options;
 
 static CUresult read_options(unsigned count, const int *options, void **values, jit_options *jit)

@@ -32,7 +32,7 @@ static emu_soft normalised(bool sign, int exponent, uint64_t significand, bool s
     return (emu_soft){EMU_SOFT_FINITE, sign, sticky, exponent - shift, significand << shift};
 }
 
-/* The same for 128 bits: value = wide / 2^127 * 2^exponent. */
+/* Like normalised, for 128 bits: value = wide / 2^127 * 2^exponent. */
 static emu_soft normalised_wide(bool sign, int exponent, u128 wide, bool sticky)
 {
     if (!wide)

@@ -200,7 +200,7 @@ static inline uint32_t tensor_dot(tensor_model model, const tensor_vector *a, co
 
 /* ---- a whole tile ------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ROWS = 16, COLUMNS = 8, MOST_STEP = 16 /* of f16 and bf16, along the sum */ };
+enum { MOST_ROWS = 16, COLUMNS = 8, MOST_STEP = 16 /* MOST_STEP: elements of f16 and bf16 along the sum */ };
 
 /* A fast path for products of f16 or bf16 onto f32: computes a row of D at once, in 32-bit integers. Same results as
    tensor_step, if all values are finite and no sum is too small. */

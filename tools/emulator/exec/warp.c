@@ -214,7 +214,7 @@ static void warp_barrier_group(emu_warp *w, const emu_op *op, uint32_t group)
 
 HANDLER_CALLS(warp_barrier, for_each_group, LANES_OF(const uint32_t, 0), EMU_WAIT_WARP, warp_barrier_group)
 
-/* Observers see it as a warpgroup instruction, which all four warps execute. */
+/* Observers see setmaxnreg as a warpgroup instruction, which all four warps execute. */
 static void set_registers(emu_warp *w, const emu_op *op, uint32_t mask, bool raises)
 {
     if (!is_whole_warp(w, op, mask) || w->block->launch->registers == 0 || !is_in_warpgroup(w, op, mask))

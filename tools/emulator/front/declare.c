@@ -56,7 +56,7 @@ static uint32_t parse_alignments(emu_parser *p)
     return alignment;
 }
 
-/* True for types of instructions only: their registers have bit types (ISA 5.2.3). */
+/* True for types that only instructions have: their registers have bit types (ISA 5.2.3). */
 static bool is_of_instructions(emu_type type)
 {
     return type == EMU_BF16 || (type > EMU_F16X2 && type < EMU_PRED);

@@ -54,11 +54,11 @@ typedef enum emu_space {
     EMU_REG,
     EMU_GLOBAL,
     EMU_SHARED,
-    EMU_SHARED_CLUSTER, /* of instructions: any block's of the cluster */
+    EMU_SHARED_CLUSTER, /* in instructions: any block of the cluster */
     EMU_LOCAL,
     EMU_CONST,
-    EMU_PARAM,      /* of the kernel: one bank per launch */
-    EMU_PARAM_CALL, /* of a device function or a call: per thread */
+    EMU_PARAM,      /* a kernel's parameters: one bank per launch */
+    EMU_PARAM_CALL, /* parameters of device functions and calls: per thread */
     EMU_SPACES
 } emu_space;
 
@@ -69,7 +69,7 @@ emu_type emu_bits_type(unsigned bytes);
 
 /* ISA 6.1 and table 26: may a register declared as `reg` be an operand of type `wanted`? */
 bool emu_type_fits(emu_type reg, emu_type wanted);
-/* ISA 9.4.1: the same for ld, st and cvt, which take wider registers. */
+/* ISA 9.4.1: like emu_type_fits, for ld, st and cvt, which take wider registers. */
 bool emu_type_fits_relaxed(emu_type reg, emu_type wanted);
 
 #endif

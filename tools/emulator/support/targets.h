@@ -25,7 +25,7 @@ extern const size_t emu_device_model_count;
 
 #define EMU_SHARED_PER_BLOCK          (48u * 1024)
 #define EMU_REGISTERS_PER_BLOCK       65536u
-#define EMU_RESERVED_SHARED_PER_BLOCK 1024u /* of devices with compute capability 8.0 and higher */
+#define EMU_RESERVED_SHARED_PER_BLOCK 1024u /* from compute capability 8.0 on */
 
 /* The lowest .version that has the target (ISA 11.1.2), 10 * major + minor; 0: no such target. */
 unsigned emu_target_version(unsigned number, char kind);

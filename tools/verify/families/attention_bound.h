@@ -10,7 +10,7 @@ typedef struct attention_arithmetic {
     double codes;              /* u, where K and V are codes */
     double parts;
     double tiny_weight, least_normal, smallest, smallest_out;
-    bool is_mma, is_random, drifts, rounds_even; /* weights of exactly 1, too */
+    bool is_mma, is_random, drifts, rounds_even; /* rounds_even: weights of exactly 1 are rounded, too */
 } attention_arithmetic;
 
 /* Returns the arithmetic for O's type. Inputs may be random, or have weights that drift in a lane

@@ -32,7 +32,7 @@ enum {
 typedef struct matrix {
     argument *a;
     int kind;
-    double size;      /* of elements that make scores */
+    double size;      /* magnitude of the elements of Q and K */
     double largest_v; /* as large as sums of weights allow */
     uint64_t dim, keys, tile_k, apart, rows;
     uint64_t chunk; /* keys in a chunk of a thread block */
@@ -76,7 +76,7 @@ static double drift_of(const matrix *m, uint64_t row, uint64_t column)
     return column < 7 ? most : score - 7 * most;
 }
 
-/* Scores from -85 to -89 as powers of e: the least normal f32 is e^-87.3, the least normal f64 e^-708.4. */
+/* Scores with weights near the least normal number: e^-87.3 in f32, e^-708.4 in f64. */
 static double faint_of(const matrix *m, uint64_t row, uint64_t column)
 {
     const double least = m->a->about->type == ELEMENT_F64 ? 708 : 87;
@@ -124,7 +124,7 @@ static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal
     return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
 }
 
-/* Puts infinities and NaNs into K. An infinity is a score of +infinity to some queries, of -infinity to others. */
+/* Puts infinities and NaNs into K. An infinity gives some queries a score of +infinity, others one of -infinity. */
 static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
 {
     uint64_t rows = a->count / dim, only = rows ? random_below(s, 0, rows) : 0;
@@ -209,9 +209,9 @@ static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
                : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
 }
 
-/* Makes codes. About half of the heads have a NaN in one code of K, or in the scale of one of its keys. There is
- * only one: each code of a word has its own decoding instructions, and two NaNs that a query sees would hide each
- * other. */
+/* Makes codes. About half of the heads have a NaN in one code of K, or in the scale of one of its keys. A head
+ * has only one NaN: each code of a word has its own decoding instructions, and two that a query sees would hide
+ * each other. */
 static void fill_codes(problem *p, const matrix *m)
 {
     argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);

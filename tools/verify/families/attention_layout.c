@@ -50,8 +50,7 @@ static bool is_paged(const problem *p)
     return problem_has_parameter(p, "layout", "paged");
 }
 
-/* Returns whether offsets place the keys. Otherwise the K and V of consecutive sequences are a batch stride, or
- * pages, apart. */
+/* Returns whether offsets place the keys, rather than a batch stride or pages. */
 static bool has_key_offsets(problem *p)
 {
     const argument *a = problem_find(p, "sequences_k_offsets");

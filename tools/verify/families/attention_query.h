@@ -5,21 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In double, products of f32 and narrower numbers are exact, and errors of sums are negligible against bounds of
+/* In double, products of f32 and narrower numbers are exact, and errors of sums are far below bounds of
  * 2^-24; f64 uses long double. */
 typedef struct attention_query {
     uint64_t dim, dim_v; /* elements of a row of K, of V */
-    uint64_t seen;       /* end of the visible keys: from `begin` on, and before `first_keys` */
+    uint64_t seen;       /* visible keys: those before first_keys, and from `begin` to `seen` */
     uint64_t begin, first_keys;
     double sink;                 /* -infinity: none */
     uint64_t count;              /* visible keys */
     int64_t own;                 /* the key at its own position */
     double slope;                /* of ALiBi */
     uint64_t q, mask;            /* index of the first element */
-    uint64_t *k, *v;             /* the same for each key */
+    uint64_t *k, *v;             /* index of each key's first element */
     const double *keys, *values; /* all elements of K and V, or of their codes */
     double *k_scale, *v_scale;   /* factor of each key's codes; otherwise 1 */
-    double *v_weighed;           /* factor of weights that are lost: V's scale, if it is not in the weight */
+    double *v_weighed;           /* factor of each key's lost weight: see `weighed` */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* per key: its score, e^(score - most) */
     double *size, *loss;         /* per key: |scale| * sum |q * k|, p_j * d_j */

@@ -201,7 +201,6 @@ static const double *decode(problem *p, const char *name)
     return values;
 }
 
-/* Returns the scale of key j of a head. */
 static double scale_of(problem *p, const attention_sequence *s, const char *matrix, uint64_t kv_head,
                        uint64_t j)
 {
@@ -220,7 +219,6 @@ static double weighed(const problem *p, double v_scale)
     return !attention_has_key_scales(p) ? v_scale : is_f16 ? 0x1p-5 : fmax(v_scale, 1);
 }
 
-/* Computes all queries of a head. */
 static void expect_head(problem *p, attention_query *t, const attention_arithmetic *a, uint64_t batch,
                         uint64_t head)
 {

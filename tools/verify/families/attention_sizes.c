@@ -15,7 +15,6 @@ enum {
     HEADS_TOGETHER = 16 /* heads whose causal tiles begin together */
 };
 
-/* The order of rows and heads in memory. */
 typedef enum layout {
     HEADS_FIRST, /* batch, head, row */
     ROWS_FIRST,  /* batch, row, head */
@@ -193,7 +192,7 @@ static void add_long(size_plan *plan)
     const bool is_wide = attention_dim(p, "k") > 256 || attention_dim(p, "v") > 256;
     const uint64_t rows = is_wide                                ? 57
                           : problem_parameter(p, "tile_q") >= 64 ? 27
-                                                                 : 9; /* in all blocks of a warp */
+                                                                 : 9; /* rows in all blocks of a warp */
     lengths n = {1, group, 1, rows / group, parts * attention_key_warps(p) * ATTENTION_CHUNK + tile_k + 3};
     set(plan, "splits", "", !split_k);
     if (attention_is_mma(p))
@@ -263,7 +262,7 @@ static void add_edges(size_plan *plan)
     }
 }
 
-/* Adds the same for windows, which move with the rows: a lane's rows are eight apart. There are no first keys. */
+/* Adds edges of windows, which move with the rows: a lane's rows are eight apart. There are no first keys. */
 static void add_moving_edges(size_plan *plan)
 {
     const problem *p = plan->problem;

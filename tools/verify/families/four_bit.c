@@ -97,7 +97,7 @@ static bool is_given(const argument *a)
     return a->about->direction == DIRECTION_IN;
 }
 
-/* Returns number g of the given or expected numbers. */
+/* Returns number g of an array: the given one, or the expected one. */
 static double number_at(const argument *a, uint64_t g)
 {
     return element_get(a->about->type, is_given(a) ? a->host : a->expected_bits, g);
@@ -403,7 +403,7 @@ static group_makings makings_of(problem *p, const argument *in, int kind, random
                            .extreme = groups_extreme_place(p, s, g, range.last - range.first)};
 }
 
-/* Returns an element's index in its group: the first two, its extremes if it has them, can be anywhere. */
+/* Returns an element's index in its group. The first two are its extremes, if it has any, and can be anywhere. */
 static uint64_t place_of(const group_makings *m, uint64_t i)
 {
     const uint64_t count = m->range.last - m->range.first;
@@ -423,7 +423,7 @@ static double make_element(const group_makings *m, random_stream s, uint64_t pla
         return random_normal(here, 0) * ldexp(1, (int)random_below(here, 1, 166) - 83);
     case GROUPS_HUGE:
         return (2 * random_uniform(here, place) - 1) * 1e25;
-    default: /* the offset from 0 is large against the range, so the zero is large */
+    default: /* the range is far from 0, so the zero is large */
         return random_normal(here, 0) * ldexp(1, (int)random_below(here, 1, 40) - 20) *
                (1 + ldexp(random_uniform(here, place + 2), -(int)random_below(here, 2, 30)));
     }

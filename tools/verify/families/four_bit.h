@@ -1,4 +1,4 @@
-/* The 4-bit formats with numbers per group, int4 and nf4.
+/* The 4-bit formats int4 and nf4. A group has numbers: its scale and, in asymmetric int4, its zero.
  *
  * int4 symmetric: scale = max(|x|, 1e-12) / 7, x' = (code - 8) * scale. int4 asymmetric: scale = max(largest -
  * smallest, 1e-12) / 15, zero = -smallest / scale, x' = (code - zero) * scale. The zero is not rounded to an integer.

@@ -72,7 +72,8 @@ static scaling scale_nvfp4(float most, bool has_nan, float global_scale)
                      .inverse = code == 0 ? 0 : fminf(inverse, 0x1.fffffep127f)};
 }
 
-/* Returns the scale of MX formats: an exponent with a bias of 127. of_largest is the largest code's: 2 for 6, 8 for 448. */
+/* Returns the scale of MX formats: an exponent with a bias of 127. of_largest is the largest code's exponent: 2 for 6, 8
+ * for 448. */
 static scaling scale_mx(float most, bool has_nan, int of_largest)
 {
     int exponent = -1000;
@@ -260,7 +261,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, 130, 18 * block);
 }
 
-/* Tries the other numbers of rows in a tile of scales; the last row has its own lanes. */
+/* Tries the other numbers of rows in a tile of scales: each has other lanes for its last row. */
 static void plan_few(size_plan *plan)
 {
     for (uint64_t m = 65; is_tiled(plan->problem) && m < 128; m++)

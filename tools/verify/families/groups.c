@@ -115,7 +115,7 @@ typedef enum block_kind {
     BLOCK_MIXED,    /* all kinds of groups */
     BLOCK_PURE,     /* only the input's own kind */
     BLOCK_FIT,      /* no kind whose groups may need the slow path */
-    BLOCK_SMALL,    /* mixed; given scales and elements so small that the fast path would be wrong */
+    BLOCK_SMALL,    /* all kinds; given scales and elements so small that the fast path would be wrong */
     BLOCK_INFINITE, /* normal elements with one infinity in each group, or infinite given scales */
     BLOCK_PARTLY    /* one group in three small or infinite */
 } block_kind;
@@ -142,7 +142,6 @@ static bool are_unfit(int kind)
            kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
-/* Returns the share of a group in its block. */
 static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
 {
     const block_kind block = block_of(p, s, g);
@@ -320,8 +319,8 @@ static void add_counts(edge_list *n, const uint64_t *counts, size_t count)
         edges_add(n, counts[i]);
 }
 
-/* Adds, in spite of limits, two and a half thread blocks: enough whole tiles for a group's largest element to be
- * at every place. */
+/* Adds a size of two and a half thread blocks, in spite of limits: over its whole tiles, a group's largest
+ * element is at every place. */
 static void add_tiles_always(size_plan *plan, argument *size)
 {
     edge_list tiles = {{0}, 0};
@@ -354,7 +353,7 @@ static void add_brief(size_plan *plan, argument *size)
 
 enum { NESTED_GROUP = 256 }; /* scales that share an absmax */
 
-/* Adds a group size's sizes. Brief: few sizes beyond those at this group's own edges. A lane has up to 8 adjacent
+/* Adds the sizes for a group size. Brief: few sizes beyond those at this group's own edges. A lane has up to 8 adjacent
  * elements, and n may end at any of them; a warp's full tile is at most 2048 elements, and 1024 for fixed groups. */
 static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
 {
@@ -385,8 +384,8 @@ static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
     }
 }
 
-/* Plans sizes for group sizes given at launch: the first ones with every count, the others with those at their own
- * edges. */
+/* Plans sizes for group sizes given at launch: the first ones take every count, the others only counts at their
+ * own edges. */
 void groups_plan(size_plan *sizes)
 {
     enum { MOST_WORK = 1 << 20 };

@@ -37,7 +37,6 @@ static inline unsigned groups_shift(unsigned even_shift, uint64_t i)
     return even_shift ^ (i % 2 ? 4 : 0);
 }
 
-/* Sets the given code of element i. */
 void groups_set_code(const problem *p, argument *packed, uint64_t i, unsigned code);
 
 /* Inputs of every group-wise quantiser, in addition to those of inputs.h. */
@@ -47,13 +46,13 @@ enum {
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
     GROUPS_NONFINITE_SCALE, /* normal; one in four given scales and zeros is a NaN or an infinity */
     GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are integers */
-    GROUPS_NEAR_TIE, /* given scales times a code's value are this up to rounding, zeros are integers */
+    GROUPS_NEAR_TIE,         /* given scales times a code's value are nearly half-way, zeros are integers */
     GROUPS_THRESHOLDS = 100, /* from here on per group: quotients at thresholds between codes */
     GROUPS_HARD,             /* codes depend on the rounding of quotients and of their sums with the zero */
     GROUPS_NEAR_SMALLEST,    /* the range is near the smallest that determines a scale */
     GROUPS_EQUAL,            /* all elements equal */
     GROUPS_HUGE,             /* up to 1e25 */
-    GROUPS_FAR               /* offset from 0 large against their range */
+    GROUPS_FAR               /* far from 0, relative to their range */
 };
 
 /* Fills elements of a kind below GROUPS_THRESHOLDS, or of inputs.h. */
@@ -84,7 +83,7 @@ double groups_any_mantissa(element_type type, random_stream s, uint64_t i);
 /* Returns the number `steps` representable numbers from x. */
 double groups_step(element_type type, double x, int steps);
 
-/* Fills given scales or zeros independently of the elements; those of 0 and denormal ones alternate with normal
+/* Fills given scales or zeros independently of the elements; zero and denormal numbers alternate with normal
  * ones. */
 void groups_fill_numbers(argument *numbers, int kind, random_stream s);
 

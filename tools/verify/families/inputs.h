@@ -34,10 +34,9 @@ bool inputs_is_spoiled(random_stream s, uint64_t row, uint64_t column, uint64_t 
 void inputs_raise_one(argument *a, uint64_t first, uint64_t count, int of_one, int of_others,
                       random_stream s);
 
-/* Does the same in about half of the rows of k numbers: one is about 2^64, the others 2^-20. */
+/* In about half of the rows of k numbers, raises one number to about 2^64; the others are about 2^-20. */
 void inputs_raise_some(argument *a, uint64_t k, random_stream s);
 
-/* Fills with random bytes. */
 void inputs_fill_bytes(argument *a, random_stream s);
 
 /* Sets the numbers of a real model for INPUT_REAL; they must stay valid. */

@@ -171,7 +171,6 @@ static uint64_t stage_elements(const problem *p)
     return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
 }
 
-/* Returns whether the format is one of `names`. */
 static bool has_format(const problem *p, const char *const names[], size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -454,7 +453,6 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* The kinds of x, gamma, W and eps. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
@@ -529,7 +527,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* Returns the exponent for a row of x: moves one of several rows, all, or each by another power of two. So an
+/* Returns the exponent for a row of x: scales one of several rows, all, or each by another power of two. So an
  * error in processing one of a thread block's vectors shows next to the others, and so does a single row that the
  * norm brings back among unmoved rows; the number of rows of W chooses the row. */
 static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)

@@ -36,7 +36,7 @@ enum { BLOCK = 64, LEAST_OF_NORM = 64 };
 enum {
     GEMM_MIXED = 100, /* several kinds of rows and columns: see mixed and codes_of_column */
     GEMM_EXACT,      /* sums of a block are exact, and consecutive blocks cancel: see exact and exact_scale */
-    GEMM_CANCELLING, /* the same, with closer magnitudes */
+    GEMM_CANCELLING, /* as GEMM_EXACT, with closer magnitudes */
     GEMM_LARGE, /* A as large as its sums allow, also before scaling; in f16, a third of the columns overflow */
     GEMM_SCALES, /* scales over 40 powers of two, both signs, and 0; denormal ones: see scales_of_column */
     GEMM_ANY_SCALE,
@@ -172,7 +172,6 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Returns the operands of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
     return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,
@@ -551,7 +550,7 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     for (uint64_t i = 0; i < packed->bytes; i++) {
         const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
         const uint64_t from =
-            is_exact(kind) ? i - block % 2 * block_bytes : i; /* the same as A, block by block */
+            is_exact(kind) ? i - block % 2 * block_bytes : i; /* as in A, each block repeats the one before */
         const int all = kind == GEMM_ONE_HOT
                             ? (int)((column + 37 * (i % (k / 2))) % 256) /* every code at every place */
                             : codes_of_column(kind, column);
@@ -699,7 +698,7 @@ static uint64_t held_blocks(const problem *p)
     return tile_m <= (is_wide ? 16 : 4) && !(is_wide && is_largest) ? 4 : 2;
 }
 
-/* Returns into how many parts the K of a tile is divided. */
+/* Returns the number of parts into which a tile's K is divided. */
 static uint64_t parts_of(const problem *p)
 {
     const uint64_t split_k = problem_parameter(p, "split_k");

@@ -15,7 +15,7 @@
  * for f16 with normal scales the weight. A step of a tensor core truncates its addends: 4 products of tf32 or 8 of
  * 16 bits, each by less than 2^-24 of the largest, and the sum by 2^-23. So a column counts 1.5 in L, or 1.25, up to
  * the 1024 after which sums are added to a total in f32. E covers subnormal numbers: a scale's second part, its
- * product, and the sum with that product. For tf32, which has f32's range, it is negligible against d_T.
+ * product, and the sum with that product. For tf32, which has f32's range, it is far below d_T.
  *
  *     bf16                   E = sum of |t| * (|a| + 2) * d_T: nothing where scales are 0 or at least 2^-118
  *     f16, scales normal     E = sum of |a| * (|t| + 2) * d_T: up to 3 u_T of |a*s| where s is normal
@@ -39,7 +39,7 @@ enum { BLOCK = 64, TILE_K = 512, CHUNK = 16, MMA_CHUNK = 32, MOST_SUMMED = 1024,
 enum {
     GEMM_MIXED = 100, /* several kinds of rows, and of blocks of k: see mixed and codes_of_block */
     GEMM_EXACT,       /* sums of tensor cores are exact; otherwise 16 columns nearly cancel the 16 before */
-    GEMM_CANCELLING,  /* the same, with closer magnitudes */
+    GEMM_CANCELLING,  /* as GEMM_EXACT, with closer magnitudes */
     GEMM_LARGE,       /* A as large as its sums allow; in f16, every second block of k overflows */
     GEMM_SCALES, /* scales over many powers of two, both signs, and 0; denormal ones: see scales_of_block */
     GEMM_ANY_SCALE,
@@ -145,7 +145,6 @@ static void operands_close(operands *o)
     free(o->scales);
 }
 
-/* Returns the operands of a row and a k. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t i)
 {
     return (operands){o->n, o->in + row * o->n, o->weights + i * o->n, o->scales + i / BLOCK * o->n};
@@ -201,7 +200,7 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
 
 typedef struct order {
     bool is_f64;
-    uint64_t split_k, k_warps, columns; /* columns: of a warp's step */
+    uint64_t split_k, k_warps, columns; /* columns: in a warp's step */
 } order;
 
 static order order_of(const problem *p)

@@ -63,8 +63,8 @@ static bool is_mma(const problem *p)
     return problem_has_parameter(p, "strategy", "mma");
 }
 
-/* Returns the longest chain. With mma a lane has 8 blocks of each 512 codes, and 4 lanes a row; then the warps
- * that share the row are added. */
+/* Returns the longest chain. With mma a lane adds 8 blocks of each 512 codes; then 4 lanes of a row are added,
+ * then the warps that share the row. */
 static double longest_chain(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"),
@@ -288,7 +288,7 @@ static void make_cancelling(unsigned char *codes, unsigned char *scales, uint64_
         scales[small] = LEAST_SCALE;
     for (uint64_t i = 0; i < half; i++) {
         const uint64_t end = half + i, place = half + random_below(random_fork(s, 3), i, i + 1);
-        /* moves the block there to the end of the placed ones */
+        /* moves the block from `place` to the end of the placed ones */
         memmove(codes + 8 * end, codes + 8 * place, 8);
         scales[end] = scales[place];
         memcpy(codes + 8 * place, codes + 8 * i, 8);
@@ -325,7 +325,7 @@ static void make_extreme(unsigned char *codes, unsigned char *scales, uint64_t k
     kinds[random_below(random_fork(s, 5), 0, sizeof kinds / sizeof kinds[0])](codes, scales, k, s);
 }
 
-/* Makes a NaN of some scales, of the last, or of each; in one row of this many. */
+/* In one of `rows` rows, turns some scales, the last one or all into NaNs. */
 static void spoil_scales(unsigned char *scales, uint64_t blocks, random_stream s, uint64_t rows)
 {
     const uint64_t kind = random_below(s, 0, 4);
@@ -413,7 +413,7 @@ static void make_rows(problem *p, row_maker *maker, const char *codes, const cha
     pool_free(&memory);
 }
 
-/* Returns alpha: far too large for f16 on some rows of ordinary sums, small, exact, or one that rounds. */
+/* Returns alpha: exact, one that rounds, small, or far too large for f16 results. */
 static double pick_alpha(const input_pattern *pattern, random_stream s)
 {
     static const double alphas[] = {1, -0.7312481, 0x1p-9, 3.1e-5, 1e30, 0x1p-126};
@@ -501,7 +501,7 @@ static void plan_sizes(size_plan *plan)
     }
     for (uint64_t k = 512; k <= 4608; k += k < 2048 ? 512 : 1024)
         add(plan, tile + 2, k, 2, 1);
-    if (is_tiled(p)) { /* around a tile of scales, and places after the last scale */
+    if (is_tiled(p)) { /* sizes around a tile of scales, and unused places after the last scale */
         for (uint64_t m = 127; m <= 129; m++)
             add(plan, m, 544, 2, m % 2 * 129);
         add(plan, 257, 512, 2, 1);

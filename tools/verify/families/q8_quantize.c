@@ -25,7 +25,6 @@ static double norm_bound_of(problem *p)
 
 /* ---- the reference ---------------------------------------------------------------------------------------------- */
 
-/* Computes h of a row. */
 static void make_h(problem *p, uint64_t row, double h[])
 {
     const argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"),
@@ -85,7 +84,7 @@ static void expect(problem *p, const input_pattern *pattern)
 typedef struct kinds {
     input_kind x, gamma;
     double eps;
-    int exponent; /* x is moved by this power of two */
+    int exponent; /* x is multiplied by this power of two */
     bool has_bad_x;
 } kinds;
 
@@ -118,7 +117,7 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
-/* Moves x by a power of two, as far as the type allows. */
+/* Multiplies x by a power of two, as far as the type allows. */
 static void move(problem *p, argument *in, int exponent)
 {
     const element_type type = in->about->type;

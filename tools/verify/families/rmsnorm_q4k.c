@@ -36,7 +36,7 @@ typedef struct row_sums {
     double product, size; /* r and S of the bound */
     double loose;         /* for q8: sum of scale |w| where the code is one of two */
     double weights;       /* sum of |d| scale code + |dmin| minimum */
-    double weights_gamma; /* of these times |gamma| */
+    double weights_gamma; /* sum of these terms times |gamma| */
 } row_sums;
 
 /* A vector, as the kernel reads it. */
@@ -117,7 +117,6 @@ static void round_to_codes(vector *v, uint64_t k, bool has_norm, element_type x)
     }
 }
 
-/* Adds elements [first, first + 32) of a row. */
 static void add_sub_block(row_sums *s, const q4k_block *b, const vector *v, uint64_t first)
 {
     unsigned place = (unsigned)(first % Q4K_BLOCK_ELEMENTS), j = place / Q4K_SUB_ELEMENTS;
@@ -178,8 +177,8 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* The powers of two by which elements of a vector are moved, towards the type's largest or smallest exponent. With
- * several vectors, all but one are each moved in another way, or are unchanged. */
+/* How far a power of two moves elements of a vector towards the type's largest or smallest exponent. With several
+ * vectors, all others are moved in other ways or unchanged. */
 typedef enum reach {
     IN_REACH,
     REACH_HUGE,   /* one element near the largest number: its square overflows */
@@ -193,7 +192,6 @@ typedef enum reach {
 /* Which operand has NaNs or infinities. */
 typedef enum spoiled { NONE, SPOILED_H, SPOILED_W } spoiled;
 
-/* The kinds of x, gamma and W. */
 typedef struct kinds {
     input_kind x, gamma;
     int w;
@@ -356,7 +354,7 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, of.vector, random_fork(s, 3));
 }
 
-/* Moves one vector that the norm brings back, among vectors in range. */
+/* Moves one vector out of range, from where the norm brings it back; the others stay in range. */
 static void reach_out_alone(problem *p, argument *eps, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
@@ -405,7 +403,7 @@ static void spoil_h(problem *p, random_stream s)
         eps->real = 0;
 }
 
-/* Makes rows with factors as large and as small as possible, and others, which a small gamma brings within f16. */
+/* Makes rows with factors as large and as small as possible, among others; a small gamma keeps results within f16. */
 static void mix_rows(problem *p, random_stream s)
 {
     static const int row_kinds[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ANY_BITS};

@@ -108,8 +108,8 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-/* Expects any code from that of `low` to that of `high`. Around 0, the e4m3 codes of the two signs are far apart
- * as numbers, so that all codes between are allowed too. */
+/* Expects any code from that of `low` to that of `high`. The e4m3 codes of the two signs are far apart as
+ * numbers, so around 0 all codes between are allowed too. */
 static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, double high)
 {
     const bool both_signs = is_e4m3 && signbit(low) != signbit(high);
@@ -549,7 +549,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-    const uint64_t rotary_dims[LAYOUTS] = {dim, 16, dim / 32 * 16, 0}; /* of each head; in spite of limits */
+    const uint64_t rotary_dims[LAYOUTS] = {dim, 16, dim / 32 * 16, 0}; /* by layout; in spite of limits */
     for (layout where = 0; where < LAYOUTS; where++) {
         set_sizes(plan, (sizes){3, 2, 1, 2, rotary_dims[where], 2, 2}, where);
         size_plan_add_always(plan);

@@ -131,7 +131,6 @@ static const mutation_site *choose_site(draw *d, const subject *s, mutation_kind
             return &s->sites[i];
 }
 
-/* Chooses one of the instruction's kinds. */
 static mutation_kind choose_kind_of(draw *d, const mutation_site *site)
 {
     mutation_kind has[MUTATION_KINDS];

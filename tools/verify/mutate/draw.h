@@ -48,7 +48,7 @@ typedef struct draw {
     uint64_t counted_of[MUTATION_KINDS];
     bool is_exhausted[MUTATION_KINDS];
     random_stream stream;
-    uint64_t next; /* of the stream */
+    uint64_t next; /* the number to take next from the stream */
     mutant *drawn;
     size_t drawn_count;
     pool *memory;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts an instruction's changes of a kind, and keeps one of them. */
+/* Counts an instruction's changes of one kind, and keeps the wanted-th. */
 typedef struct offers {
     const ptx_text *text;
     const ptx_function *function;
@@ -246,7 +246,7 @@ static const word_row reductions[] = {
     {"exch", "add"},     {"any", "all"},    {"all", "any"},     {NULL, NULL},
 };
 
-/* Offers "mul.lo" for "add" and the reverse; the part .lo comes and goes. */
+/* Offers "mul.lo" for "add" and the reverse, with .lo added or removed. */
 static void offer_integer_product(offers *o)
 {
     text_span base = opcode_base(o), part;
