@@ -258,7 +258,7 @@ static const kinds all_kinds[] = {
     [ZERO_SCALES]  = {INPUT_NORMAL,      ZERO,     false, false},
     [MIXED_SCALES] = {INPUT_UNIFORM,     MIXED,    false, false},
     [BAD_W]        = {INPUT_NORMAL,      BAD,      false, false},
-    [BAD_X]        = {INPUT_NORMAL,      MODERATE, true,  false},
+    [BAD_X]        = {INPUT_NORMAL,      BAD,      true,  false},
     [HUGE_TINY]    = {INPUT_HUGE_TINY,   MODERATE, false, false},
     [SPREAD]       = {INPUT_SPREAD,      MODERATE, false, false},
     [CANCELLING]   = {INPUT_ALTERNATING, MODERATE, false, false},
@@ -374,10 +374,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         make_codes(p, false, gate, problem_find(p, "gate_scales"), n, k, of->scales, random_fork(s, 2));
     if (has_codes(p))
         make_codes(p, has_bytes(p), problem_find(p, "in_codes"), problem_find(p, "in_scales"), m, k,
-                   of->has_bad_x       ? BAD
-                   : of->scales == BAD ? MODERATE
-                                       : of->scales,
-                   random_fork(s, 3));
+                   of->scales == BAD && !of->has_bad_x ? MODERATE : of->scales, random_fork(s, 3));
     else
         inputs_fill(in, of->x, random_fork(s, 3));
     if (bias)
@@ -461,7 +458,9 @@ static void plan_sizes(size_plan *plan)
         add_always(plan, tile_m, tile_n / 2 + 1, STAGE * stage + block * (1 + stage % (STAGE / block)));
     for (uint64_t blocks = 1; blocks < STAGE / block; blocks++)
         add(plan, 2, 9, STAGE + blocks * block);
-    add_always(plan, tile_m, tile_n, (ahead + 2) * STAGE);
+    for (uint64_t cut = 0; cut <= block;
+         cut += block) /* nvfp4 copies an odd number of blocks in half units */
+        add_always(plan, tile_m, tile_n, (ahead + 2) * STAGE - cut);
     add_always(plan, 3, tile_n / 2 + 1, (2 * ahead + 2) * STAGE + block);
     add(plan, 2, 3, 2880);
     add(plan, 0, 5, 256);

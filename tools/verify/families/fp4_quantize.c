@@ -129,6 +129,17 @@ static void expect(problem *p, const input_pattern *pattern)
  * third a largest magnitude at and near ties of scales. The place of the largest and the number of zeros vary. */
 typedef enum share { OWN, CODE_TIES, SCALE_TIES, SHARES } share;
 
+/* The f32 nearest to 16 / 21. If its quotient by a block's scale is rounded in a wrong direction, a product moves to the other
+ * side of a tie: of 8 scales, 3 show rounding up, and 4 rounding towards 0. */
+#define INEXACT_SCALE  (16.0f / 21)
+#define INEXACT_FACTOR (21.0 / 16)
+
+static bool is_inexact(problem *p)
+{
+    const argument *global_scale = problem_find(p, "global_scale");
+    return global_scale && global_scale->real == (double)INEXACT_SCALE;
+}
+
 /* Sets an element to a number of the type or to a neighbour of it. */
 static void set_beside(argument *in, uint64_t i, double x, random_stream s)
 {
@@ -158,12 +169,13 @@ static double pick_tie(const problem *p, random_stream s, uint64_t i)
 }
 
 /* Makes ties of codes. In nvfp4 the scale is any 4-bit number: its inverse is rounded, yet a tie times it is a tie
- * again. */
+ * again, or is next to one with the inexact global scale. */
 static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
     const double fraction = is_mx(p) ? 0 : (double)random_below(random_fork(s, 8), first, 8) / 8,
-                 power = (1 + fraction) * power_of(s, first);
+                 factor = is_inexact(p) ? INEXACT_FACTOR : 1,
+                 power = (1 + fraction) * factor * power_of(s, first);
     for (uint64_t i = first; i < first + block; i++) {
         const double tie = pick_tie(p, random_fork(s, 3), i);
         const double sign = random_below(random_fork(s, 4), i, 2) ? -1 : 1;
@@ -185,11 +197,11 @@ static void make_scale_ties(problem *p, argument *in, uint64_t first, random_str
     set_beside(in, largest, random_below(random_fork(s, 4), largest, 2) ? -most : most, random_fork(s, 5));
 }
 
-/* Returns a global scale: exact, typical of checkpoints, one whose inverse leaves the range, or one that makes
- * scales 0. */
+/* Returns a global scale: exact, typical of checkpoints, one whose inverse leaves the range, one that makes scales
+ * 0, or the inexact one. */
 static double pick_global_scale(random_stream s)
 {
-    static const double scales[] = {1, 0.125, 4, 2688 / 3.7, 0x1p-20, 3e38, 0, 1e-41};
+    static const double scales[] = {1, 0.125, 4, 2688 / 3.7, 0x1p-20, 3e38, 0, 1e-41, INEXACT_SCALE};
     return (double)(float)scales[random_below(s, 0, sizeof scales / sizeof *scales)];
 }
 
