@@ -3,7 +3,7 @@
 
 Needs kiln-profile (ninja -C build kiln-profile emulator), and ptxas and nvdisasm from a CUDA toolkit; nvdisasm also from PyPI's
 package nvidia-cuda-nvdisasm, installed for this interpreter or with `pip install --target FOLDER` (--packages FOLDER).
-README.md says what the model assumes and how far it is off.
+README.md has the model's assumptions and its errors.
 """
 import argparse
 import collections
