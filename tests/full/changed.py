@@ -40,10 +40,19 @@ def values(variant):
     return dict(pair.split("=") for pair in variant.partition("/")[2].split(","))
 
 
-def build_target(build, target):
-    done = subprocess.run(["cmake", "--build", build, "--target", target], capture_output=True, text=True, check=False)
+def targets():
+    """Returns those of the bundle that is verified."""
+    return re.search(r"^targets: \[(.*)\]$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[1].replace(" ", "")
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stdout + done.stderr)
+
+
+def build_target(build, target):
+    run(["cmake", "--build", build, "--target", target])
 
 
 # ---- hashes of PTX and references ----
@@ -59,16 +68,16 @@ def reference_files(folder, family):
         if name in every and name not in found:
             found.add(name)
             left += [name[:-2] + ".c", *re.findall(r'#include "([\w.]+)"', every[name])]
-    return [re.sub(r"/\*.*?\*/|\s+", " ", every[name], flags=re.S) for name in sorted(found)]  # without comments
+    return [" ".join(re.sub(r"/\*.*?\*/", " ", every[name], flags=re.S).split()) for name in sorted(found)]  # without comments
 
 
 def hashes(build):
-    """Returns {variant: (key, targets, hash)} of all configurations, by a kiln of the present sources, like the programs."""
+    """Returns {variant: (key, devices, hash)} of all configurations, by a kiln of the present sources, like the programs."""
     build_target(build, "kiln")
     rows, references = {}, {}
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([build / "bin/kiln", "generate", "-q", REPOSITORY / config, "--output", folder], check=True)
+            run([build / "bin/kiln", "generate", "-q", REPOSITORY / config, "--targets", targets(), "--output", folder])
             manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
         for v in manifest["variants"]:
             family = v["family"]
@@ -76,8 +85,8 @@ def hashes(build):
                 references[family] = reference_files(REPOSITORY / "tools/verify/families", family)
             images = [f"{image['target']} {image['xxh3_128']}" for image in v["images"]]
             whole = "\n".join([*images, *references[family]])
-            targets = [image["target"].rstrip("af") for image in v["images"]]
-            rows.setdefault(v["id"], (v["key"], targets, hashlib.sha256(whole.encode()).hexdigest()[:16]))
+            devices = [image["target"].rstrip("af") for image in v["images"]]
+            rows.setdefault(v["id"], (v["key"], devices, hashlib.sha256(whole.encode()).hexdigest()[:16]))
     return rows
 
 
@@ -128,8 +137,8 @@ def build_programs(build, rows, wanted):
     for variant in with_others(rows, wanted):
         params = variant.partition("/")[2].split(",")
         items.append(f"  - {{{', '.join(['family: ' + family_of(variant), *(p.replace('=', ': ') for p in params)])}}}\n")
-    targets = re.search("^targets: .*$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[0]
-    (build / "tests/full/changed.yaml").write_text(f"bundle: changed\n{targets}\nkernels:\n{''.join(items)}", encoding="utf-8")
+    (build / "tests/full/changed.yaml").write_text(f"bundle: changed\ntargets: [{targets()}]\nkernels:\n{''.join(items)}",
+                                                   encoding="utf-8")
     build_target(build, "changed_programs")
 
 
@@ -140,17 +149,17 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def is_right(build, variant, targets):
-    """Verifies the variant on its targets; prints the output where it is wrong."""
+def is_right(build, variant, devices):
+    """Verifies the variant on these devices; prints the output where it is wrong."""
     wrong, begin = [], processor_seconds()
     command = [build / "bin/changed_verify", "--driver", build / "lib/emulator/libcuda.so.1", *OPTIONS, "--filter", variant]
-    for target in targets:
-        environment = dict(os.environ, KILN_EMU_DEVICE=target)
+    for device in devices:
+        environment = dict(os.environ, KILN_EMU_DEVICE=device)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            wrong.append(target)
+            wrong.append(device)
             print(done.stdout + done.stderr)
-    outcome = f"WRONG on {' '.join(wrong)}" if wrong else f"right on {' '.join(targets)}"
+    outcome = f"WRONG on {' '.join(wrong)}" if wrong else f"right on {' '.join(devices)}"
     print(f"{processor_seconds() - begin:6.1f} s  {variant}  {outcome}", flush=True)
     return not wrong
 
@@ -244,10 +253,9 @@ def main():
         return COMMANDS[options.command](options.build, options.seconds, *options.families)
     except OSError as e:
         return f"changed.py: {e}"
-    except subprocess.CalledProcessError as e:
-        return e.returncode  # its message is printed
     except KeyboardInterrupt:
         return 130  # the rows so far are in the record
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

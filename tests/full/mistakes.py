@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Mistakes in calls of changed.py, and in its record: the message, and that the record is unchanged.
+"""Mistakes in calls of changed.py, and in its record: the message, and that the record is unchanged. And that comments and lines do
+not change what it hashes of a reference.
 
 usage: mistakes.py BUILD
 """
+import importlib.util
 import pathlib
 import shutil
 import subprocess
@@ -41,4 +43,14 @@ with tempfile.TemporaryDirectory() as room:
         if done.returncode != status or message not in printed[-1] or kept != text:
             failed += 1
             print(f"changed.py {arguments}: status {done.returncode}\n" + "\n".join(printed))
+    spec = importlib.util.spec_from_file_location("changed", script)
+    changed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(changed)
+    hashed = set()
+    for text in ('f("rope", 1); g();', '/* One. */ f("rope", 1);\n\n  /* Two. */\ng(); /* three */', 'f("rope", 2); g();'):
+        (pathlib.Path(room) / "reference.c").write_text(text, encoding="utf-8")
+        hashed.add(tuple(changed.reference_files(pathlib.Path(room), "rope")))
+    if len(hashed) != 2:
+        failed += 1
+        print("changed.py: a comment changes what is hashed of a reference, or a number does not")
 sys.exit(failed > 0)
