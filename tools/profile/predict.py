@@ -26,6 +26,7 @@ NO_LAUNCH = "4294967295-4294967295"  # thread blocks that no grid has
 SCRATCH = "workspace", "tile_counters"  # arguments that a launch writes and reads again
 SAMPLED = 8  # most thread blocks that the emulated driver runs
 
+# the columns of devices.def
 Device = collections.namedtuple("Device", "name sm multiprocessors shared_kb multiprocessor_shared_kb threads blocks mhz "
                                           "gb_per_s mma s8 fp4")
 
@@ -33,13 +34,13 @@ Device = collections.namedtuple("Device", "name sm multiprocessors shared_kb mul
 class Assumptions:
     """What no data sheet states. Measured on an H100 (tools/bench/results/h100-2026-11-27), taken for every device."""
 
-    l2_bytes = 28.0        # per cycle and multiprocessor: 28 to 31 by the ways to load
+    l2_bytes = 28.0        # per cycle and multiprocessor: 28 to 31, depending on the kind of load
     memory_share = 0.9     # of the data sheet's bandwidth: a copy of 1 GiB reaches 0.90 on an H100, 0.88 on an H200
     l2_cycles, memory_cycles = 284, 691  # latency of a load
-    shared_cycles, shuffle_cycles, special_cycles = 22, 23, 10  # from the end of its wavefronts, or of its pipe's time
-    product_cycles = 18    # from the end of its pipe's time
-    launch_us = 1.37       # between two launches of a graph, of which one reads what the other wrote
-    port_registers = 2     # that a quarter reads per cycle: 2.4 instructions of three operands per cycle and multiprocessor
+    shared_cycles, shuffle_cycles, special_cycles = 22, 23, 10  # from the last wavefront, or from when the pipe is free
+    product_cycles = 18    # from when the pipe is free
+    launch_us = 1.37       # between two launches of a graph, if one reads what the other wrote
+    port_registers = 2     # that a quarter reads per cycle: a multiprocessor issues 2.4 instructions of three operands per cycle
     hopper_product_share = 0.75  # of devices.def's cycles per product, which are rounded up
 
 
@@ -81,10 +82,10 @@ def check_target(target, device):
 
 def resident_blocks(device, warps, registers, shared_bytes):
     """Thread blocks that a multiprocessor holds at once."""
-    block_bytes = shared_bytes + (1024 if device.sm >= 80 else 0)
-    of_registers = 65536 // (256 * math.ceil(registers * 32 / 256) * warps)
-    of_shared = device.multiprocessor_shared_kb * 1024 // max(block_bytes, 1)
-    return max(1, min(device.blocks, device.threads // (32 * warps), of_registers, of_shared))
+    block_bytes = shared_bytes + (1024 if device.sm >= 80 else 0)  # the driver's own
+    by_registers = 65536 // (256 * math.ceil(registers * 32 / 256) * warps)
+    by_shared = device.multiprocessor_shared_kb * 1024 // max(block_bytes, 1)
+    return max(1, min(device.blocks, device.threads // (32 * warps), by_registers, by_shared))
 
 
 # ---- from instructions to steps ------------------------------------------------------------------------------------------------
