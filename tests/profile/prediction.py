@@ -99,6 +99,12 @@ def check_traces():
         got = {op: ops.count(op) for op in expected}
         if got != expected:
             yield f"{what}: {got}, expected {expected}"
+    try:
+        machine_code.read(listing(START, (2, "HGMMA.64x8x16.F32 R4, gdesc[UR4], R4")))
+        yield "HGMMA: no error"
+    except machine_code.NoPrediction as problem:
+        if "the kernel has the instruction HGMMA.64x8x16.F32: " not in str(problem):
+            yield f"HGMMA: '{problem}'"
     code, _ = machine_code.read(listing((7, "@!P1 LDS R1, [R0]", 4, 2, 1, 0b100001)))
     if code[0] != machine_code.Instruction("@!P1", "LDS", "R1, [R0]", 7, 4, 2, 1, 0b100001):
         yield f"the listing of an instruction: {code[0]}"
