@@ -279,7 +279,8 @@ def show(p, options):
     print(f"{p.variant} on {d.name}, {options.args}")
     print(f"{p.us:.2f} us, {launch} more to launch it in a graph{rate}; "
           f"the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} %")
-    print(f"{c.blocks} thread blocks of {c.warps} warps, {p.blocks} on the busiest multiprocessor, {p.resident} at once; "
+    print(f"{c.blocks} thread block{'s' if c.blocks > 1 else ''} of {c.warps} warp{'s' if c.warps > 1 else ''}, "
+          f"{p.blocks} on the busiest multiprocessor, {p.resident} at once; "
           f"{p.registers} registers, {p.steps} instructions per warp")
     shares = sorted(((share, name) for name, share in p.result.busy.items() if share >= 0.005), reverse=True)
     print("busy: " + ", ".join(f"{name.replace('_', '/')} {100 * share:.0f} %" for share, name in shares))
