@@ -75,7 +75,7 @@ static void split_fields(ptx_fn *f, const format_lane *lane, const format_unit *
 
 /* The quads' high bits are neighbours in each byte of the second word. rotation: the left rotation that moves quad 0's high bit
  * above its field. */
-static void split_turned(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+static void split_rotated(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
     const uint32_t high_bits = 0x01010101u << 8 / lane->format->quads;
     split_fields(f, lane, u, quads);
@@ -481,9 +481,9 @@ static const format_decoder decode_plain = {NULL, NULL, split_fields, numbers_d}
 static const format_decoder decode_fives = {NULL, init_fives, split_fives, numbers_d};
 static const format_decoder decode_bytes = {NULL, NULL, split_bytes, numbers_d};
 static const format_decoder decode_q2k = {NULL, init_sixteens, split_fields, numbers_q2k};
-static const format_decoder decode_q3k = {NULL, init_q3k, split_turned, numbers_q3k};
+static const format_decoder decode_q3k = {NULL, init_q3k, split_rotated, numbers_q3k};
 static const format_decoder decode_q4k = {NULL, init_q4k, split_fields, numbers_q4k};
-static const format_decoder decode_q5k = {NULL, init_q5k, split_turned, numbers_q4k};
+static const format_decoder decode_q5k = {NULL, init_q5k, split_rotated, numbers_q4k};
 static const format_decoder decode_q6k = {NULL, init_sixteens, split_q6k, numbers_q6k};
 static const format_decoder decode_iq4nl = {iq4_values, NULL, split_iq4, numbers_d};
 static const format_decoder decode_iq4xs = {iq4_values, init_iq4xs, split_iq4, numbers_iq4xs};

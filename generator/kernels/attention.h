@@ -88,8 +88,8 @@ typedef struct attention {
      * leave out the gap between them: counted key c is key c, or from `kept` on key c + gap. */
     ptx_val kept, gap;
     ptx_val first_key, end; /* of this part, in counted keys */
-    ptx_val full_first,
-        full_count; /* all queries see all keys of a tile that begins fewer keys than this after the first key */
+    /* All queries see all keys of a tile whose first key is one of the full_count keys from full_first on. */
+    ptx_val full_first, full_count;
     /* attention_score.c: a shaped score times `factor` is a base-2 logarithm */
     attention_shaping shaping;
     ptx_val factor, inner, cap;

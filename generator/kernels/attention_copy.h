@@ -34,8 +34,8 @@ typedef struct attention_panel {
     uint32_t team, round_rows, parts, slots;
     uint32_t busy; /* threads with a unit */
     layout lines;
-    ptx_val row[MOST_SLOTS], at[MOST_SLOTS],
-        to[MOST_SLOTS]; /* row, source and destination of this thread's first units */
+    /* Row, source and destination of this thread's first units. */
+    ptx_val row[MOST_SLOTS], at[MOST_SLOTS], to[MOST_SLOTS];
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,

@@ -54,8 +54,8 @@ typedef struct quantizer {
     ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
     /* Loads have an index: the block's, from the warp's first on; in tiles the row's. */
     ptx_val last; /* rows: the warp's last block in bounds, U32 */
-    ptx_val first_place,
-        has_column; /* tiles: the warp's first place, U32; whether the group's block is in the row */
+    /* Tiles: the warp's first place, U32; whether the group's block is in the row. */
+    ptx_val first_place, has_column;
     ptx_val in_at, packed_at;     /* this lane's addresses of elements and codes of index 0 */
     ptx_val scales_at;            /* the warp's first scale */
     ptx_val in_step, packed_step; /* bytes from one index to the next, U32 */

@@ -27,8 +27,8 @@ typedef struct dequantize {
     ptx_val packed; /* the tile's first byte */
     ptx_val out;    /* its first element */
     bool by_index;
-    ptx_val index, tensor_rows,
-        rows; /* gguf_rows: the tensor's row for each row of out; rows of the tensor, of out */
+    /* gguf_rows: the tensor's row for each row of out; the number of rows of the tensor, and of out. */
+    ptx_val index, tensor_rows, rows;
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */

@@ -101,8 +101,8 @@ typedef struct q8_product {
 
     linear_ring w;
     x_copies codes_of_x, scales_of_x;
-    ptx_val x_at,
-        scale_at;  /* this lane's row g of codes, and scales of rows 2t and 2t + 1, in the first stage */
+    /* This lane's row g of codes, and scales of rows 2t and 2t + 1, in the first stage. */
+    ptx_val x_at, scale_at;
     ptx_val place; /* place of this lane's codes in a row; only in tiles, else part of x_at */
 
     ptx_val number_to, number_from; /* where this lane stores row g + 8t's numbers, and loads row g's */

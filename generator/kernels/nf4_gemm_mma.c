@@ -15,10 +15,10 @@
  * instructions, and no product waits for them. A scale is the sum of two bf16 numbers, so that a weight is rounded once: t *
  * high + (t * low).
  *
- * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
- * twice use its bandwidth, which already limits the table. As soon as a quantised block is done, its registers are loaded for
- * the block `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded, and then
- * loaded for the next block.
+ * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: in shared memory they would be written
+ * and read, and its bandwidth already limits the lookups in the table. As soon as a quantised block is done, its registers are
+ * loaded for the block `depth` later. Strategy tiles has registers for one block's codes: before the products they are decoded,
+ * and then loaded for the next block.
  *
  * A AND THE SCALES are copied into shared memory. Each warp reads all of A from there, which limits tiles of many rows: with
  * 16 or 32 rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then a warp holds its part of A
@@ -85,10 +85,10 @@ typedef struct scale_ring {
     uint32_t copies; /* columns that a thread copies, `apart` from each other */
     uint32_t apart;
     uint32_t row_bytes; /* of a column */
-    bool
-        per_iteration; /* each iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
-    ptx_val at;        /* address of the first column */
-    ptx_val from;      /* this thread's copies, a variable: see scale_number */
+    /* Each iteration takes a whole chunk: `to` and `read` alternate, instead of `offset`. */
+    bool per_iteration;
+    ptx_val at;   /* address of the first column */
+    ptx_val from; /* this thread's copies, a variable: see scale_number */
     buffered to;
     ptx_val column_step, columns_left;
     ptx_val next_end; /* end of this thread's quantised blocks in the next chunk: see block_ends */
@@ -103,8 +103,8 @@ typedef struct row_stages {
     uint32_t units;  /* of a row in a stage */
     uint32_t copies; /* rows that a thread copies, `apart` from each other */
     uint32_t apart;
-    bool
-        per_iteration; /* each iteration takes a whole stage: `to` and `read` alternate; else immediates select */
+    /* Each iteration takes a whole stage: `to` and `read` alternate; else immediates select the stage. */
+    bool per_iteration;
     uint32_t row_bytes, stage_bytes;
     ptx_val at;   /* address of the first stage */
     ptx_val from; /* this thread's copies, a variable */

@@ -1,8 +1,8 @@
 /* Types and geometry of the 4-bit quantisers.
  *
  * In a step each lane takes 16 bytes of the tensor (2, 4 or 8 elements), so that a warp reads and writes whole sectors. A warp
- * works on a tile of 4 steps. It takes 8 in f32 and f64 with groups of 128 or more, since 4 steps have so few scales that two
- * warps would share a sector of them, and if the size of groups is an argument. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps. Only
+ * works on a tile of 4 steps; of 8 if the size of groups is an argument, and in f32 and f64 with groups of 128 or more, where two
+ * warps would share a sector of the few scales of 4 steps. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps. Only
  * scales of groups of any size use shared memory.
  */
 #include "device/lanes.h"

@@ -19,7 +19,7 @@ static inline unsigned reports_in(const char *text)
     return count;
 }
 
-/* Its exit status; what it prints goes to the log. */
+/* Returns ptxas' exit status; its output goes to the log. */
 static inline int run_ptxas(const char *argument, const char *log)
 {
     char *const arguments[] = {"ptxas", "-O0", "-arch=sm_90a", "-o", "/dev/null", (char *)(uintptr_t)argument,

@@ -298,7 +298,7 @@ static void test_settings(void **state)
     FAILS(cuFuncGetAttribute(&value, -1, f), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Pointers for results that are null, objects that are none, and kernel parameters that are given twice or not at all. */
+/* Null pointers for results, null handles, and kernel parameters that are given twice or not at all. */
 static void test_mistaken_calls(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Integer, bit-field, permutation, carry and packed instructions, signs of floats, selections and mov, against the ISA's
-   pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3 with all
-   tables, bit fields with all positions. */
+   pseudocode (9.7.1, 9.7.2, 9.7.8, 9.7.9.4, 9.7.9.7). One row per form, on random and edge values; prmt with all selectors, lop3
+   with all tables, bit fields with all positions. */
 #include "instruction_test.h"
 
 enum { COUNT = 65536 };
@@ -174,7 +174,7 @@ static int64_t clamped(int64_t x)
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x;
 }
 
-/* The 48-bit product, shifted right by `shift`. */
+/* The 48-bit product of two 24-bit integers. */
 static int64_t product24(uint64_t a, uint64_t b, bool is_signed)
 {
     return field(a, 24, 0, is_signed) * field(b, 24, 0, is_signed);

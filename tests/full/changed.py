@@ -41,7 +41,7 @@ def values(variant):
 
 
 def targets():
-    """Returns those of the bundle that is verified."""
+    """Returns the verified bundle's targets, as kiln's --targets takes them."""
     return re.search(r"^targets: \[(.*)\]$", (REPOSITORY / CONFIGS[0]).read_text(encoding="utf-8"), re.M)[1].replace(" ", "")
 
 
@@ -200,9 +200,9 @@ def check(build, seconds):
     record, rows = read_record()[1], hashes(build)
     sample = [v for v, (key, _, _) in rows.items() if int(key, 16) % SHARE == 0]
     changed = [v for v in without_row(rows, record) if v not in sample]
-    right = list(verified(build, rows, sample + most_different(changed, MOST - len(sample)), seconds))
-    print(f"{len(right)} were verified; {len(set(changed) - set(right))} are left for tests/full/changed.py more")
-    return None in right
+    results = list(verified(build, rows, sample + most_different(changed, MOST - len(sample)), seconds))
+    print(f"{len(results)} were verified; {len(set(changed) - set(results))} are left for tests/full/changed.py more")
+    return None in results
 
 
 def more(build, seconds, *families):
@@ -227,10 +227,10 @@ def more(build, seconds, *families):
 
 
 def record_all(build, seconds):
-    told = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    commit = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     head = ["# Each verified variant's key, and a hash of its PTX and reference (changed.py). On every target with an image of its own",
             f"# it was right under all checks with at least the cases of kiln-verify {' '.join(OPTIONS)}.",
-            f"# last full run: commit {told.stdout.strip() or 'unknown'}, passed, {seconds:.0f} s"]
+            f"# last full run: commit {commit.stdout.strip() or 'unknown'}, passed, {seconds:.0f} s"]
     write_record(head, {key: digest for key, _, digest in hashes(build).values()})
     return 0
 

@@ -1,5 +1,5 @@
-"""Tests predict.py: the replay of hand-made steps and the way through hand-made machine code, against answers known by hand; and,
-if ptxas and nvdisasm are installed, the prediction of a kernel of the default bundle.
+"""Tests predict.py: the replay of hand-made steps and the way through hand-made machine code, against answers known by hand; the
+messages about wrong arguments; and, if ptxas and nvdisasm are installed, the prediction of a kernel of the default bundle.
 
 usage: prediction.py kiln-profile CONFIG [FOLDER_OF_A_PYPI_PACKAGE]
 """
@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/prof
 import machine_code
 import multiprocessor
 import predict
+import warp_trace
 from multiprocessor import Machine, Step
 
 MACHINE = Machine(l2_rate=32, memory_rate=8, l2_latency=300, memory_latency=700)
@@ -94,28 +95,57 @@ def check_replays():
 def check_traces():
     for what, text, executed, expected in TRACES:
         code, labels = machine_code.read(text)
-        ops = [machine_code.base(code[n].op) for n in machine_code.trace(code, labels, executed)]
+        ops = [machine_code.base(code[n].op) for n in warp_trace.trace(code, labels, executed)]
         got = {op: ops.count(op) for op in expected}
         if got != expected:
             yield f"{what}: {got}, expected {expected}"
+    try:
+        machine_code.read(listing(START, (2, "HGMMA.64x8x16.F32 R4, gdesc[UR4], R4")))
+        yield "HGMMA: no error"
+    except machine_code.NoPrediction as problem:
+        if "the kernel has the instruction HGMMA.64x8x16.F32: " not in str(problem):
+            yield f"HGMMA: '{problem}'"
     code, _ = machine_code.read(listing((7, "@!P1 LDS R1, [R0]", 4, 2, 1, 0b100001)))
     if code[0] != machine_code.Instruction("@!P1", "LDS", "R1, [R0]", 7, 4, 2, 1, 0b100001):
         yield f"the listing of an instruction: {code[0]}"
 
 
 VARIANT = "nf4_unpack/type=f16,group=64,nibbles=low"
+KERNEL = {"--variant": VARIANT, "--device": "H100", "--args": "n=2097152"}
+WRONG = [  # ({option: value}, the message's beginning)
+    ({"--device": "GTX 480"}, "--device: 'GTX 480' is not a device; there are T4, "),
+    ({"--device": "rtx"}, "--device: 'rtx' could be RTX 3090, RTX 4090, RTX 5090, RTX PRO 6000; give one of these"),
+    ({"--target": "sm_100"}, "--target: sm_100 does not run on H100, which is sm_90; leave out --target"),
+    ({"--target": "sm_80a"}, "--target: sm_80a does not run on H100, which is sm_90; leave out --target"),
+    ({"--target": "h100"}, "--target: 'h100' is not a target"),
+    ({"--variant": "nf4_unpack"}, "kiln_default has no variant nf4_unpack\n"),
+    ({"--args": "m=1"}, f"--args: {VARIANT} has no scalar 'm'; it has n (u64)"),
+    ({"--profile": "/none"}, "cannot run /none: No such file or directory; build it"),
+]
+
+
+def options_of(profile, config, folders, changed=()):
+    options = KERNEL | {"--profile": profile} | dict(changed)
+    return predict.read_options([config, *(part for option in options.items() for part in option),
+                                 *(part for folder in folders for part in ("--packages", folder))])
+
+
+def check_messages(profile, config):
+    for changed, expected in WRONG:
+        try:
+            predict.predict(options_of(profile, config, [], changed))
+            yield f"{changed}: a prediction, expected '{expected}'"
+        except machine_code.NoPrediction as problem:
+            if not str(problem).startswith(expected):
+                yield f"{changed}: '{problem}', expected '{expected}'"
 
 
 def check_kernel(profile, config, folders):
     """The time lies between the memory's floor and three times that, and every counted access is in the trace."""
-    options = predict.read_options([config, "--variant", VARIANT, "--device", "H100", "--args", "n=2097152", "--profile", profile]
-                                   + [part for folder in folders for part in ("--packages", folder)])
     try:
-        p = predict.predict(options)
-    except machine_code.Missing as problem:
+        p = predict.predict(options_of(profile, config, folders))
+    except machine_code.MissingTool as problem:
         print(f"no kernel is predicted: {problem}")
-        if "there is no" not in str(problem):
-            yield str(problem)
         return
     floor = p.counts.cost / p.device.gb_per_s / 1e3
     if not floor < p.us < 3 * floor or abs(p.covered - 1) > 0.01:
@@ -124,7 +154,7 @@ def check_kernel(profile, config, folders):
 
 def main():
     profile, config, *folders = sys.argv[1:]
-    problems = [*check_replays(), *check_traces(), *check_kernel(profile, config, folders)]
+    problems = [*check_replays(), *check_traces(), *check_messages(profile, config), *check_kernel(profile, config, folders)]
     print("\n".join(problems))
     return bool(problems)
 

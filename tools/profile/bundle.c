@@ -233,6 +233,7 @@ const manifest_variant *find_variant(profile *p)
         no_variant(p, m);
     if (m->variants[i].why_not_launched)
         die(1, "%s cannot be launched from here: %s", m->variants[i].id, m->variants[i].why_not_launched);
+    p->variant = m->variants[i].id; /* --variant may be a key */
     p->image = find_image(p, &m->variants[i]);
     p->ptx = read_image(p, path, &m->variants[i]);
     return &m->variants[i];

@@ -1,11 +1,12 @@
 """Replays the instructions of all warps of one multiprocessor, cycle by cycle, with what ptxas tells the scheduler.
 
-Each of four quarters issues one instruction per cycle, of its oldest warp that can issue. A warp waits for its stall counts, its
+Each of four quarters issues one instruction per cycle, from its oldest warp that can issue. A warp waits for its stall counts, its
 scoreboards, barriers and groups of copies; an instruction waits for its pipe. The quarters share the load/store unit, which takes a
 wavefront per cycle, the port to the L2 cache, and this multiprocessor's share of the memory's bandwidth.
 """
 import collections
 import heapq
+import math
 
 QUARTERS = 4
 OWN_PIPES = "tensor", "fma", "imad", "alu", "special", "double"  # of each quarter
@@ -14,21 +15,21 @@ COMMIT, WAIT, BARRIER, BRANCH, NONE = "commit", "wait", "barrier", "branch", "no
 
 Step = collections.namedtuple("Step", "pipe cycles latency stall sets frees waits l2_bytes memory_bytes is_copy keep warps "
                                       "reads line", defaults=(1, 0, 1, 7, 7, 0, 0, 0, False, 0, 0, 0, None))
-"""One executed instruction. cycles: that it keeps its pipe; wavefronts for the load/store unit. latency: cycles from then until the
-result. stall, sets, frees, waits: see machine_code.py. l2_bytes, memory_bytes: through the L2 cache, and through memory. is_copy: a
-cp.async, whose end the next commit notes. keep: groups of copies that a wait leaves in flight. warps: that a barrier waits for; 0:
-the thread block. reads: cycles that the operands keep the ports of the registers. line: of 128 bytes of code; None: it is in the
-cache."""
+"""One executed instruction. cycles: how long it occupies its pipe; in the load/store unit, its wavefronts. latency: cycles from
+then until the result. stall, sets, frees, waits: see machine_code.py. l2_bytes, memory_bytes: through the L2 cache, and from or to
+memory. is_copy: a cp.async, in the group that the next commit closes. keep: groups of copies that a wait leaves in flight. warps:
+how many a barrier waits for; 0: those of the thread block. reads: cycles that its operands occupy the register ports. line: which
+128 bytes of the code it is in; None: they are in the cache."""
 
 Machine = collections.namedtuple("Machine", "l2_rate memory_rate l2_latency memory_latency")  # bytes per cycle, cycles
 Result = collections.namedtuple("Result", "cycles busy")  # busy: {resource: its share of the cycles}
 
-QUEUE = 32        # wavefronts that the load/store unit accepts before it is free
-READ_OPERANDS = 8  # cycles from then until the operands of a load or store have been read
-COPY_OPERANDS = 20
+QUEUE = 32  # wavefronts that wait for the load/store unit; then loads and stores stall
+READ_OPERANDS = 8  # cycles from the last wavefront of a load or store until its operands have been read
+COPY_OPERANDS = 20  # cycles from the issue of a copy until its operands have been read
 BLOCK_START = 200  # cycles from one thread block's start on a multiprocessor to the next one's: an H100, large empty grids
 BRANCH_CYCLES = 6
-PREFETCHED = 8  # lines of code in flight from the L2 cache when a multiprocessor runs them for the first time
+PREFETCHED = 8  # lines of code in flight from the L2 cache when a multiprocessor runs them for the first time; not measured
 
 
 def barrier_cycles(warps):
@@ -45,7 +46,7 @@ class Warp:
 
 
 def run(steps, warps, blocks, resident, machine):
-    """Like replay(), but of many thread blocks replays some, and continues at the rate of the last of them."""
+    """Like replay(), but replays only the first of many thread blocks, and continues at the rate of the last of these."""
     most = 4 * resident
     if blocks <= most + resident:
         return replay(steps, warps, blocks, resident, machine)
@@ -73,7 +74,7 @@ def replay(steps, warps, blocks, resident, machine):
         started += 1
 
     def ready(warp, time):
-        """When the warp's next instruction can issue, if it is not before `time`."""
+        """When the warp's next instruction can issue: at `time`, or later."""
         if warp.at == length:
             return time
         step, boards = steps[warp.at], warp.boards
@@ -102,7 +103,7 @@ def replay(steps, warps, blocks, resident, machine):
         if ports[q] >= time + 1:
             heapq.heappush(events, (int(ports[q]), rank, warp))
             continue
-        time, pipe, line = int(time) if time == int(time) else int(time) + 1, step.pipe, step.line
+        time, pipe, line = math.ceil(time), step.pipe, step.line
         if line is not None:
             if line not in fetched:
                 preceding, latency = fetched.get(line - 1), machine.l2_latency

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Predicts the time of a launch on a device, and what bounds it, from the kernel's machine code.
 
-usage: predict.py CONFIG|BUNDLE --variant ID --device NAME --args m=64,... [--help]
-
-Needs ptxas and nvdisasm, from a CUDA toolkit; nvdisasm also from the package nvidia-cuda-nvdisasm of PyPI, installed for this
-interpreter or with `pip install --target FOLDER` (--packages FOLDER). README.md says what the model assumes and how far it is off.
+Needs kiln-profile (ninja -C build kiln-profile emulator), and ptxas and nvdisasm from a CUDA toolkit; nvdisasm also from PyPI's
+package nvidia-cuda-nvdisasm, installed for this interpreter or with `pip install --target FOLDER` (--packages FOLDER).
+README.md has the model's assumptions and its errors.
 """
 import argparse
 import collections
@@ -18,7 +17,8 @@ import sys
 
 import machine_code
 import multiprocessor
-from machine_code import Missing, base
+import warp_trace
+from machine_code import NoPrediction, base
 from multiprocessor import Step
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,6 +26,7 @@ NO_LAUNCH = "4294967295-4294967295"  # thread blocks that no grid has
 SCRATCH = "workspace", "tile_counters"  # arguments that a launch writes and reads again
 SAMPLED = 8  # most thread blocks that the emulated driver runs
 
+# the columns of devices.def
 Device = collections.namedtuple("Device", "name sm multiprocessors shared_kb multiprocessor_shared_kb threads blocks mhz "
                                           "gb_per_s mma s8 fp4")
 
@@ -33,21 +34,21 @@ Device = collections.namedtuple("Device", "name sm multiprocessors shared_kb mul
 class Assumptions:
     """What no data sheet states. Measured on an H100 (tools/bench/results/h100-2026-11-27), taken for every device."""
 
-    l2_bytes = 28.0        # per cycle and multiprocessor: 28 to 31 by the ways to load
+    l2_bytes = 28.0        # per cycle and multiprocessor: 28 to 31, depending on the kind of load
     memory_share = 0.9     # of the data sheet's bandwidth: a copy of 1 GiB reaches 0.90 on an H100, 0.88 on an H200
     l2_cycles, memory_cycles = 284, 691  # latency of a load
-    shared_cycles, shuffle_cycles, special_cycles = 22, 23, 10  # from the end of its wavefronts, or of its pipe's time
-    product_cycles = 18    # from the end of its pipe's time
-    launch_us = 1.37       # between two launches of a graph, of which one reads what the other wrote
-    port_registers = 2     # that a quarter reads per cycle: 2.4 instructions of three operands per cycle and multiprocessor
+    shared_cycles, shuffle_cycles, special_cycles = 22, 23, 10  # from the last wavefront, or from when the pipe is free
+    product_cycles = 18    # from when the pipe is free
+    launch_us = 1.37       # between two launches of a graph, if one reads what the other wrote
+    port_registers = 2     # that a quarter reads per cycle: a multiprocessor issues 2.4 instructions of three operands per cycle
     hopper_product_share = 0.75  # of devices.def's cycles per product, which are rounded up
 
 
-ASSUMPTIONS = {  # those that an option changes
-    "l2_bytes": "that a multiprocessor reads from the L2 cache per cycle",
-    "memory_share": "of the data sheet's bandwidth that is reached",
-    "l2_cycles": "latency of the L2 cache",
-    "memory_cycles": "latency of memory",
+ASSUMPTIONS = {  # each has an option
+    "l2_bytes": "bytes per cycle from the L2 cache to a multiprocessor",
+    "memory_share": "share of the data sheet's bandwidth that a kernel can reach",
+    "l2_cycles": "cycles until a load from the L2 cache returns",
+    "memory_cycles": "cycles until a load from memory returns",
     "port_registers": "registers that a quarter of a multiprocessor reads per cycle",
 }
 
@@ -55,23 +56,36 @@ ASSUMPTIONS = {  # those that an option changes
 # ---- the device ----------------------------------------------------------------------------------------------------------------
 
 
-def find_device(words):
+def find_device(name):
+    """The device with this name, or the only one whose name contains it."""
     text = (ROOT / "generator/target/devices.def").read_text()
     rows = [re.split(r",\s*", row) for row in re.findall(r'^DEVICE\("(.*)\)', text, re.M)]
     devices = [Device(row[0].rstrip('"'), *map(int, row[1:])) for row in rows]
-    exact = [d for d in devices if d.name.lower() == words.lower()]
-    found = exact or [d for d in devices if words.lower() in d.name.lower()]
-    if len(found) != 1:
-        raise Missing(f"--device: '{words}' is not one of {', '.join(d.name for d in devices)}")
+    exact = [d for d in devices if d.name.lower() == name.lower()]
+    found = exact or [d for d in devices if name.lower() in d.name.lower()]
+    if len(found) > 1:
+        raise NoPrediction(f"--device: '{name}' could be {', '.join(d.name for d in found)}; give one of these")
+    if not found:
+        raise NoPrediction(f"--device: '{name}' is not a device; there are {', '.join(d.name for d in devices)}")
     return found[0]
+
+
+def check_target(target, device):
+    """kiln-profile checks the target's form."""
+    if parts := re.fullmatch(r"sm_(\d+)([af]?)", target):
+        sm, kind = int(parts[1]), parts[2]
+        runs = {"": sm <= device.sm, "f": sm <= device.sm and sm // 10 == device.sm // 10, "a": sm == device.sm}
+        if not runs[kind]:
+            raise NoPrediction(f"--target: {target} does not run on {device.name}, which is sm_{device.sm}; leave out --target to "
+                               "take the device's best image")
 
 
 def resident_blocks(device, warps, registers, shared_bytes):
     """Thread blocks that a multiprocessor holds at once."""
-    block_bytes = shared_bytes + (1024 if device.sm >= 80 else 0)
-    of_registers = 65536 // (256 * math.ceil(registers * 32 / 256) * warps)
-    of_shared = device.multiprocessor_shared_kb * 1024 // max(block_bytes, 1)
-    return max(1, min(device.blocks, device.threads // (32 * warps), of_registers, of_shared))
+    block_bytes = shared_bytes + (1024 if device.sm >= 80 else 0)  # the driver's own
+    by_registers = 65536 // (256 * math.ceil(registers * 32 / 256) * warps)
+    by_shared = device.multiprocessor_shared_kb * 1024 // max(block_bytes, 1)
+    return max(1, min(device.blocks, device.threads // (32 * warps), by_registers, by_shared))
 
 
 # ---- from instructions to steps ------------------------------------------------------------------------------------------------
@@ -95,11 +109,11 @@ def registers_read(i, kept):
 
 
 class Translator:
-    """Makes a Step of an instruction, with the counters of its PTX line."""
+    """Turns instructions into Steps, with the counters of their PTX lines."""
 
     def __init__(self, device, counts, assume):
         self.device, self.counts, self.assume = device, counts, assume
-        self.is_wide = device.sm not in (75, 80)  # one instruction of floats per quarter and cycle; otherwise half
+        self.has_full_rate = device.sm not in (75, 80)  # a quarter issues a float instruction per cycle; otherwise every second
         self.integer_cycles = 1 if device.sm >= 100 else 2
 
     def step(self, code, n):
@@ -130,9 +144,9 @@ class Translator:
         if re.match(r"D(ADD|MUL|FMA|SETP)", name):
             return Step("double", {80: 4, 90: 2, 100: 2}.get(self.device.sm, 64), 20)
         if re.match(r"IMAD|IDP|IMUL", name):
-            return Step("imad" if self.is_wide else "fma", self.integer_cycles, 10)
+            return Step("imad" if self.has_full_rate else "fma", self.integer_cycles, 10)
         if re.match(r"FFMA|FMUL|FADD|FSWZ", name):
-            return Step("fma", 1 if self.is_wide else 2)
+            return Step("fma", 1 if self.has_full_rate else 2)
         if re.match(r"HFMA2|HADD2|HMUL2", name):
             return Step("fma", 1)
         if name.startswith("U") or name in CONTROL:
@@ -149,8 +163,8 @@ class Translator:
         a = self.assume
         if name not in machine_code.MEMORY:
             return Step(multiprocessor.LOAD_STORE, 1, a.l2_cycles if name == "MEMBAR" else a.shared_cycles)
-        if not line:
-            return Step(multiprocessor.NONE)  # its guard was never true
+        if not line:  # its guard was never true
+            return Step(multiprocessor.NONE)
         if name == "SHFL":
             return Step(multiprocessor.LOAD_STORE, 1, a.shuffle_cycles)
         shared = line.get("shared", {}).get("wavefronts", 0) / line["warp"]
@@ -184,13 +198,13 @@ class Counts:
         return [self.allocations[n] for n in line.get("touched", [])]
 
     def l1_misses(self, line):
-        """The share of requested sectors that is read for the first time by these thread blocks."""
+        """The share of the requested sectors that no thread block of the sample has read before."""
         sectors = sum(a["read"]["sectors"] for a in self.touched(line))
         return min(1, sum(a["read"]["distinct_sectors"] for a in self.touched(line)) / sectors) if sectors else 1
 
     def memory_share(self, line, is_load):
-        """The share of the bytes through the L2 cache that comes from memory, or goes there: each byte of an argument once. Scratch
-        memory stays in the cache."""
+        """The share of the bytes through the L2 cache that comes from memory or goes there: each byte of an argument once, and no
+        scratch memory, which stays in the cache."""
         kind = "read" if is_load else "write"
         whole = requested = 0
         for a in self.touched(line):
@@ -203,7 +217,8 @@ class Counts:
 
 # ---- the prediction ------------------------------------------------------------------------------------------------------------
 
-Prediction = collections.namedtuple("Prediction", "us result counts device blocks resident registers steps covered")
+Prediction = collections.namedtuple("Prediction", "us result variant counts device blocks resident registers steps covered")
+"""us: the time; result: of multiprocessor.run; blocks: of the busiest multiprocessor; steps: of a warp; covered: see covered()"""
 
 
 def run_profile(options, target, blocks):
@@ -212,15 +227,17 @@ def run_profile(options, target, blocks):
     try:
         done = subprocess.run([*command, "--lines"], capture_output=True, text=True, env={**os.environ, "KILN_EMU_BLOCKS": blocks})
     except OSError as problem:
-        raise Missing(f"cannot run {options.profile}: {problem.strerror}; build it with ninja -C build kiln-profile") from problem
+        raise NoPrediction(f"cannot run {options.profile}: {problem.strerror}; build it with `ninja -C build kiln-profile "
+                           "emulator`") from problem
     if done.returncode:
-        raise Missing(done.stderr.strip())
+        raise NoPrediction(done.stderr.strip().removeprefix("kiln-profile: "))
     return json.loads(done.stdout)
 
 
 def predict(options):
     assume, device = options.assume, find_device(options.device)
     target = options.target or f"sm_{device.sm}"
+    check_target(target, device)
     bare = run_profile(options, target, NO_LAUNCH)
     arch = bare["image"] if bare["image"][-1] in "af" else f"sm_{device.sm}"
     listing, registers = machine_code.assemble(bare["ptx"], arch, options.packages)
@@ -233,18 +250,18 @@ def predict(options):
     first = (outline.blocks - sampled) // 2
     counts = Counts(run_profile(options, target, f"{first}-{first + sampled - 1}"), sampled)
     translator = Translator(device, counts, assume)
-    made = {}
-    places = machine_code.trace(code, labels, counts.executed)
-    steps = [made[n] if n in made else made.setdefault(n, translator.step(code, n)) for n in places]
+    places = warp_trace.trace(code, labels, counts.executed)
+    step_of = {n: translator.step(code, n) for n in set(places)}
+    steps = [step_of[n] for n in places]
     per_cycle = device.gb_per_s * 1e3 / device.mhz * assume.memory_share  # bytes, of the whole device
     machine = multiprocessor.Machine(assume.l2_bytes, per_cycle * blocks / counts.blocks, assume.l2_cycles, assume.memory_cycles)
     result = multiprocessor.run(steps, counts.warps, blocks, min(resident, blocks), machine)
-    return Prediction(result.cycles / device.mhz, result, counts, device, blocks, resident, registers, len(steps),
+    return Prediction(result.cycles / device.mhz, result, bare["variant"], counts, device, blocks, resident, registers, len(steps),
                       covered(code, places, counts.executed))
 
 
 def covered(code, places, executed):
-    """The share of the counted memory accesses and products of a warp that its trace has."""
+    """The trace's memory accesses and products, as a share of those that the emulated driver counted for a warp."""
     kept = {n for n, i in enumerate(code) if machine_code.is_exact(i) and i.line in executed}
     return sum(n in kept for n in places) / max(sum(executed[line] for line in {code[n].line for n in kept}), 1)
 
@@ -259,30 +276,42 @@ def show(p, options):
     floor = c.cost / d.gb_per_s / 1e3
     launch = options.assume.launch_us
     rate = f", {2 * c.multiply_adds / p.us / 1e6:.0f} TFLOP/s of products" if c.multiply_adds else ""
-    print(f"{options.variant} on {d.name}, {options.args}")
+    print(f"{p.variant} on {d.name}, {options.args}")
     print(f"{p.us:.2f} us, {launch} more to launch it in a graph{rate}; "
           f"the memory's floor is {floor:.2f} us, {100 * floor / p.us:.0f} %")
-    print(f"{c.blocks} thread blocks of {c.warps} warps, {p.blocks} on the busiest multiprocessor, {p.resident} at once; "
+    print(f"{c.blocks} thread block{'s' if c.blocks > 1 else ''} of {c.warps} warp{'s' if c.warps > 1 else ''}, "
+          f"{p.blocks} on the busiest multiprocessor, {p.resident} at once; "
           f"{p.registers} registers, {p.steps} instructions per warp")
     shares = sorted(((share, name) for name, share in p.result.busy.items() if share >= 0.005), reverse=True)
     print("busy: " + ", ".join(f"{name.replace('_', '/')} {100 * share:.0f} %" for share, name in shares))
     if abs(p.covered - 1) > 0.05:
-        print(f"care: the trace has {p.covered:.2f} of the counted accesses and products")
+        print(f"warning: unreliable, since the trace has {100 * p.covered:.0f} % of the counted accesses and products")
     print(f"bound by {bound(p)}")
+
+
+def positive(text):
+    if not 0 < float(text) < math.inf:
+        raise ValueError
+    return float(text)
+
+
+positive.__name__ = "positive number"  # for argparse's message
 
 
 def read_options(arguments):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("input", metavar="CONFIG|BUNDLE")
-    p.add_argument("--variant", required=True)
-    p.add_argument("--device", required=True, help="a device of generator/target/devices.def, such as 'RTX 5090'")
-    p.add_argument("--args", default="", help="as for kiln-profile")
-    p.add_argument("--target", help="an image, such as sm_120f; default: the device's target")
+    p.add_argument("--variant", required=True, metavar="ID", help="an id, or a key, as `kiln list CONFIG` prints them")
+    p.add_argument("--device", required=True, metavar="NAME", help="a device of generator/target/devices.def, such as 'RTX 5090'")
+    p.add_argument("--args", default="", metavar="m=64,...", help="the kernel's sizes, as for kiln-profile")
+    p.add_argument("--target", metavar="T", help="the image of this target, such as sm_80; default: the device's best image")
     for name, about in ASSUMPTIONS.items():
-        p.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(Assumptions, name), metavar="X",
+        p.add_argument(f"--{name.replace('_', '-')}", type=positive, default=getattr(Assumptions, name), metavar="X",
                        help=f"{about}; default: %(default)s")
-    p.add_argument("--packages", action="append", default=[], help="a folder with a PyPI package that has nvdisasm")
-    p.add_argument("--profile", default=str(ROOT / "build/bin/kiln-profile"), help="default: build/bin/kiln-profile")
+    p.add_argument("--packages", action="append", default=[], metavar="FOLDER",
+                   help="a folder of `pip install --target`, for nvdisasm")
+    p.add_argument("--profile", default=str(ROOT / "build/bin/kiln-profile"), metavar="PROGRAM",
+                   help="another kiln-profile than build/bin/kiln-profile")
     options = p.parse_args(arguments)
     options.assume = Assumptions()
     for name in ASSUMPTIONS:
@@ -294,7 +323,7 @@ def main():
     options = read_options(sys.argv[1:])
     try:
         show(predict(options), options)
-    except Missing as problem:
+    except NoPrediction as problem:
         sys.exit(f"predict.py: {problem}")
 
 

@@ -93,7 +93,7 @@ char *run_program(profile *p, const char *const argv[], bool with_errors, int *s
  * Returns in the worker. */
 void make_folder(profile *p);
 
-/* bundle.c: finds the variant of a configuration, or of a generated bundle; sets p->image and p->ptx. */
+/* bundle.c: finds the variant of a configuration, or of a generated bundle; sets p->variant to its id, p->image and p->ptx. */
 const manifest_variant *find_variant(profile *p);
 
 /* measure.c: opens a device of the target's kind; then evaluates the cost and launches once, which sets p->report,

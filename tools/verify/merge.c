@@ -164,8 +164,11 @@ static int report(merging *m, size_t variant_count)
     report_merged(&m->all, m->parts);
     int status = report_end(&m->all);
     if (status == VERIFY_EXIT_NO_DEVICE) {
-        fprintf(stderr, "kiln-verify: nothing was verified: on %s %s\n", m->all.facts[FACT_DEVICE],
-                m->all.count == 0 ? "--own-images leaves no variant" : "all variants were skipped");
+        if (m->all.count == 0)
+            report_no_own_image(m->all.facts[FACT_DEVICE]);
+        else
+            fprintf(stderr, "kiln-verify: nothing was verified: on %s all variants were skipped\n",
+                    m->all.facts[FACT_DEVICE]);
         status = VERIFY_EXIT_WRONG;
     }
     const bool is_written = !m->output || results_write(&m->all, m->output);

@@ -302,6 +302,14 @@ static void report_shapes(const run_results *all)
     fputs(t.within < t.all ? "; --size runs others\n" : "\n", people);
 }
 
+void report_no_own_image(const char *name)
+{
+    fprintf(stderr,
+            "kiln-verify: nothing was verified: no chosen variant has an image for %s itself; without "
+            "--own-images they run images of lower targets\n",
+            name);
+}
+
 int report_end(const run_results *all)
 {
     size_t tally[4] = {0};

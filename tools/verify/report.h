@@ -17,6 +17,9 @@ void report_run(const run_results *all, size_t chosen, const options *o);
 
 void report_merged(const run_results *all, size_t parts);
 
+/* Prints that --own-images leaves no variant for the device `name`, to stderr. */
+void report_no_own_image(const char *name);
+
 void report_variant(const manifest_variant *v, const run_result *r);
 
 /* Prints a line per family, a total, and the targets that this device did not run. Returns the exit status. */

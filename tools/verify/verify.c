@@ -135,8 +135,7 @@ static bool check_manifest(const program *p)
 static int fail_nothing_ran(const program *p, size_t count)
 {
     if (count == 0)
-        fprintf(stderr, "kiln-verify: nothing was verified: on %s --own-images leaves no variant\n",
-                p->device.name);
+        report_no_own_image(p->device.name);
     else
         fprintf(stderr, "kiln-verify: nothing was verified: on %s %s skipped; the table says why\n",
                 p->device.name, count == 1 ? "the only variant was" : "all variants were");

@@ -5,12 +5,10 @@
  *     block_scaled: + 2^-16 times the sum over each 64 of k of their largest product, where a code of 0.5 counts as 1 and a scale
  *           below 2^-6 as 2^-6: a step truncates 64 products and a sum, each by less than 2^-25 of the largest, whose exponent
  *           may be larger by 2 than its value's
- *     x in MXFP8, block_scaled: + 2^-19 times the sum over each 32, where an e4m3 code below 2^-6 counts as 2^-6 and scales
- *     are
- *           exact: 32 products and a sum, each truncated by less than 2^-25
- *     x in MXFP8, decoded: + 2^-17 times the sum over each 64, where an operand below 2^-14 counts as 2^-14, since it is a
- *     subnormal
- *           number of f16: eight times 8 products and a sum, each truncated by less than 2^-24
+ *     x in MXFP8, block_scaled: + 2^-19 times the sum over each 32, where an e4m3 code below 2^-6 counts as 2^-6 and
+ *           scales are exact: 32 products and a sum, each truncated by less than 2^-25
+ *     x in MXFP8, decoded: + 2^-17 times the sum over each 64, where an operand below 2^-14 counts as 2^-14, since it is
+ *           a subnormal number of f16: eight times 8 products and a sum, each truncated by less than 2^-24
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with alpha: r and S times it, and + 2^-24 |r|
  *
