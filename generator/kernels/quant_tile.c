@@ -178,13 +178,19 @@ static ptx_val byte_at(quant *q, ptx_val at, uint32_t step, uint32_t i)
     return ptx_at_const(q->f, at, (step * q->step_elements + i) / 2);
 }
 
+/* Whether a cut tile has all of this lane's codes of a step, for one access instead of one per byte. */
+static ptx_val has_word(const quant *q, uint32_t step)
+{
+    return ptx_gt(q->f, q->has, (int)(step * q->step_elements + q->lane_elements - 1));
+}
+
 ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step)
 {
     ptx_fn *f = q->f;
     if (!q->is_cut)
         return ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val codes = ptx_var(f, ptx_u32(0));
-    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
+    PTX_IF (f, has_word(q, step)) {
         ptx_set(f, codes, ptx_load_as(f, PTX_U32, word_at(q, at, step), PTX_NC));
     }
     PTX_ELSE (f) {
@@ -206,7 +212,7 @@ void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
         ptx_store(f, word_at(q, at, step), codes);
         return;
     }
-    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
+    PTX_IF (f, has_word(q, step)) {
         ptx_store(f, word_at(q, at, step), codes);
     }
     PTX_ELSE (f) {

@@ -93,11 +93,16 @@ def operation(statement):
     return re.sub(r"(%[a-z]+|\b(?:IF|LOOP))_?\d+", r"\1", statement)
 
 
+def is_other(word, before):
+    """Returns whether a word of the changed statement is another register than before, or a label of another IF or LOOP."""
+    ifs = [re.match(r"(IF_\d+)?", w)[0] for w in (word, before)]
+    return word != before and (operation(word) == operation(before) or (all(ifs) and ifs[0] != ifs[1]))
+
+
 def change(before, after):
     """Returns the changed statement: ' marks an operand that became another register or label; roundings have no direction."""
     words, others = (re.findall(r"[\w%.]+|[^\w%.]", text.strip()) for text in (before, after))
-    marked = [operation(w) + "'" * (i < len(words) and w != words[i] and operation(w) == operation(words[i]))
-              for i, w in enumerate(others)]
+    marked = [operation(w) + "'" * (i < len(words) and is_other(w, words[i])) for i, w in enumerate(others)]
     return re.sub(r"\.r[zmp](?=\.)", ".r*", "".join(marked)) or NOTHING
 
 

@@ -208,7 +208,9 @@ typedef struct hard_group {
     numbers numbers;
     double least, most; /* bounds of the elements; infinite where the numbers are given */
     double middle;      /* an element adjacent to a threshold, if the type has such an element */
+    double distance;    /* from a chosen threshold to the middle's quotient */
     bool is_negative;   /* sign of the extreme of a group without a zero */
+    bool has_nans;
 } hard_group;
 
 /* Returns whether rounding the quotient or the sum the other way gives another code. */
@@ -286,6 +288,8 @@ static void make_own(hard_group *h, random_stream s)
     if (!is_rare)
         h->middle =
             rounded(h, f->levels ? threshold * h->numbers.scale : h->least + (h->most - h->least) / 2);
+    if (f->levels)
+        h->distance = fabs(h->middle / h->numbers.scale - threshold);
     if (!f->has_zero)
         h->least = -h->most;
 }
@@ -308,23 +312,26 @@ static void make_given(hard_group *h, random_stream s)
     h->least = -INFINITY;
 }
 
+/* Makes a hard group. If none is found, which for 16-bit elements is usual: the one whose middle is closest to a threshold. */
 static hard_group make_hard_group(const format *f, element_type type, bool has_numbers, random_stream s,
                                   uint64_t g)
 {
     enum { ATTEMPTS = 32, THOROUGH = 16 };
-    hard_group h;
+    hard_group closest = {.distance = INFINITY};
     for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
         const random_stream here = random_fork(random_fork(s, g), attempt);
-        h = (hard_group){.format = f, .type = type, .arithmetic = groups_arithmetic(type)};
+        hard_group h = {.format = f, .type = type, .arithmetic = groups_arithmetic(type)};
         if (has_numbers)
             make_given(&h, here);
         else
             make_own(&h, here);
         const bool is_thorough = g % 2 && attempt < THOROUGH;
         if (h.has_half || (is_hard(&h, h.middle) && (!is_thorough || is_product_wrong(&h, h.middle))))
-            break;
+            return h;
+        if (h.distance < closest.distance)
+            closest = h;
     }
-    return h;
+    return closest;
 }
 
 static double hard_candidate(const hard_group *h, random_stream s, uint64_t i)
@@ -360,7 +367,7 @@ static double hard_element(const hard_group *h, random_stream s, uint64_t place)
     double x = 0;
     if (place < 2 && !isinf(h->most) && (place == 0 || has_zero))
         return place == 1 || (!has_zero && h->is_negative) ? h->least : h->most;
-    if (random_below(random_fork(s, 0), place, 12) == 0)
+    if (h->has_nans && random_below(random_fork(s, 0), place, 12) == 0)
         return NAN;
     if (isinf(h->most) && random_below(s, 3 * place, 8) == 0)
         return far_element(h, s, place);
@@ -373,10 +380,11 @@ static double hard_element(const hard_group *h, random_stream s, uint64_t place)
     return x;
 }
 
-/* Makes the largest magnitude, or the range, just below, at or just above 1e-12. */
+/* Makes the largest magnitude, or the range, just below, at or just above 1e-12. F16 has only 0 below it: most groups get that. */
 static double near_smallest(element_type type, random_stream s, uint64_t g, uint64_t place)
 {
-    double most = groups_step(type, 1e-12, (int)(g % 5) - 2);
+    const int steps = (int)(g % 5) - 2;
+    double most = groups_step(type, 1e-12, type == ELEMENT_F16 ? steps / 2 : steps);
     return place == 0 ? most : place == 1 ? 0 : most * random_uniform(random_fork(s, g), place);
 }
 
@@ -443,6 +451,7 @@ static void fill_hard_group(problem *p, argument *in, random_stream s, uint64_t 
     const group_makings m = makings_of(p, in, GROUPS_HARD, s, g);
     hard_group h = make_hard_group(m.format, m.type, is_given(scale), s, g);
     h.is_negative = m.is_negative;
+    h.has_nans = groups_may_have_nans(p, s, g);
     for (uint64_t i = m.range.first; i < m.range.last; i++)
         element_set(m.type, in->host, i, hard_element(&h, random_fork(s, ~g), place_of(&m, i)));
     if (is_given(scale))

@@ -114,7 +114,7 @@ groups_share groups_share_of(random_stream s, uint64_t g)
 typedef enum block_kind {
     BLOCK_MIXED,    /* all kinds of groups */
     BLOCK_PURE,     /* only the input's own kind */
-    BLOCK_FIT,      /* no kind whose groups may need the slow path */
+    BLOCK_FIT,      /* no group that may need the slow path */
     BLOCK_SMALL,    /* all kinds; given scales and elements so small that the fast path would be wrong */
     BLOCK_INFINITE, /* normal elements with one infinity in each group, or infinite given scales */
     BLOCK_PARTLY    /* one group in three small or infinite */
@@ -138,7 +138,7 @@ static block_kind block_of(problem *p, random_stream s, uint64_t g)
 /* Returns whether groups of this kind may need the slow path. */
 static bool are_unfit(int kind)
 {
-    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE ||
+    return kind == INPUT_LARGEST || kind == INPUT_ANY_BITS || kind == INPUT_NONFINITE || kind == GROUPS_NAN ||
            kind == GROUPS_INFINITY || kind == GROUPS_ANY_SCALE || kind == GROUPS_NONFINITE_SCALE;
 }
 
@@ -155,14 +155,21 @@ int groups_kind_of(problem *p, random_stream s, uint64_t g, int own)
 {
     const block_kind block = block_of(p, s, g);
     const groups_share share = p->is_plain ? GROUPS_OWN : share_in(p, s, g, own);
-    const unsigned turn = block == BLOCK_PURE || block == BLOCK_FIT ? 0 : g / 3 % 4;
+    const unsigned turn = block == BLOCK_PURE ? 0 : g / 3 % 4;
+    const bool may_be_far =
+        problem_find(p, "zero") && block != BLOCK_FIT; /* only a zero loses bits far from 0 */
     if (share == GROUPS_NEAR)
         return problem_find(p, "packed") ? GROUPS_HARD : own; /* codes can differ */
     if (share == GROUPS_AT)
         return GROUPS_THRESHOLDS;
     if (turn == 1)
         return GROUPS_NEAR_SMALLEST;
-    return turn == 3 && problem_find(p, "zero") ? GROUPS_FAR : own; /* only a zero loses bits far from 0 */
+    return turn == 3 && may_be_far ? GROUPS_FAR : own;
+}
+
+bool groups_may_have_nans(problem *p, random_stream s, uint64_t g)
+{
+    return block_of(p, s, g) != BLOCK_FIT;
 }
 
 /* Makes elements far below the range where the product with the scale's inverse keeps all bits of a quotient. */
@@ -209,7 +216,7 @@ void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stre
         else if (block == BLOCK_INFINITE || is_part)
             make_infinite(p, in, scale, s, g);
     }
-    if (!scale && in->count % groups_size(p) != 0 && random_below(random_fork(s, 94), 0, 2))
+    if (!scale && in->count % groups_size(p) != 0 && random_below(random_fork(s, 94), 0, 4))
         make_last_largest(p, in, random_fork(s, 95));
 }
 

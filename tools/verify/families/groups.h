@@ -67,8 +67,12 @@ groups_share groups_share_of(random_stream s, uint64_t g);
 /* Returns the kind of group g's elements, in an input of the kind `own`. */
 int groups_kind_of(problem *p, random_stream s, uint64_t g, int own);
 
-/* Makes small and infinite groups, after everything else is filled. In half of the short last groups whose scale
- * is computed, makes the last element the largest, so that a kernel that skips it is wrong. Null `scale`: none is
+/* Returns whether elements of group g may be NaNs. In some tiles none are: a NaN sends the whole tile to a slow path
+ * where a kernel finds extremes of 16-bit elements two at a time. */
+bool groups_may_have_nans(problem *p, random_stream s, uint64_t g);
+
+/* Makes small and infinite groups, after everything else is filled. In three quarters of the short last groups whose
+ * scale is computed, makes the last element the largest, so that a kernel that skips it is wrong. Null `scale`: none is
  * given. */
 void groups_finish_blocks(problem *p, argument *in, argument *scale, random_stream s);
 
