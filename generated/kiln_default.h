@@ -1342,16 +1342,16 @@ kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_64_128_
  * strides of k, strides of v, strides of out must be multiples of 8; workspace_size must be at least
  * split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts (where
  * split_k != 1); split_k needs at most 2^31 tiles of 32 queries (where split_k != 1); splits above 1 needs
- * at most 2^32 / 17 tiles of 16 queries; splits must be at most 256; splits must be 0 or split_k (where
- * split_k != 0); q_length times the heads of a tile must be at most 2^30 (where pack_gqa != false);
- * out_row_stride must be at least O's head_dim where O has more than one row; out_head_stride must be at
- * least O's head_dim where q_heads is above 1; out_batch_stride must be at least O's head_dim where batch
- * is above 1 (where layout == dense); window_left must be at most 2^29; window_right must be at most 2^29,
- * and with causal at most 1; first_keys must be at most 2^30; sequences.q_rows must be at least q_length,
- * and without sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple
- * of 8, from 8 to 2^30 (where layout == paged); pages.table must have entries for k_length keys of every
- * sequence, or with pages.starts of at least one (where layout == paged); pages.count must be at least 1
- * (where layout == paged).
+ * at most 2^32 / 17 tiles of 16 queries (where split_k != 1); splits must be at most 256; splits must be 0
+ * or split_k (where split_k != 0); q_length times the heads of a tile must be at most 2^30 (where pack_gqa
+ * != false); out_row_stride must be at least O's head_dim where O has more than one row; out_head_stride
+ * must be at least O's head_dim where q_heads is above 1; out_batch_stride must be at least O's head_dim
+ * where batch is above 1 (where layout == dense); window_left must be at most 2^29; window_right must be
+ * at most 2^29, and with causal at most 1; first_keys must be at most 2^30; sequences.q_rows must be at
+ * least q_length, and without sequences.q_offsets batch * q_length (where layout != dense); pages.size
+ * must be a multiple of 8, from 8 to 2^30 (where layout == paged); pages.table must have entries for
+ * k_length keys of every sequence, or with pages.starts of at least one (where layout == paged);
+ * pages.count must be at least 1 (where layout == paged).
  * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
  * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
  * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);

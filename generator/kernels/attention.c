@@ -168,7 +168,7 @@ static const kiln_rule rules[] = {
     STRIDES("out", "", "8"),
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
-    {"splits <= 1 || batch * q_heads * ceil_div(q_length, 16) <= 252645135", "splits above 1 needs at most 2^32 / 17 tiles of 16 queries"}, /* their 17 counters each have numbers of 32 bits */
+    {"split_k == 1 || splits <= 1 || batch * q_heads * ceil_div(q_length, 16) <= 252645135", "splits above 1 needs at most 2^32 / 17 tiles of 16 queries"}, /* their 17 counters each have numbers of 32 bits */
     {"splits <= 256", "splits must be at most 256"},
     {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length times the heads of a tile must be at most 2^30"},

@@ -140,7 +140,7 @@ void quant_load_elements(quant *q, uint32_t count, ptx_val at, const ptx_val in_
 
 void quant_load_cut(quant *q, ptx_val at, uint32_t step, ptx_val x[])
 {
-    ptx_val in_bounds[QUANT_MOST_LANE_ELEMENTS];
+    ptx_val in_bounds[QUANT_MOST_LANE_ELEMENTS] = {{0}};
     for (uint32_t i = 0; i < q->lane_elements; i++)
         in_bounds[i] = quant_in_bounds(q, step, i);
     quant_load_elements(q, q->lane_elements, ptx_at_const(q->f, at, step * q->step_elements), in_bounds, x);
