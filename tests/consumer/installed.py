@@ -86,7 +86,6 @@ def project(scratch, name, *of_minimal):
     """Copies a project, and adds the files of ../minimal that it lacks."""
     folder = scratch / "a project" / name
     shutil.copytree(HERE / name, folder)
-    shutil.copy(HERE / "device.h", folder.parent)  # some programs include it
     for file in of_minimal:
         shutil.copy(HERE / "minimal" / file, folder)
     return folder
