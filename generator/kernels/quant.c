@@ -3,8 +3,9 @@
  * both, and unpack restores the tensor.
  *
  * With groups of a fixed size a body is emitted twice. The fast one takes full tiles with plain numbers. The other takes the
- * rest, above all the tail of the tensor: it goes row by row, cuts rows off at the tensor's end, and divides by div.rn. A fused
- * quantizer knows its numbers only after it has read the tile; if they are not plain, the second body starts over.
+ * rest, above all the tail of the tensor: it goes row by row, cuts rows off at the tensor's end, and divides by div.rn, except
+ * where quant_invert needs no plain numbers. A fused quantizer knows its numbers only after it has read the tile; if they are not
+ * plain, the second body starts over.
  */
 #include "quant.h"
 #include "device/lanes.h"
@@ -152,6 +153,17 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
     }
 }
 
+/* Stores the numbers, the codes or both. */
+static void store_coded(quant *q, const quant_numbers *made, bool is_packed, quant_elements x)
+{
+    if (q->makes_scales)
+        store_numbers(q, made);
+    if (q->makes_codes) {
+        quant_numbers g = quant_invert(q, made);
+        store_codes(q, &g, is_packed, x);
+    }
+}
+
 /* Makes numbers, codes or both. If a whole tile's numbers are plain (quant_is_plain), makes its codes and sets `left` to 0; else
  * it leaves the tile to cut_rows. */
 static void encode(quant *q)
@@ -165,21 +177,15 @@ static void encode(quant *q)
     load_tile(q, is_packed, x);
     if (q->makes_scales)
         g = numbers_of_tile(q, x);
-    if (!q->is_cut && q->makes_codes) {
-        ptx_val is_plain = quant_is_plain(q, &g);
-        PTX_IF (f, ptx_vote_all(f, is_plain)) {
-            ptx_set(f, q->left, 0);
-            if (q->makes_scales)
-                store_numbers(q, &g);
-            g = quant_invert(q, &g);
-            store_codes(q, &g, is_packed, x);
-        }
+    if (q->is_cut || !q->makes_codes) {
+        store_coded(q, &g, is_packed, x);
         return;
     }
-    if (q->makes_scales)
-        store_numbers(q, &g);
-    if (q->makes_codes)
-        store_codes(q, &g, is_packed, x);
+    ptx_val is_plain = quant_is_plain(q, &g);
+    PTX_IF (f, ptx_vote_all(f, is_plain)) {
+        ptx_set(f, q->left, 0);
+        store_coded(q, &g, is_packed, x);
+    }
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */

@@ -75,8 +75,8 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
     return g;
 }
 
-/* Whether a quotient by an inverse takes one operation: NF4's is the product with the inverse, that of symmetric
- * codes is lifted. quantisers.product tries all pairs of an element and a scale. */
+/* Whether a quotient by an inverse takes one operation: NF4's is the product with the inverse, for any scale; that of symmetric
+ * codes is lifted, for a plain one. quantisers.product tries all pairs of an element and a scale. */
 static bool is_brief(const quant *q)
 {
     return !has_zero(q) && q->makes_scales && q->lane_elements == 8;
@@ -126,9 +126,12 @@ static ptx_val moved_inverse(quant *q, ptx_val range, ptx_val inverse, ptx_val m
 
 quant_numbers quant_invert(quant *q, const quant_numbers *g)
 {
+    const bool is_product = is_brief(q) && lift(q) == 0;
+    if (q->is_cut && !is_product)
+        return *g;
     quant_numbers made = {.at = {[QUANT_ZERO] = g->at[QUANT_ZERO]}};
     ptx_val inverse = ptx_rcp(q->f, g->at[QUANT_SCALE]), minus_scale = {0};
-    if (!is_brief(q) || lift(q) != 0)
+    if (!is_product)
         minus_scale = ptx_neg(q->f, g->at[QUANT_SCALE]);
     if (lift(q) != 0)
         inverse = moved_inverse(q, g->at[QUANT_RANGE], inverse, minus_scale);
