@@ -141,7 +141,9 @@ def judge_all(mutants, survivors, floors):
 
 
 def reason_of(mutant, survivors):
-    return survivors.reasons.get(mutant["key"], "").partition(" ")[0]
+    """Returns the reason's name, or "callers" for a proof that names other families."""
+    name, families = re.match(r"(\S*)(?: +in ([\w ]+):)?", survivors.reasons.get(mutant["key"], "")).groups()
+    return name if families is None or family_of(mutant) in families.split() else "callers"
 
 
 def draw_all(options):
@@ -189,11 +191,12 @@ def rebase(options):
     path = HERE / "survivors.txt"
     old, mutants, existing = read_survivors(path), draw_all(options), places_of(options)
     written = {key: reason for key, reason in old.reasons.items() if key[0] in existing}
+    new = old._replace(reasons=written)
     for m in mutants:
         if m["result"] != "killed":
             written.setdefault(m["key"], "same-code" if m["result"] == "same code" else OPEN)
     for m in mutants:
-        if m["result"] == "killed" and written.get(m["key"], "").partition(" ")[0] in old.proofs:
+        if m["result"] == "killed" and reason_of(m, new) in new.proofs:
             written[m["key"]] = OPEN
     lines = [line + "\n" for line in old.head]
     for place in sorted({key[0] for key in written}):
