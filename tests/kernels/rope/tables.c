@@ -1,8 +1,9 @@
 /* Code to copy: computes rope's table of frequencies from a model's configuration. Then tests: rotates a layer's Q and K in place,
- * as parts of one matrix whose cache rows are the tokens' own rows, and fills paged 8-bit caches that attention reads.
+ * as parts of one matrix whose cache rows are the tokens' own rows, rotates Q alone, appends K and V alone, and fills paged 8-bit
+ * caches that attention reads.
  *
  * usage: rope_tables DRIVER
- *        attention_rope table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
+ *        rope_tables table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
  */
 #include "../../calls.h"
 
@@ -149,6 +150,47 @@ static void check_in_place(void)
         worst = fmax(worst, fabs(after[token][element] - exact));
     }
     judge(status == KILN_OK && worst > 0 && worst < 0x1p-20, "in place", status); /* for pairs up to 1 */
+}
+
+/* ---- parts -------------------------------------------------------------------------------------------------------- */
+
+enum { PART_DIM = 16, PART_HEADS = 2, PART_PAGES = 3, PART_PAGE = 2, PART_ROW = PART_HEADS * PART_DIM };
+
+/* Rotates Q by no angle, or appends K and V, with strides for arrays without gaps: those of the absent arrays are 0. */
+static void check_part(uint32_t q_heads, uint32_t cache_heads, uint32_t cache, const char *what)
+{
+    static float in[TOKENS][PART_ROW], out[TOKENS + 1][PART_ROW];
+    static const uint64_t frequencies[PART_DIM / 2];
+    static const int64_t slots[TOKENS] = {0, 1, 2, 3, 4};
+    for (uint32_t i = 0; i < TOKENS * PART_ROW; i++)
+        in[i / PART_ROW][i % PART_ROW] = (float)(i + 1);
+    const CUdeviceptr all = upload(in, sizeof in), at_out = allocate(sizeof out);
+    const bool is_same = cache == SAMPLE_ROPE_CACHE_SAME;
+    sample_rope_args args = {.q = q_heads ? all : 0,
+                             .k = cache_heads ? all : 0,
+                             .v = cache_heads ? all : 0,
+                             .frequencies = upload(frequencies, sizeof frequencies),
+                             .positions = upload(positions, sizeof positions),
+                             .slots = cache_heads ? upload(slots, sizeof slots) : 0,
+                             .q_out = q_heads ? at_out : 0,
+                             .k_cache = cache_heads && is_same ? at_out : 0,
+                             .v_cache = cache_heads && is_same ? allocate(sizeof out) : 0,
+                             .n = TOKENS,
+                             .q_heads = q_heads,
+                             .k_heads = cache_heads,
+                             .v_heads = cache_heads,
+                             .rotary_dim = PART_DIM,
+                             .magnitude = 1,
+                             .pages = PART_PAGES,
+                             .page_size = PART_PAGE,
+                             .type = SAMPLE_ROPE_TYPE_F32,
+                             .head_dim = PART_DIM,
+                             .pairs = SAMPLE_ROPE_PAIRS_HALVES,
+                             .cache = cache};
+    sample_rope_set_contiguous(&args);
+    const kiln_status status = sample_rope(&loader, NULL, &args);
+    download(out, at_out, sizeof out);
+    judge(status == KILN_OK && memcmp(in, out, sizeof in) == 0, what, status);
 }
 
 /* ---- caches of 8 bits --------------------------------------------------------------------------------------------- */
@@ -330,6 +372,9 @@ int main(int argc, char **argv)
     need(argc == 2, "rope_tables DRIVER");
     open_device(argv[1], &sample_bundle);
     check_in_place();
+    check_part(PART_HEADS, 0, SAMPLE_ROPE_CACHE_SAME, "Q alone");
+    check_part(PART_HEADS, 0, SAMPLE_ROPE_CACHE_INT8_TOKEN, "Q alone, with a cache of int8_token");
+    check_part(0, PART_HEADS, SAMPLE_ROPE_CACHE_SAME, "K and V alone");
     check_cache(SAMPLE_ROPE_CACHE_E4M3, SAMPLE_ATTENTION_KV_E4M3, "attention over e4m3", 0.04);
     check_cache(SAMPLE_ROPE_CACHE_INT8, SAMPLE_ATTENTION_KV_INT8, "attention over int8", 0.01);
     check_cache(SAMPLE_ROPE_CACHE_INT8_TOKEN, SAMPLE_ATTENTION_KV_INT8_TOKEN, "attention over int8_token",
