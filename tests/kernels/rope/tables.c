@@ -3,7 +3,8 @@
  * caches that attention reads.
  *
  * usage: rope_tables DRIVER
- *        rope_tables table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
+ *        rope_tables table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH MSCALE ALL_DIM whole|fractions
+ *                                                                        prints the magnitude and the table
  */
 #include "../../calls.h"
 
@@ -21,6 +22,8 @@ typedef struct rope_scaling {
     double length; /* original_max_position_embeddings: llama3, yarn */
     double low,
         high; /* llama3: low_freq_factor and high_freq_factor; yarn: beta_slow and beta_fast, usually 1 and 32 */
+    double mscale, mscale_all_dim; /* yarn: 0 if the configuration lacks one */
+    bool is_not_truncated;         /* yarn: "truncate" is false, as for gpt-oss */
 } rope_scaling;
 
 static const long double two_pi = 6.283185307179586476925286766559005768L;
@@ -40,14 +43,23 @@ static long double share_kept(const rope_scaling *s, uint32_t pair, uint32_t rot
         return fminl(fmaxl((turns - s->low) / (s->high - s->low), 0), 1);
     case ROPE_YARN: /* a ramp over pairs, from beta_fast turns to beta_slow turns */
     default:
-        first = fmaxl(floorl(per_turn * logl((long double)s->length / (s->high * two_pi))), 0);
-        last = fminl(ceill(per_turn * logl((long double)s->length / (s->low * two_pi))), rotary_dim - 1);
+        first = per_turn * logl((long double)s->length / (s->high * two_pi));
+        last = per_turn * logl((long double)s->length / (s->low * two_pi));
+        first = fmaxl(s->is_not_truncated ? first : floorl(first), 0);
+        last = fminl(s->is_not_truncated ? last : ceill(last), rotary_dim - 1);
         return 1 - fminl(fmaxl((pair - first) / (last > first ? last - first : 0.001L), 0), 1);
     }
 }
 
-/* Fills rotary_dim / 2 frequencies, as fractions of a turn per position. Returns the magnitude; a yarn configuration may give
- * an attention_factor instead. */
+/* The magnitude. An attention_factor of the configuration replaces it. */
+static double rope_magnitude(const rope_scaling *s)
+{
+    const double step = s->kind == ROPE_YARN && s->factor > 1 ? 0.1 * log(s->factor) : 0;
+    return s->mscale > 0 && s->mscale_all_dim > 0 ? (step * s->mscale + 1) / (step * s->mscale_all_dim + 1)
+                                                  : step + 1;
+}
+
+/* Fills rotary_dim / 2 frequencies, as fractions of a turn per position. Returns the magnitude. */
 static double rope_table(const rope_scaling *s, uint32_t rotary_dim, uint64_t frequencies[])
 {
     for (uint32_t pair = 0; pair < rotary_dim / 2; pair++) {
@@ -56,7 +68,7 @@ static double rope_table(const rope_scaling *s, uint32_t rotary_dim, uint64_t fr
         const long double scaled = kept == 1 ? angle : angle * kept + angle * (1 - kept) / s->factor;
         frequencies[pair] = (uint64_t)roundl(ldexpl(scaled / two_pi, 64));
     }
-    return s->kind == ROPE_YARN && s->factor > 1 ? 0.1 * log(s->factor) + 1 : 1;
+    return rope_magnitude(s);
 }
 
 static int print_table(char **words)
@@ -67,7 +79,10 @@ static int print_table(char **words)
                       .factor = strtod(words[3], NULL),
                       .length = strtod(words[4], NULL),
                       .low = strtod(words[5], NULL),
-                      .high = strtod(words[6], NULL)};
+                      .high = strtod(words[6], NULL),
+                      .mscale = strtod(words[7], NULL),
+                      .mscale_all_dim = strtod(words[8], NULL),
+                      .is_not_truncated = strcmp(words[9], "whole") != 0};
     const uint32_t rotary_dim = (uint32_t)strtoul(words[1], NULL, 10);
     for (int kind = 0; kind < 4; kind++) {
         if (strcmp(words[0], kinds[kind]) == 0)
@@ -83,7 +98,8 @@ static int print_table(char **words)
 
 enum { HEAD_DIM = 96, ROTARY_DIM = 64, TOKENS = 5, Q_HEADS = 3, HEADS = Q_HEADS + 2, ROW = HEADS * HEAD_DIM };
 
-static const rope_scaling yarn = {ROPE_YARN, 10000, 8, 4096, 1, 32};
+static const rope_scaling yarn = {
+    .kind = ROPE_YARN, .theta = 10000, .factor = 8, .length = 4096, .low = 1, .high = 32};
 static const uint32_t positions[TOKENS] = {0, 1, 131072, 4095, 0x80000000};
 
 /* Rotates pairs of neighbours; V and the elements after rotary_dim stay unchanged. */
@@ -367,7 +383,7 @@ static void check_cache(uint32_t cache, uint32_t kv, const char *what, double mo
 
 int main(int argc, char **argv)
 {
-    if (argc == 9 && strcmp(argv[1], "table") == 0)
+    if (argc == 12 && strcmp(argv[1], "table") == 0)
         return print_table(argv + 2);
     need(argc == 2, "rope_tables DRIVER");
     open_device(argv[1], &sample_bundle);
