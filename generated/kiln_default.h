@@ -830,10 +830,11 @@ kiln_status kiln_default_fp4_quantize_f16_nvfp4_rows_software(kiln_loader *loade
  * Rules, else KILN_ERROR_BAD_ARGUMENT: rotary_dim must be a multiple of 16, and at most head_dim; n must
  * be below 2^31; heads must be at most 65535; page_size must be at least 1; pages * page_size must be at
  * most 2^31; magnitude must be finite; strides of q, strides of k, strides of v, strides of q_out, strides
- * of the cache must be multiples of 8; out_row_stride must be at least head_dim where n is above 1;
- * out_head_stride must be at least head_dim where q_heads is above 1; cache_page_stride must be at least
- * head_dim where pages is above 1; cache_row_stride must be at least head_dim where page_size is above 1;
- * cache_head_stride must be at least head_dim where k_heads or v_heads is above 1.
+ * of the cache must be multiples of 8; out_row_stride must be at least head_dim where n is above 1 and
+ * q_heads above 0; out_head_stride must be at least head_dim where q_heads is above 1; cache_page_stride
+ * must be at least head_dim where pages is above 1 and k_heads + v_heads above 0; cache_row_stride must be
+ * at least head_dim where page_size is above 1 and k_heads + v_heads above 0; cache_head_stride must be at
+ * least head_dim where k_heads or v_heads is above 1.
  * C: kiln_default_rope_args args = {0};  C++: kiln_default_rope_args args = {};
  * Both: args.q = q; args.k = k; args.v = v; args.frequencies = frequencies; args.positions = positions;
  * args.slots = slots; args.q_out = q_out; args.k_cache = k_cache; args.v_cache = v_cache; args.n = 4;

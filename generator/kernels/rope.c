@@ -470,6 +470,9 @@ static const kiln_arg args[] = {
 #define EIGHTHS(a, b) a " % 8 == 0 && " b " % 8 == 0"
 #define HOLDS_HEAD(stride, count, words) \
     {stride " >= head_dim || " count " <= 1", stride " must be at least head_dim where " words " is above 1"}
+#define HOLDS_HEADS(stride, count, heads) /* without heads, the stride counts nothing, and may be 0 */                 \
+    {stride " >= head_dim || " count " <= 1 || " heads " == 0",                                                        \
+     stride " must be at least head_dim where " count " is above 1 and " heads " above 0"}
 
 static const kiln_rule rules[] = {
     {"rotary_dim % 16 == 0 && rotary_dim <= head_dim", "rotary_dim must be a multiple of 16, and at most head_dim"},
@@ -483,12 +486,12 @@ static const kiln_rule rules[] = {
     {EIGHTHS("v_row_stride", "v_head_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride"), "strides of q_out must be multiples of 8"},
     {EIGHTHS("cache_page_stride", "cache_row_stride") " && cache_head_stride % 8 == 0", "strides of the cache must be multiples of 8"},
-    HOLDS_HEAD("out_row_stride", "n", "n"),
+    HOLDS_HEADS("out_row_stride", "n", "q_heads"),
     HOLDS_HEAD("out_head_stride", "q_heads", "q_heads"),
-    HOLDS_HEAD("cache_page_stride", "pages", "pages"),
-    HOLDS_HEAD("cache_row_stride", "page_size", "page_size"),
+    HOLDS_HEADS("cache_page_stride", "pages", "k_heads + v_heads"),
+    HOLDS_HEADS("cache_row_stride", "page_size", "k_heads + v_heads"),
     HOLDS_HEAD("cache_head_stride", "max(k_heads, v_heads)", "k_heads or v_heads"),
-    {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
+    {"cache != int8_token || k_heads + v_heads == 0 || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
      "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1 where there is more than one page, row or head"},
     {NULL, NULL},
 };

@@ -1,8 +1,10 @@
 /* Code to copy: computes rope's table of frequencies from a model's configuration. Then tests: rotates a layer's Q and K in place,
- * as parts of one matrix whose cache rows are the tokens' own rows, and fills paged 8-bit caches that attention reads.
+ * as parts of one matrix whose cache rows are the tokens' own rows, rotates Q alone, appends K and V alone, and fills paged 8-bit
+ * caches that attention reads.
  *
  * usage: rope_tables DRIVER
- *        attention_rope table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
+ *        rope_tables table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH MSCALE ALL_DIM whole|fractions
+ *                                                                        prints the magnitude and the table
  */
 #include "../../calls.h"
 
@@ -20,6 +22,8 @@ typedef struct rope_scaling {
     double length; /* original_max_position_embeddings: llama3, yarn */
     double low,
         high; /* llama3: low_freq_factor and high_freq_factor; yarn: beta_slow and beta_fast, usually 1 and 32 */
+    double mscale, mscale_all_dim; /* yarn: 0 if the configuration lacks one */
+    bool is_not_truncated;         /* yarn: "truncate" is false, as for gpt-oss */
 } rope_scaling;
 
 static const long double two_pi = 6.283185307179586476925286766559005768L;
@@ -39,14 +43,23 @@ static long double share_kept(const rope_scaling *s, uint32_t pair, uint32_t rot
         return fminl(fmaxl((turns - s->low) / (s->high - s->low), 0), 1);
     case ROPE_YARN: /* a ramp over pairs, from beta_fast turns to beta_slow turns */
     default:
-        first = fmaxl(floorl(per_turn * logl((long double)s->length / (s->high * two_pi))), 0);
-        last = fminl(ceill(per_turn * logl((long double)s->length / (s->low * two_pi))), rotary_dim - 1);
+        first = per_turn * logl((long double)s->length / (s->high * two_pi));
+        last = per_turn * logl((long double)s->length / (s->low * two_pi));
+        first = fmaxl(s->is_not_truncated ? first : floorl(first), 0);
+        last = fminl(s->is_not_truncated ? last : ceill(last), rotary_dim - 1);
         return 1 - fminl(fmaxl((pair - first) / (last > first ? last - first : 0.001L), 0), 1);
     }
 }
 
-/* Fills rotary_dim / 2 frequencies, as fractions of a turn per position. Returns the magnitude; a yarn configuration may give
- * an attention_factor instead. */
+/* The magnitude. An attention_factor of the configuration replaces it. */
+static double rope_magnitude(const rope_scaling *s)
+{
+    const double step = s->kind == ROPE_YARN && s->factor > 1 ? 0.1 * log(s->factor) : 0;
+    return s->mscale > 0 && s->mscale_all_dim > 0 ? (step * s->mscale + 1) / (step * s->mscale_all_dim + 1)
+                                                  : step + 1;
+}
+
+/* Fills rotary_dim / 2 frequencies, as fractions of a turn per position. Returns the magnitude. */
 static double rope_table(const rope_scaling *s, uint32_t rotary_dim, uint64_t frequencies[])
 {
     for (uint32_t pair = 0; pair < rotary_dim / 2; pair++) {
@@ -55,7 +68,7 @@ static double rope_table(const rope_scaling *s, uint32_t rotary_dim, uint64_t fr
         const long double scaled = kept == 1 ? angle : angle * kept + angle * (1 - kept) / s->factor;
         frequencies[pair] = (uint64_t)roundl(ldexpl(scaled / two_pi, 64));
     }
-    return s->kind == ROPE_YARN && s->factor > 1 ? 0.1 * log(s->factor) + 1 : 1;
+    return rope_magnitude(s);
 }
 
 static int print_table(char **words)
@@ -66,7 +79,10 @@ static int print_table(char **words)
                       .factor = strtod(words[3], NULL),
                       .length = strtod(words[4], NULL),
                       .low = strtod(words[5], NULL),
-                      .high = strtod(words[6], NULL)};
+                      .high = strtod(words[6], NULL),
+                      .mscale = strtod(words[7], NULL),
+                      .mscale_all_dim = strtod(words[8], NULL),
+                      .is_not_truncated = strcmp(words[9], "whole") != 0};
     const uint32_t rotary_dim = (uint32_t)strtoul(words[1], NULL, 10);
     for (int kind = 0; kind < 4; kind++) {
         if (strcmp(words[0], kinds[kind]) == 0)
@@ -82,7 +98,8 @@ static int print_table(char **words)
 
 enum { HEAD_DIM = 96, ROTARY_DIM = 64, TOKENS = 5, Q_HEADS = 3, HEADS = Q_HEADS + 2, ROW = HEADS * HEAD_DIM };
 
-static const rope_scaling yarn = {ROPE_YARN, 10000, 8, 4096, 1, 32};
+static const rope_scaling yarn = {
+    .kind = ROPE_YARN, .theta = 10000, .factor = 8, .length = 4096, .low = 1, .high = 32};
 static const uint32_t positions[TOKENS] = {0, 1, 131072, 4095, 0x80000000};
 
 /* Rotates pairs of neighbours; V and the elements after rotary_dim stay unchanged. */
@@ -149,6 +166,47 @@ static void check_in_place(void)
         worst = fmax(worst, fabs(after[token][element] - exact));
     }
     judge(status == KILN_OK && worst > 0 && worst < 0x1p-20, "in place", status); /* for pairs up to 1 */
+}
+
+/* ---- parts -------------------------------------------------------------------------------------------------------- */
+
+enum { PART_DIM = 16, PART_HEADS = 2, PART_PAGES = 3, PART_PAGE = 2, PART_ROW = PART_HEADS * PART_DIM };
+
+/* Rotates Q by no angle, or appends K and V, with strides for arrays without gaps: those of the absent arrays are 0. */
+static void check_part(uint32_t q_heads, uint32_t cache_heads, uint32_t cache, const char *what)
+{
+    static float in[TOKENS][PART_ROW], out[TOKENS + 1][PART_ROW];
+    static const uint64_t frequencies[PART_DIM / 2];
+    static const int64_t slots[TOKENS] = {0, 1, 2, 3, 4};
+    for (uint32_t i = 0; i < TOKENS * PART_ROW; i++)
+        in[i / PART_ROW][i % PART_ROW] = (float)(i + 1);
+    const CUdeviceptr all = upload(in, sizeof in), at_out = allocate(sizeof out);
+    const bool is_same = cache == SAMPLE_ROPE_CACHE_SAME;
+    sample_rope_args args = {.q = q_heads ? all : 0,
+                             .k = cache_heads ? all : 0,
+                             .v = cache_heads ? all : 0,
+                             .frequencies = upload(frequencies, sizeof frequencies),
+                             .positions = upload(positions, sizeof positions),
+                             .slots = cache_heads ? upload(slots, sizeof slots) : 0,
+                             .q_out = q_heads ? at_out : 0,
+                             .k_cache = cache_heads && is_same ? at_out : 0,
+                             .v_cache = cache_heads && is_same ? allocate(sizeof out) : 0,
+                             .n = TOKENS,
+                             .q_heads = q_heads,
+                             .k_heads = cache_heads,
+                             .v_heads = cache_heads,
+                             .rotary_dim = PART_DIM,
+                             .magnitude = 1,
+                             .pages = PART_PAGES,
+                             .page_size = PART_PAGE,
+                             .type = SAMPLE_ROPE_TYPE_F32,
+                             .head_dim = PART_DIM,
+                             .pairs = SAMPLE_ROPE_PAIRS_HALVES,
+                             .cache = cache};
+    sample_rope_set_contiguous(&args);
+    const kiln_status status = sample_rope(&loader, NULL, &args);
+    download(out, at_out, sizeof out);
+    judge(status == KILN_OK && memcmp(in, out, sizeof in) == 0, what, status);
 }
 
 /* ---- caches of 8 bits --------------------------------------------------------------------------------------------- */
@@ -325,11 +383,14 @@ static void check_cache(uint32_t cache, uint32_t kv, const char *what, double mo
 
 int main(int argc, char **argv)
 {
-    if (argc == 9 && strcmp(argv[1], "table") == 0)
+    if (argc == 12 && strcmp(argv[1], "table") == 0)
         return print_table(argv + 2);
     need(argc == 2, "rope_tables DRIVER");
     open_device(argv[1], &sample_bundle);
     check_in_place();
+    check_part(PART_HEADS, 0, SAMPLE_ROPE_CACHE_SAME, "Q alone");
+    check_part(PART_HEADS, 0, SAMPLE_ROPE_CACHE_INT8_TOKEN, "Q alone, with a cache of int8_token");
+    check_part(0, PART_HEADS, SAMPLE_ROPE_CACHE_SAME, "K and V alone");
     check_cache(SAMPLE_ROPE_CACHE_E4M3, SAMPLE_ATTENTION_KV_E4M3, "attention over e4m3", 0.04);
     check_cache(SAMPLE_ROPE_CACHE_INT8, SAMPLE_ATTENTION_KV_INT8, "attention over int8", 0.01);
     check_cache(SAMPLE_ROPE_CACHE_INT8_TOKEN, SAMPLE_ATTENTION_KV_INT8_TOKEN, "attention over int8_token",
