@@ -98,6 +98,8 @@ static const pair bodies[] = {
     {"atom.add.u32 %r1, [p0], 1;", "'p0' is in .param", "atom.add.u32 %r1, [g], 1;"},
     {"cvta.global.u64 %d1, s;", "'s' is in .shared, the instruction takes it for .global",
      "cvta.shared.u64 %d1, s;"},
+    {"st.param.u32 [n], %r1;", "'n' is a parameter: it cannot be written",
+     ".param .b32 a; st.param.b32 [a], %r1; call fp, (a);"},
     /* the address of a variable */
     {"mov.u32 %r1, !s;", "'!' is not allowed here", "mov.u32 %r1, s;"},
     {"mov.f64 %d1, g;", "line 8: error: the address of 'g' cannot be of type .f64", "mov.b64 %e1, g;"},
@@ -225,6 +227,11 @@ static const pair modules[] = {
      ".entry f(.param .u64 .ptr .global .align 4 y) { ret; }"},
     {".entry k(.param .u64 .ptr .param y) { ret; }", "expected a parameter's name, found '.param'",
      ".entry k(.param .u64 .ptr .shared y) { ret; }"},
+    {".func f(.param .b32 x) { st.param.b32 [x], 1; ret; }", "'x' is a parameter: it cannot be written",
+     ".func (.param .b32 x) f() { st.param.b32 [x], 1; ret; }"},
+    {".func (.param .b32 x) f() { .reg .b32 r; ld.param.b32 r, [x]; ret; }",
+     "'x' is a result: it cannot be read",
+     ".func f(.param .b32 x) { .reg .b32 r; ld.param.b32 r, [x]; ret; }"},
     /* initialisers */
     {".global .u32 a;\n.global .b64 p = a;", "line 5: error: an initialiser of 'p' is not of type .b64",
      ".global .u32 a;\n.global .u64 p = a;"},
@@ -262,12 +269,13 @@ static void test_bodies(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        check(&bodies[i], HEADER
-              ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; } "
-              ".func f2(.reg .v2 .f32 a) { ret; } .func fa(.param .align 8 .b8 a[8]) { ret; }\n"
-              ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
-              ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
-              ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");
+        check(
+            &bodies[i], HEADER
+            ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; } "
+            ".func fp(.param .b32 a) { ret; } .func f2(.reg .v2 .f32 a) { ret; } .func fa(.param .align 8 .b8 a[8]) { ret; }\n"
+            ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
+            ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
+            ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");
 }
 
 static void test_modules(void **state)

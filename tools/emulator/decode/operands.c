@@ -373,6 +373,17 @@ static bool spaces_agree(emu_op *op, emu_space variable)
     return op->mods.space == variable || (op->mods.space == EMU_SHARED_CLUSTER && variable == EMU_SHARED);
 }
 
+/* Formal parameters are only read, and results only written (ISA 5.1.6). */
+static void check_direction(emu_decoder *d, const emu_symbol *v)
+{
+    const bool writes = emu_text_is(d->instruction->opcode, "st");
+    if (v->is_parameter && v->is_result != writes)
+        emu_decode_error(d,
+                         writes ? "'%.*s' is a parameter: it cannot be written"
+                                : "'%.*s' is a result: it cannot be read",
+                         EMU_TEXT(v->name));
+}
+
 uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
 {
     bool is_element = o->kind == EMU_OPERAND_NAME && o->is_index;
@@ -409,6 +420,7 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
                          emu_space_names[v->space], emu_space_names[op->mods.space]);
         return EMU_SINK;
     }
+    check_direction(d, v);
     return emu_decode_constant(d, 8, address + (is_element ? byte_offset(d, o, v) : 0));
 }
 

@@ -53,7 +53,7 @@ struct emu_symbol {
     uint64_t bytes;
     uint32_t alignment;
     uint32_t parameter_offset; /* of a kernel's parameter */
-    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
+    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter, is_result;
     bool is_opaque; /* .texref and similar types */
     emu_initial *initial;
     size_t initial_count;

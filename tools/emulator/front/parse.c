@@ -61,35 +61,6 @@ static void parse_header(emu_parser *p)
         emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
 
-typedef enum list_kind {
-    PARAMETERS,
-    RESULTS,
-    PARAMETERS_OF_KERNEL,
-    PARAMETERS_OF_PROTOTYPE,
-    RESULTS_OF_PROTOTYPE
-} list_kind;
-
-static emu_symbol **parse_parameters(emu_parser *p, list_kind kind, size_t *count)
-{
-    emu_lexer *l = &p->lexer;
-    emu_list list = {0};
-    emu_lex_expect(l, "(");
-    for (bool more = !emu_lex_is(l, ")"); more; more = emu_lex_accept(l, ",")) {
-        emu_scope *scope = p->scope;
-        if (kind >= PARAMETERS_OF_PROTOTYPE) /* where all may have one name */
-            scope = emu_arena_alloc(&p->module->arena, sizeof *scope);
-        emu_symbol *s = emu_parse_parameter(p, scope, kind >= PARAMETERS_OF_KERNEL);
-        const bool may_lack_size = kind == PARAMETERS || kind == PARAMETERS_OF_PROTOTYPE;
-        if (s->is_unsized && (!may_lack_size || emu_lex_is(l, ",")))
-            emu_fail(l, "'%.*s' has no size; only the last parameter of a .func may have none",
-                     EMU_TEXT(s->name));
-        *(emu_symbol **)emu_list_add(&p->module->arena, &list, sizeof s) = s;
-    }
-    emu_lex_expect(l, ")");
-    *count = list.count;
-    return list.items;
-}
-
 static unsigned parse_positive(emu_parser *p, const char *what)
 {
     uint64_t n = emu_parse_literal(p, what);
@@ -162,38 +133,12 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
     return true;
 }
 
-static bool parse_device_function_directive(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    if (emu_lex_accept(l, ".noreturn"))
-        return true;
-    if (!emu_lex_accept(l, ".abi_preserve") && !emu_lex_accept(l, ".abi_preserve_control"))
-        return false;
-    emu_parse_literal(p, "the directive");
-    return true;
-}
-
 /* ".maxntid 256" and similar directives, between a function's parameters and its body (ISA 11.4). */
 static void parse_function_directives(emu_parser *p, emu_function *f)
 {
-    while ((f->is_entry ? parse_kernel_directive(p, f) : parse_device_function_directive(p)) ||
+    while ((f->is_entry ? parse_kernel_directive(p, f) : emu_parse_device_directive(p)) ||
            emu_skip_debug(p)) {
     }
-}
-
-void emu_parse_prototype(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    size_t count;
-    emu_lex_expect(l, ".callprototype");
-    if (emu_lex_is(l, "("))
-        parse_parameters(p, RESULTS_OF_PROTOTYPE, &count);
-    emu_lex_expect(l, "_");
-    if (emu_lex_is(l, "("))
-        parse_parameters(p, PARAMETERS_OF_PROTOTYPE, &count);
-    while (parse_device_function_directive(p)) {
-    }
-    emu_lex_expect(l, ";");
 }
 
 static void layout_parameters(emu_parser *p, emu_function *f)
@@ -265,14 +210,14 @@ static void parse_function(emu_parser *p, bool is_entry, emu_linkage linkage)
         emu_skip_parentheses(p);
     emu_scope *scope = emu_open_scope(p, &parsed);
     if (emu_lex_is(l, "("))
-        parsed.results = parse_parameters(p, RESULTS, &parsed.result_count);
+        parsed.results = emu_parse_parameters(p, EMU_RESULTS, &parsed.result_count);
     if (is_entry && parsed.result_count)
         emu_fail(l, "a kernel returns nothing");
     emu_text name = emu_lex_name(l, "a function's name");
     emu_function *f = declare_function(p, name, is_entry);
     if (emu_lex_is(l, "("))
-        parsed.parameters =
-            parse_parameters(p, is_entry ? PARAMETERS_OF_KERNEL : PARAMETERS, &parsed.parameter_count);
+        parsed.parameters = emu_parse_parameters(p, is_entry ? EMU_PARAMETERS_OF_KERNEL : EMU_PARAMETERS,
+                                                 &parsed.parameter_count);
     if (is_entry)
         layout_parameters(p, &parsed);
     if (f->scope &&

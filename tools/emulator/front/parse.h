@@ -48,6 +48,19 @@ void emu_parse_declaration(emu_parser *p);
 /* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". Only those of kernels and prototypes may
    have ".ptr", or be called "_". */
 emu_symbol *emu_parse_parameter(emu_parser *p, emu_scope *scope, bool may_be_unnamed);
+
+typedef enum emu_list_kind {
+    EMU_PARAMETERS,
+    EMU_RESULTS,
+    EMU_PARAMETERS_OF_KERNEL,
+    EMU_PARAMETERS_OF_PROTOTYPE,
+    EMU_RESULTS_OF_PROTOTYPE
+} emu_list_kind;
+
+/* "(parameter, ...)". */
+emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *count);
+/* A directive between the parameters of a .func or a prototype and what follows. Returns true if there was one. */
+bool emu_parse_device_directive(emu_parser *p);
 void emu_parse_prototype(emu_parser *p); /* ".callprototype (result) _ (parameters);" */
 
 void emu_parse_body(emu_parser *p);
