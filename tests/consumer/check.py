@@ -231,6 +231,12 @@ ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_l
 ADD_TUNE = ADD_VERIFY.replace("Verify", "Tune")
 
 
+SHOW_TWIN = """kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)
+get_target_property(twin x KILN_PTX_BUNDLE)
+message(FATAL_ERROR "twin: ${twin}")
+"""
+
+
 def messages(scratch):
     cases = (("kiln_add_bundle(a-b CONFIG k.yaml)", "", "the name of a bundle is a C identifier"),
              ("kiln_add_bundle(x)", "", "CONFIG file.yaml is missing"),
@@ -269,6 +275,11 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\ncompress: zstd\n",
               "there is no kiln::zstd, which expands them: install libzstd-dev, with which kiln builds it"),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\n'compress' :\n  zstd\n", "there is no kiln::zstd"),
+             (SHOW_TWIN, "bundle: x\nimages:\n# why\n\n  - cubin\n", "twin: x_ptx"),
+             (SHOW_TWIN, "bundle: x\n\"images\" :\n  [\n cubin]\n", "twin: x_ptx"),
+             (SHOW_TWIN, "bundle: x\nimages: # cubin\n- ptx\n\ntargets: [cubin]\n", "twin: twin-NOTFOUND"),
+             (SHOW_TWIN, "bundle: x\ncompressed: 1\nkernels:\n  - {compress: 1, images: [cubin]}\n", "twin: twin-NOTFOUND"),
              ("kiln_add_bundle(x CONFIG k.yaml IMAGES sass)", "", "IMAGES lists 'sass'; there are ptx and cubin"),
              ("kiln_add_bundle(x COMMITTED . SHARDS 2)", "", "the files of COMMITTED say how many there are"),
              ("kiln_add_bundle(x COMMITTED nowhere)", "", "nowhere/x.json, which COMMITTED needs; `kiln generate` writes it"),

@@ -98,6 +98,8 @@ static const pair bodies[] = {
     {"atom.add.u32 %r1, [p0], 1;", "'p0' is in .param", "atom.add.u32 %r1, [g], 1;"},
     {"cvta.global.u64 %d1, s;", "'s' is in .shared, the instruction takes it for .global",
      "cvta.shared.u64 %d1, s;"},
+    {"st.param.u32 [n], %r1;", "'n' is a parameter: it cannot be written",
+     ".param .b32 a; st.param.b32 [a], %r1; call fp, (a);"},
     /* the address of a variable */
     {"mov.u32 %r1, !s;", "'!' is not allowed here", "mov.u32 %r1, s;"},
     {"mov.f64 %d1, g;", "line 8: error: the address of 'g' cannot be of type .f64", "mov.b64 %e1, g;"},
@@ -127,6 +129,25 @@ static const pair bodies[] = {
      "expected a vector of 1 elements",
      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r1}, "
      "{%f1,%f2,%f3,%f4};"},
+    /* a name is declared before it is used, except a label */
+    {"add.u32 x, x, 1; .reg .u32 x;", "line 8: error: 'x' is not declared", ".reg .u32 x; add.u32 x, x, 1;"},
+    {"mov.u32 %r1, t; .shared .u32 t;", "'t' is not declared", ".shared .u32 t; mov.u32 %r1, t;"},
+    {"@x ret; .reg .pred x;", "line 8: error:", ".reg .pred x; @x ret;"},
+    {".reg .u32 L; bra L; { L: ret; }", "'L' is not a label in scope", "{ bra L; L: ret; } L: ret;"},
+    {"{ .reg .u32 L; { bra L; L: ret; } }", "'L' is not a label in scope",
+     "L: { bra L; .reg .u32 M; L: ret; }"},
+    /* prototypes and pragmas */
+    {"P: .callprototype _ .param .b32 _);", "line 8: error: expected ';', found '.param'",
+     "P: .callprototype _ (.param .b32 _);"},
+    {"P: .callprototype (.param .b32 _ _ (.param .b32 _);", "expected ')', found '_'",
+     "P: .callprototype (.param .b32 _) _ (.param .b32 _, .param .align 8 .b8 _[8]);"},
+    {"P: .callprototype x (.param .b32 x);", "expected '_', found 'x'",
+     "P: .callprototype _ (.param .b32 x, .param .b32 x) .noreturn;"},
+    {"P: .callprototype;", "expected '_', found ';'", "P: .callprototype _;"},
+    {"P: .callprototype _ (.param .b8 _[], .param .b32 _);", "'_' has no size",
+     "P: .callprototype () _ (.reg .b32 _, .param .u64 .ptr .global _, .param .b8 _[]);"},
+    {".pragma;", "line 8: error: expected a string, found ';'", ".pragma \"nounroll\";"},
+    {".pragma 1;", "expected a string, found '1'", ".pragma \"nounroll\", \"nounroll\";"},
     /* types that only instructions have */
     {".reg .bf16 %x;", "line 8: error: '.bf16' is a type of instructions, not of .reg", ".reg .f16 %x;"},
     {".shared .tf32 x;", "'.tf32' is a type of instructions, not of .shared", ".shared .f32 x;"},
@@ -163,6 +184,37 @@ static const pair modules[] = {
     {".func f(.param .b32 a); .func f(.param .b64 a) { ret; }",
      "function 'f' was declared with other parameters",
      ".func f(.param .b32 a); .func f(.param .b32 b) { ret; }"},
+    /* a name is declared before it is used */
+    {".entry k() { call f; ret; }\n.func f() { ret; }",
+     "line 4: error: the function 'f' is declared after this call",
+     ".func f();\n.entry k() { call f; ret; }\n.func f() { ret; }"},
+    {".entry k() { .reg .u64 d; mov.u64 d, f; ret; }\n.func f() { ret; }",
+     "line 4: error: 'f' is not declared",
+     ".func f();\n.entry k() { .reg .u64 d; mov.u64 d, f; ret; }\n.func f() { ret; }"},
+    {".entry k() { .reg .u32 r; ld.global.u32 r, [x]; ret; }\n.global .u32 x;", "'x' is not declared",
+     ".global .u32 x;\n.entry k() { .reg .u32 r; ld.global.u32 r, [x]; ret; }"},
+    {".global .u64 p = x;\n.global .u32 x;", "line 4: error: 'x' is not a .global or .const variable",
+     ".global .u32 x;\n.global .u64 p = x;"},
+    {".global .u64 p = p;", "'p' is not a .global", ".global .u64 p;"},
+    /* functions without a body */
+    {".func f();\n.entry k() { ret; }", "line 4: error: function 'f' has no body, and is not .extern",
+     ".extern .func f();\n.entry k() { ret; }"},
+    {".entry k();", "function 'k' has no body", ".extern .entry k();"},
+    {".func g() { ret; }\n.func f();", "line 5: error: function 'f' has no body",
+     ".func g() { ret; }\n.func f();\n.alias f, g;"},
+    /* linkage: the first declaration's, or none */
+    {".func f();\n.visible .func f() { ret; }",
+     "line 5: error: function 'f' was declared with other linkage; first in line 4",
+     ".visible .func f();\n.visible .func f() { ret; }"},
+    {".weak .func f();\n.visible .func f() { ret; }", "with other linkage",
+     ".weak .func f();\n.func f() { ret; }"},
+    {".extern .func f();\n.func f() { ret; }", "with other linkage",
+     ".visible .func f();\n.func f() { ret; }"},
+    {".entry k();\n.visible .entry k() { ret; }", "with other linkage",
+     ".visible .entry k();\n.entry k() { ret; }"},
+    {".common .func f() { ret; }", "expected .entry, .func or a variable, found '.func'",
+     ".weak .func f() { ret; }"},
+    {".common .shared .u32 x;", "only .global variables can be .common", ".common .global .u32 x;"},
     /* parameters */
     {".entry k(.param .u32 a, ) { ret; }", "line 4: error: expected .param or .reg, found ')'",
      ".entry k(.param .u32 a) { ret; }"},
@@ -175,7 +227,16 @@ static const pair modules[] = {
      ".entry f(.param .u64 .ptr .global .align 4 y) { ret; }"},
     {".entry k(.param .u64 .ptr .param y) { ret; }", "expected a parameter's name, found '.param'",
      ".entry k(.param .u64 .ptr .shared y) { ret; }"},
+    {".func f(.param .b32 x) { st.param.b32 [x], 1; ret; }", "'x' is a parameter: it cannot be written",
+     ".func (.param .b32 x) f() { st.param.b32 [x], 1; ret; }"},
+    {".func (.param .b32 x) f() { .reg .b32 r; ld.param.b32 r, [x]; ret; }",
+     "'x' is a result: it cannot be read",
+     ".func f(.param .b32 x) { .reg .b32 r; ld.param.b32 r, [x]; ret; }"},
     /* initialisers */
+    {".global .u32 a;\n.global .b64 p = a;", "line 5: error: an initialiser of 'p' is not of type .b64",
+     ".global .u32 a;\n.global .u64 p = a;"},
+    {".global .u32 a;\n.global .b8 p[2] = {0xff(a)};", "an initialiser of 'p' is not of type .b8",
+     ".global .u32 a;\n.global .u8 p[2] = {0xff(a)};"},
     {".global .u32 a[3] = {1, 2, };", "line 4: error: expected a constant, found '}'",
      ".global .u32 a[2] = {1, 2};"},
     {".global .u32 a[2] = 1;", "expected '{', found '1'", ".global .u32 a[2] = {1};"},
@@ -208,12 +269,13 @@ static void test_bodies(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        check(&bodies[i], HEADER
-              ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; } "
-              ".func f2(.reg .v2 .f32 a) { ret; } .func fa(.param .align 8 .b8 a[8]) { ret; }\n"
-              ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
-              ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
-              ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");
+        check(
+            &bodies[i], HEADER
+            ".global .u32 g; .const .u32 c; .shared .u32 s[4]; .func f(.reg .u32 a) { ret; } "
+            ".func fp(.param .b32 a) { ret; } .func f2(.reg .v2 .f32 a) { ret; } .func fa(.param .align 8 .b8 a[8]) { ret; }\n"
+            ".visible .entry k(.param .u64 p0, .param .u32 n)\n{\n"
+            ".reg .b32 %%r<9>; .reg .u32 %%u<9>; .reg .f32 %%f<9>; .reg .b64 %%d<9>; .reg .f64 %%e<9>; "
+            ".reg .b16 %%h<9>; .reg .pred %%p<9>;\n%s\n}\n");
 }
 
 static void test_modules(void **state)

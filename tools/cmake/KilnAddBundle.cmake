@@ -33,7 +33,7 @@
 #
 # A bundle with only cubins has a twin, NAME_ptx, with the PTX that they are compiled from, which kiln_add_verify runs.
 #
-# The same holds for a line "compress: zstd": NAME then also links kiln::zstd, the decoder of compressed images.
+# With "compress: zstd" in the configuration, NAME also links kiln::zstd, the decoder of compressed images.
 #
 # Cubins are made by the first ptxas on the PATH when cmake configures; a different ptxas remakes them. If cmake finds none,
 # the PATH of the build applies.
@@ -246,9 +246,7 @@ endmacro()
 macro(_kiln_find_formats)
     set(formats "${arg_IMAGES}")
     if(NOT formats)
-        file(READ ${config} text)
-        string(REGEX REPLACE "#[^\n]*" "" text "${text}")
-        string(REGEX MATCH "(^|\n)images:[ \t]*(\\[[^]]*\\]|[^\n]*(\n[ \t]*-[^\n]*)*)" formats "${text}")
+        _kiln_read_key(formats images)
         if(NOT formats MATCHES "cubin")
             set(formats ptx)
         endif()
@@ -484,11 +482,20 @@ function(_kiln_find_bundle_name result config)
     set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
 endfunction()
 
+# Sets the text of a top-level key of ${config}, without comments; empty if the key is missing. YAML allows a quoted key, a space before
+# its colon, and a value that begins on a later line.
+function(_kiln_read_key result key)
+    file(READ ${config} text)
+    string(REGEX REPLACE "#[^\n]*" "" text "${text}")
+    string(REGEX MATCH "(^|\n)[\"']?${key}[\"']?[ \t]*:([ \t\r\n]*\\[[^]]*\\]|[^\n]*(\n+[^A-Za-z\"'\n][^\n]*)*)" value "${text}")
+    set(${result} "${value}" PARENT_SCOPE)
+endfunction()
+
 # Sets the lock file for the generator. Each build looks for the one next to the configuration, so that kernels are
 # regenerated when it appears or disappears.
 function(_kiln_find_lock result config)
     set(lock ${arg_LOCK})
-    file(STRINGS ${config} shapes REGEX "^[^#]*shapes[ \t]*:" LIMIT_COUNT 1)
+    file(STRINGS ${config} shapes REGEX "^[^#]*shapes[\"']?[ \t]*:" LIMIT_COUNT 1)
     if(lock)
         cmake_path(ABSOLUTE_PATH lock BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
         get_source_file_property(is_made ${lock} GENERATED)
@@ -520,7 +527,7 @@ function(_kiln_find_codec result)
     if(arg_COMMITTED)
         file(STRINGS ${manifest} line REGEX "^  \"compress\": " LIMIT_COUNT 1)
     else()
-        file(STRINGS ${config} line REGEX "^compress:" LIMIT_COUNT 1)
+        _kiln_read_key(line compress)
     endif()
     set(codec)
     if(line)

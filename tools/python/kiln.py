@@ -210,7 +210,7 @@ def _is_contiguous(shape, strides, size):
 
 def _typestr(text):
     """Parses a type of the CUDA Array Interface. Refuses big-endian types, since copies do not swap bytes."""
-    kind, count = re.fullmatch(r"[<>|=]([biufcV])([0-9]+)", text).groups()
+    kind, count = re.fullmatch(r"[<>|=]([biufcV])([1-9][0-9]*)", text).groups()
     if text[0] == ">" and int(count) > 1 and kind != "V":
         raise ValueError(text)
     return text
@@ -344,7 +344,7 @@ class Buffer:
                 _typestr(typestr)
             except (TypeError, ValueError, AttributeError):
                 raise ValueError(f"alloc: expected a little-endian type as '<f4', found {typestr!r}") from None
-        if self.nbytes < 0:
+        if not 0 <= self.nbytes < 1 << 64:
             raise ValueError(f"expected a count of bytes, found {self.nbytes}")
         self._address = core.allocate(self.nbytes)
 
@@ -372,7 +372,8 @@ class Buffer:
 
     def free(self):
         """Waits for the kernels that use it, as cuMemFree does. Freeing it again does nothing."""
-        self._core.free(self._address)
+        address, self._address = self._address, 0  # the driver may give the address to another buffer
+        self._core.free(address)
 
     def __enter__(self):
         return self
@@ -721,9 +722,9 @@ class _Signature:
             return int(value in (1, "true"))
         if param["type"] == "int":
             try:
-                return operator.index(value)
-            except TypeError:
-                raise self._wrong(param["name"], "an int", value) from None
+                return struct.unpack("I", struct.pack("I", operator.index(value)))[0]
+            except (struct.error, TypeError):
+                raise self._wrong(param["name"], "u32", value) from None
         words = param["words"].split()
         if str(value) not in words:
             raise ValueError(f"{self.name}: expected a value of {param['name']}, found '{value}'{_suggest(str(value), words)}")
@@ -853,8 +854,8 @@ class _Signature:
         needed = count and count * _element_bytes(type_name)
         if needed and given.nbytes is not None and given.nbytes < needed:
             raise ValueError(f"{what}: expected {type_name}[{', '.join(arg['shape'])}], {needed} bytes, found {given.nbytes}")
-        if given.buffer is None and given.nbytes:
-            device = core.device_of(given.address)
+        if given.nbytes:
+            device = given.buffer._core.device if given.buffer is not None else core.device_of(given.address)
             if device not in (None, core.device):
                 raise ValueError(f"{what}: expected memory of device {core.device}, found memory of device {device}")
 

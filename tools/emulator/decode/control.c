@@ -8,15 +8,14 @@ static bool is_plain_name(const emu_operand *o)
     return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
 }
 
-/* Finds a label, a target list or a prototype. Lists and prototypes must be declared before they are used. */
+/* Finds a label, a target list or a prototype. Only labels may be used before they are declared. */
 static const emu_symbol *find_label(emu_decoder *d, const emu_operand *o, emu_symbol_kind kind)
 {
     uint32_t number;
-    size_t here = (size_t)(d->instruction - d->code->function->instructions);
-    const emu_symbol *s = NULL;
-    if (is_plain_name(o))
-        s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
-    if (s && s->kind == kind && (kind == EMU_SYMBOL_LABEL || s->instruction <= here))
+    const emu_symbol *s = is_plain_name(o) ? emu_find_name(d, o->name, &number) : NULL;
+    if (is_plain_name(o) && kind == EMU_SYMBOL_LABEL && (!s || s->kind == EMU_SYMBOL_LABEL))
+        s = emu_find(d->in->module, d->instruction->scope, o->name, UINT32_MAX, &number);
+    if (s && s->kind == kind)
         return s;
     emu_decode_error(d, "'%.*s' is not a label in scope", EMU_TEXT(o->name));
     return NULL;
@@ -352,7 +351,7 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *o
 static bool is_prototype(emu_decoder *d, const emu_operand *o)
 {
     uint32_t number;
-    const emu_symbol *s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    const emu_symbol *s = emu_find_name(d, o->name, &number);
     return s && s->kind == EMU_SYMBOL_PROTOTYPE;
 }
 
@@ -367,9 +366,13 @@ bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
         emu_decode_error(d, "expected the function to call by its name alone");
         return false;
     }
-    const emu_function *f = emu_find_function(d->in->module, call.callee->name);
+    const emu_function *f = emu_find_function(d->in->module, call.callee->name, i->declared);
     if (f && !call.prototype)
         return decode_direct_call(d, f, &call, op);
+    if (!call.prototype && emu_find_function(d->in->module, call.callee->name, UINT32_MAX)) {
+        emu_decode_error(d, "the function '%.*s' is declared after this call", EMU_TEXT(call.callee->name));
+        return false;
+    }
     if (!call.prototype) {
         emu_decode_error(
             d, "'%.*s' is not a function; a call through a register names its prototype or its targets",

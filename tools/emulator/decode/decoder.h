@@ -84,6 +84,8 @@ void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
 emu_place *emu_place_of(emu_decoder *d, uint32_t sequence);
 emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
+/* The symbol that a name means at this instruction, or NULL. For name<count>, *number is the number. */
+const emu_symbol *emu_find_name(const emu_decoder *d, emu_text name, uint32_t *number);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
 
 /* The parts of call{.uni} {(results),} callee{, (arguments)}{, prototype or targets}; callee is NULL if it is missing. */

@@ -105,7 +105,7 @@ static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, em
 {
     emu_call call = emu_call_parts(i);
     bool done = true;
-    if (!call.callee || emu_find_function(d->in->module, call.callee->name))
+    if (!call.callee || emu_find_function(d->in->module, call.callee->name, i->declared))
         return true;
     for (const emu_function *f = d->in->module->functions; f; f = f->next)
         if (!f->is_entry && f->parameter_count == call.arguments->count &&
@@ -119,7 +119,7 @@ static bool layout_operand(emu_decoder *d, const emu_instruction *i, const emu_o
     uint32_t number;
     bool done = true;
     if (o->kind == EMU_OPERAND_NAME) {
-        const emu_symbol *s = emu_find(d->in->module, i->scope, o->name, &number);
+        const emu_symbol *s = emu_find(d->in->module, i->scope, o->name, i->declared, &number);
         if (s && s->kind == EMU_SYMBOL_VARIABLE)
             layout_variable(d, s);
         else if (s && s->kind == EMU_SYMBOL_FUNCTION && emu_text_is(i->opcode, "call"))

@@ -41,12 +41,17 @@ uint32_t emu_decode_constant(emu_decoder *d, unsigned bytes, uint64_t value)
     return c->offset | 1;
 }
 
+const emu_symbol *emu_find_name(const emu_decoder *d, emu_text name, uint32_t *number)
+{
+    return emu_find(d->in->module, d->instruction->scope, name, d->instruction->declared, number);
+}
+
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot)
 {
     uint32_t number;
     if (o->kind != EMU_OPERAND_NAME)
         return NULL;
-    const emu_symbol *s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    const emu_symbol *s = emu_find_name(d, o->name, &number);
     if (!s || s->kind != EMU_SYMBOL_REGISTER)
         return NULL;
     uint32_t bytes = emu_slot_bytes(s->type);
@@ -66,7 +71,7 @@ const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o)
 {
     uint32_t number;
-    const emu_symbol *s = emu_find(d->in->module, d->instruction->scope, o->name, &number);
+    const emu_symbol *s = emu_find_name(d, o->name, &number);
     return s && s->kind == EMU_SYMBOL_VARIABLE ? s : NULL;
 }
 
@@ -195,7 +200,8 @@ static uint32_t decode_name(emu_decoder *d, const emu_operand *o, emu_type type,
     const emu_symbol *s = emu_decode_register(d, o, &slot);
     if (s)
         return decode_register_source(d, o, s, slot, type, allow);
-    const emu_function *f = allow & EMU_ADDRESS_OF ? emu_find_function(d->in->module, o->name) : NULL;
+    const emu_function *f =
+        allow & EMU_ADDRESS_OF ? emu_find_function(d->in->module, o->name, d->instruction->declared) : NULL;
     if (o->is_negated && (f || emu_find_variable(d, o)))
         emu_decode_error(d, "'!' is not allowed here");
     if (f && o->has_offset)
@@ -367,6 +373,17 @@ static bool spaces_agree(emu_op *op, emu_space variable)
     return op->mods.space == variable || (op->mods.space == EMU_SHARED_CLUSTER && variable == EMU_SHARED);
 }
 
+/* Formal parameters are only read, and results only written (ISA 5.1.6). */
+static void check_direction(emu_decoder *d, const emu_symbol *v)
+{
+    const bool writes = emu_text_is(d->instruction->opcode, "st");
+    if (v->is_parameter && v->is_result != writes)
+        emu_decode_error(d,
+                         writes ? "'%.*s' is a parameter: it cannot be written"
+                                : "'%.*s' is a result: it cannot be read",
+                         EMU_TEXT(v->name));
+}
+
 uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
 {
     bool is_element = o->kind == EMU_OPERAND_NAME && o->is_index;
@@ -403,6 +420,7 @@ uint32_t emu_decode_address(emu_decoder *d, const emu_operand *o, emu_op *op)
                          emu_space_names[v->space], emu_space_names[op->mods.space]);
         return EMU_SINK;
     }
+    check_direction(d, v);
     return emu_decode_constant(d, 8, address + (is_element ? byte_offset(d, o, v) : 0));
 }
 

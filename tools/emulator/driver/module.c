@@ -95,7 +95,7 @@ static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e,
                           uint64_t *value)
 {
     uint32_t number;
-    const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, &number);
+    const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, s->sequence, &number);
     if (v && v->kind == EMU_SYMBOL_FUNCTION) {
         *value = emu_function_address(v->function) + e->value;
         return true;
@@ -140,7 +140,9 @@ static void initialise(CUmodule m, const emu_symbol *s, emu_log *log)
         bool is_number = e->kind == EMU_INITIAL_DOUBLE || e->kind == EMU_INITIAL_SINGLE;
         if (e->kind == EMU_INITIAL_ADDRESS && !address_value(m, s, e, log, &value))
             continue;
-        if (is_number != is_float && !(is_number && emu_types[s->type].class == EMU_BITS)) {
+        const emu_class class = emu_types[s->type].class;
+        if (e->kind == EMU_INITIAL_ADDRESS ? class != EMU_UNSIGNED
+                                           : is_number != is_float && !(is_number && class == EMU_BITS)) {
             emu_log_error(log, e->line, (emu_text){0}, "an initialiser of '%.*s' is not of type .%s",
                           EMU_TEXT(s->name), emu_types[s->type].name);
             continue;

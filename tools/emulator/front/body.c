@@ -167,7 +167,8 @@ static void parse_instruction(emu_parser *p)
     emu_arena *arena = &p->module->arena;
     emu_text modifiers[EMU_MAX_MODIFIERS];
     emu_operand operands[EMU_MAX_OPERANDS];
-    emu_instruction i = {.line = l->token.line, .source = p->source, .scope = p->scope};
+    emu_instruction i = {
+        .line = l->token.line, .source = p->source, .scope = p->scope, .declared = p->module->symbol_count};
     parse_guard(p, &i);
     if (l->token.kind != EMU_WORD)
         emu_fail(l, "expected an instruction, found '%.*s'", EMU_TEXT(l->token.text));
@@ -223,7 +224,7 @@ static bool parse_label(emu_parser *p)
         parse_targets(p, s);
     } else if (emu_lex_is(l, ".callprototype")) {
         s->kind = EMU_SYMBOL_PROTOTYPE;
-        emu_skip_statement(p);
+        emu_parse_prototype(p);
     }
     return true;
 }

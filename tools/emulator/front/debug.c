@@ -66,11 +66,15 @@ static void skip_section(emu_parser *p)
     emu_lex_expect(l, "}");
 }
 
-void emu_skip_statement(emu_parser *p)
+static void parse_pragma(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
-    while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
+    do {
         emu_lex_next(l);
+        if (l->token.kind != EMU_STRING)
+            emu_fail(l, "expected a string, found '%.*s'", EMU_TEXT(l->token.text));
+        emu_lex_next(l);
+    } while (emu_lex_is(l, ","));
     emu_lex_expect(l, ";");
 }
 
@@ -79,10 +83,8 @@ bool emu_skip_debug(emu_parser *p)
     static const struct {
         const char *directive;
         void (*parse)(emu_parser *p);
-    } rows[] = {{".pragma", emu_skip_statement},
-                {".loc", parse_loc},
-                {".file", parse_file},
-                {".section", skip_section}};
+    } rows[] = {
+        {".pragma", parse_pragma}, {".loc", parse_loc}, {".file", parse_file}, {".section", skip_section}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (emu_lex_is(&p->lexer, rows[i].directive)) {
             rows[i].parse(p);

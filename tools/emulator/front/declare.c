@@ -297,12 +297,14 @@ static void parse_declarator(emu_parser *p, const emu_symbol *type)
         emu_fail(l, "'%.*s' has no size", EMU_TEXT(name));
 }
 
-void emu_accept_linkage(emu_parser *p)
+emu_linkage emu_accept_linkage(emu_parser *p)
 {
-    static const char *const words[] = {".visible", ".extern", ".weak", ".common"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (emu_lex_accept(&p->lexer, words[i]))
-            return;
+    static const char *const words[] = {
+        [EMU_VISIBLE] = ".visible", [EMU_WEAK] = ".weak", [EMU_COMMON] = ".common", [EMU_EXTERN] = ".extern"};
+    for (emu_linkage linkage = EMU_VISIBLE; linkage <= EMU_EXTERN; linkage++)
+        if (emu_lex_accept(&p->lexer, words[linkage]))
+            return linkage;
+    return EMU_STATIC;
 }
 
 void emu_parse_declaration(emu_parser *p)
@@ -310,27 +312,28 @@ void emu_parse_declaration(emu_parser *p)
     emu_lexer *l = &p->lexer;
     emu_symbol type = {0};
     emu_space space = EMU_GENERIC;
-    bool is_external = emu_lex_is(l, ".extern");
-    emu_accept_linkage(p);
+    const emu_linkage linkage = emu_accept_linkage(p);
     uint32_t alignment = parse_alignments(p);
     if (!space_at(l, &space))
         emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
     if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
         emu_fail(l, "'%.*s' is allowed only inside a function", EMU_TEXT(l->token.text));
+    if (linkage == EMU_COMMON && space != EMU_GLOBAL)
+        emu_fail(l, "only .global variables can be .common");
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
-    type.is_external = is_external;
+    type.is_external = linkage == EMU_EXTERN;
     /* ptxas accepts an empty declaration */
     for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ","))
         parse_declarator(p, &type);
     emu_lex_expect(l, ";");
 }
 
-static void skip_pointer_attribute(emu_parser *p, bool of_kernel)
+static void skip_pointer_attribute(emu_parser *p, bool is_allowed)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
-    if (of_kernel && !emu_lex_accept(l, ".ptr"))
+    if (is_allowed && !emu_lex_accept(l, ".ptr"))
         return;
     if (emu_lex_is(l, ".ptr"))
         emu_fail(l, "'.ptr' is for the parameters of kernels");
@@ -340,7 +343,7 @@ static void skip_pointer_attribute(emu_parser *p, bool of_kernel)
         parse_alignment(p);
 }
 
-emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
+emu_symbol *emu_parse_parameter(emu_parser *p, emu_scope *scope, bool may_be_unnamed)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
@@ -349,12 +352,11 @@ emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
         emu_fail(l, "expected .param or .reg, found '%.*s'", EMU_TEXT(l->token.text));
     emu_lex_next(l);
     emu_symbol type = parse_type(p, space, alignment);
-    skip_pointer_attribute(p, of_kernel);
+    skip_pointer_attribute(p, may_be_unnamed);
     emu_text name = l->token.text;
-    if (!of_kernel || !emu_lex_accept(l, "_")) /* ptxas accepts "_" only here */
+    if (!may_be_unnamed || !emu_lex_accept(l, "_"))
         name = emu_lex_name(l, "a parameter's name");
-    emu_symbol *s =
-        emu_declare(p, p->scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
+    emu_symbol *s = emu_declare(p, scope, space == EMU_REG ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
     emu_shape shape;
     finish_variable(p, s, &type);
     s->is_parameter = true;

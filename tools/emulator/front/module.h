@@ -14,6 +14,8 @@ typedef struct emu_scope {
     emu_symbol *numbers;    /* symbols whose names end in digits, newest first */
 } emu_scope;
 
+typedef enum emu_linkage { EMU_STATIC, EMU_VISIBLE, EMU_WEAK, EMU_COMMON, EMU_EXTERN } emu_linkage;
+
 typedef enum emu_symbol_kind {
     EMU_SYMBOL_REGISTER,
     EMU_SYMBOL_VARIABLE,
@@ -51,7 +53,7 @@ struct emu_symbol {
     uint64_t bytes;
     uint32_t alignment;
     uint32_t parameter_offset; /* of a kernel's parameter */
-    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
+    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter, is_result;
     bool is_opaque; /* .texref and similar types */
     emu_initial *initial;
     size_t initial_count;
@@ -115,6 +117,7 @@ typedef struct emu_instruction {
     emu_text text;            /* the whole line */
     const emu_source *source; /* NULL: unknown */
     emu_scope *scope;
+    uint32_t declared; /* the symbols that were declared before it, by emu_symbol.sequence */
 } emu_instruction;
 
 /* Valid PTX that is not emulated. `what` is NULL if there is none. */
@@ -130,6 +133,7 @@ struct emu_function {
     uint32_t line;
     uint32_t sequence; /* sequence of its symbol */
     bool is_entry, is_defined;
+    emu_linkage linkage;
     emu_scope *scope;
     emu_symbol **parameters, **results;
     size_t parameter_count, result_count;
@@ -175,8 +179,10 @@ typedef struct emu_module {
    end in NUL. */
 bool emu_parse(emu_module *module, emu_text source, emu_log *log);
 
-/* Returns the symbol that `name` means in `scope`, or NULL. For name<count>, *number is the number. */
-emu_symbol *emu_find(const emu_module *module, const emu_scope *scope, emu_text name, uint32_t *number);
-emu_function *emu_find_function(const emu_module *module, emu_text name);
+/* Returns the symbol that `name` means in `scope` where `declared` symbols have been declared, or NULL. Later declarations do not
+   count. For name<count>, *number is the number. */
+emu_symbol *emu_find(const emu_module *module, const emu_scope *scope, emu_text name, uint32_t declared,
+                     uint32_t *number);
+emu_function *emu_find_function(const emu_module *module, emu_text name, uint32_t declared);
 
 #endif

@@ -61,25 +61,6 @@ static void parse_header(emu_parser *p)
         emu_fail_unsupported(l, "only .address_size 64 is emulated");
 }
 
-typedef enum list_kind { PARAMETERS_OF_KERNEL, PARAMETERS, RESULTS } list_kind;
-
-static emu_symbol **parse_parameters(emu_parser *p, list_kind kind, size_t *count)
-{
-    emu_lexer *l = &p->lexer;
-    emu_list list = {0};
-    emu_lex_expect(l, "(");
-    for (bool more = !emu_lex_is(l, ")"); more; more = emu_lex_accept(l, ",")) {
-        emu_symbol *s = emu_parse_parameter(p, kind == PARAMETERS_OF_KERNEL);
-        if (s->is_unsized && (kind != PARAMETERS || emu_lex_is(l, ",")))
-            emu_fail(l, "'%.*s' has no size; only the last parameter of a .func may have none",
-                     EMU_TEXT(s->name));
-        *(emu_symbol **)emu_list_add(&p->module->arena, &list, sizeof s) = s;
-    }
-    emu_lex_expect(l, ")");
-    *count = list.count;
-    return list.items;
-}
-
 static unsigned parse_positive(emu_parser *p, const char *what)
 {
     uint64_t n = emu_parse_literal(p, what);
@@ -152,21 +133,10 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
     return true;
 }
 
-static bool parse_device_function_directive(emu_parser *p)
-{
-    emu_lexer *l = &p->lexer;
-    if (emu_lex_accept(l, ".noreturn"))
-        return true;
-    if (!emu_lex_accept(l, ".abi_preserve") && !emu_lex_accept(l, ".abi_preserve_control"))
-        return false;
-    emu_parse_literal(p, "the directive");
-    return true;
-}
-
 /* ".maxntid 256" and similar directives, between a function's parameters and its body (ISA 11.4). */
 static void parse_function_directives(emu_parser *p, emu_function *f)
 {
-    while ((f->is_entry ? parse_kernel_directive(p, f) : parse_device_function_directive(p)) ||
+    while ((f->is_entry ? parse_kernel_directive(p, f) : emu_parse_device_directive(p)) ||
            emu_skip_debug(p)) {
     }
 }
@@ -194,7 +164,7 @@ static void layout_parameters(emu_parser *p, emu_function *f)
 static emu_function *declare_function(emu_parser *p, emu_text name, bool is_entry)
 {
     emu_module *m = p->module;
-    emu_function *f = emu_find_function(m, name);
+    emu_function *f = emu_find_function(m, name, UINT32_MAX);
     if (f && (f->is_entry != is_entry || f->is_defined))
         emu_fail(&p->lexer, "function '%.*s' is declared twice; first in line %u", EMU_TEXT(name), f->line);
     if (f)
@@ -220,7 +190,17 @@ static bool are_alike(emu_symbol *const *a, size_t a_count, emu_symbol *const *b
     return alike;
 }
 
-static void parse_function(emu_parser *p, bool is_entry, bool is_external)
+/* A later declaration repeats the first one's linkage, or leaves it out. */
+static void declare_linkage(emu_parser *p, emu_function *f, bool is_first, emu_linkage linkage)
+{
+    if (is_first)
+        f->linkage = linkage;
+    else if (linkage != f->linkage && (linkage != EMU_STATIC || f->linkage == EMU_EXTERN))
+        emu_fail(&p->lexer, "function '%.*s' was declared with other linkage; first in line %u",
+                 EMU_TEXT(f->name), f->line);
+}
+
+static void parse_function(emu_parser *p, bool is_entry, emu_linkage linkage)
 {
     emu_lexer *l = &p->lexer;
     emu_function parsed = {0};
@@ -230,20 +210,21 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
         emu_skip_parentheses(p);
     emu_scope *scope = emu_open_scope(p, &parsed);
     if (emu_lex_is(l, "("))
-        parsed.results = parse_parameters(p, RESULTS, &parsed.result_count);
+        parsed.results = emu_parse_parameters(p, EMU_RESULTS, &parsed.result_count);
     if (is_entry && parsed.result_count)
         emu_fail(l, "a kernel returns nothing");
     emu_text name = emu_lex_name(l, "a function's name");
     emu_function *f = declare_function(p, name, is_entry);
     if (emu_lex_is(l, "("))
-        parsed.parameters =
-            parse_parameters(p, is_entry ? PARAMETERS_OF_KERNEL : PARAMETERS, &parsed.parameter_count);
+        parsed.parameters = emu_parse_parameters(p, is_entry ? EMU_PARAMETERS_OF_KERNEL : EMU_PARAMETERS,
+                                                 &parsed.parameter_count);
     if (is_entry)
         layout_parameters(p, &parsed);
     if (f->scope &&
         !(are_alike(f->parameters, f->parameter_count, parsed.parameters, parsed.parameter_count) &&
           are_alike(f->results, f->result_count, parsed.results, parsed.result_count)))
         emu_fail(l, "function '%.*s' was declared with other parameters", EMU_TEXT(name));
+    declare_linkage(p, f, !f->scope, linkage);
     f->scope = scope;
     scope->function = f;
     f->results = parsed.results;
@@ -257,7 +238,7 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
         p->scope = scope->outer;
         return;
     }
-    if (is_external)
+    if (linkage == EMU_EXTERN)
         emu_fail(l, "an external function has no body");
     p->function = f;
     f->is_defined = true;
@@ -269,7 +250,7 @@ static emu_function *parse_function_name(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
     emu_text name = emu_lex_name(l, "a function's name");
-    emu_function *f = emu_find_function(p->module, name);
+    emu_function *f = emu_find_function(p->module, name, UINT32_MAX);
     if (!f || f->is_entry)
         emu_fail(l, "'%.*s' is not a declared function other than a kernel", EMU_TEXT(name));
     return f;
@@ -290,7 +271,8 @@ static void parse_alias(emu_parser *p)
     if (!are_alike(alias->parameters, alias->parameter_count, f->parameters, f->parameter_count) ||
         !are_alike(alias->results, alias->result_count, f->results, f->result_count))
         emu_fail(l, "'%.*s' and '%.*s' have different parameters", EMU_TEXT(name), EMU_TEXT(f->name));
-    emu_find(p->module, p->module->scope, name, &number)->function = f;
+    emu_find(p->module, p->module->scope, name, UINT32_MAX, &number)->function = f;
+    alias->linkage = EMU_EXTERN; /* it needs no body */
     emu_lex_expect(l, ";");
 }
 
@@ -304,16 +286,23 @@ static void parse_module_item(emu_parser *p)
         return;
     }
     emu_lexer before = *l;
-    bool is_external = emu_lex_is(l, ".extern");
-    emu_accept_linkage(p);
-    if (emu_lex_is(l, ".entry") || emu_lex_is(l, ".func")) {
-        parse_function(p, emu_lex_is(l, ".entry"), is_external);
+    const emu_linkage linkage = emu_accept_linkage(p);
+    if (linkage != EMU_COMMON && (emu_lex_is(l, ".entry") || emu_lex_is(l, ".func"))) {
+        parse_function(p, emu_lex_is(l, ".entry"), linkage);
         return;
     }
     if (!emu_at_declaration(p))
         emu_fail(l, "expected .entry, .func or a variable, found '%.*s'", EMU_TEXT(l->token.text));
     *l = before;
     emu_parse_declaration(p);
+}
+
+static void check_bodies(const emu_parser *p)
+{
+    for (const emu_function *f = p->module->functions; f; f = f->next)
+        if (!f->is_defined && f->linkage != EMU_EXTERN)
+            emu_log_error(p->lexer.log, f->line, (emu_text){0},
+                          "function '%.*s' has no body, and is not .extern", EMU_TEXT(f->name));
 }
 
 bool emu_parse(emu_module *m, emu_text source, emu_log *log)
@@ -332,6 +321,7 @@ bool emu_parse(emu_module *m, emu_text source, emu_log *log)
     parse_header(&p);
     while (p.lexer.token.kind != EMU_END)
         parse_module_item(&p);
+    check_bodies(&p);
     m->variables = p.variables.items;
     m->variable_count = p.variables.count;
     return log->errors == 0;

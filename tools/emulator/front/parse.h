@@ -42,14 +42,28 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
 emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name, uint32_t count);
 
 bool emu_at_declaration(const emu_parser *p);
-void emu_accept_linkage(emu_parser *p); /* accepts at most one of .visible and similar words */
+emu_linkage emu_accept_linkage(emu_parser *p); /* accepts at most one of .visible and similar words */
 /* Parses one declaration up to and including its ';'. */
 void emu_parse_declaration(emu_parser *p);
-/* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". */
-emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel);
+/* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". Only those of kernels and prototypes may
+   have ".ptr", or be called "_". */
+emu_symbol *emu_parse_parameter(emu_parser *p, emu_scope *scope, bool may_be_unnamed);
+
+typedef enum emu_list_kind {
+    EMU_PARAMETERS,
+    EMU_RESULTS,
+    EMU_PARAMETERS_OF_KERNEL,
+    EMU_PARAMETERS_OF_PROTOTYPE,
+    EMU_RESULTS_OF_PROTOTYPE
+} emu_list_kind;
+
+/* "(parameter, ...)". */
+emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *count);
+/* A directive between the parameters of a .func or a prototype and what follows. Returns true if there was one. */
+bool emu_parse_device_directive(emu_parser *p);
+void emu_parse_prototype(emu_parser *p); /* ".callprototype (result) _ (parameters);" */
 
 void emu_parse_body(emu_parser *p);
-void emu_skip_statement(emu_parser *p);   /* skips to after the ';' */
 void emu_skip_parentheses(emu_parser *p); /* skips to after the ')' of the '(' here, or fails */
 /* Skips .pragma, .loc, .file and .section, but keeps what reports need. Returns true if there was one. */
 bool emu_skip_debug(emu_parser *p);

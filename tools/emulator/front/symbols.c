@@ -25,11 +25,13 @@ static void add_buckets(emu_module *m)
     }
 }
 
-/* `name` itself, or name<count>. */
-static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name, bool is_numbered)
+/* `name` itself, or name<count>, among the first `declared` symbols. */
+static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name, bool is_numbered,
+                             uint32_t declared)
 {
     for (emu_symbol *s = m->bucket_count ? *bucket_of(m, scope, name) : NULL; s; s = s->next)
-        if (s->scope == scope && s->is_numbered == is_numbered && emu_text_same(s->name, name))
+        if (s->scope == scope && s->is_numbered == is_numbered && s->sequence < declared &&
+            emu_text_same(s->name, name))
             return s;
     return NULL;
 }
@@ -49,17 +51,18 @@ static bool split_number(emu_text name, emu_text *prefix, uint32_t *number)
     return true;
 }
 
-emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name, uint32_t *number)
+emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name, uint32_t declared,
+                     uint32_t *number)
 {
     emu_text prefix;
     uint32_t n = 0;
     bool numbered = split_number(name, &prefix, &n);
     *number = 0;
     for (; scope; scope = scope->outer) {
-        emu_symbol *s = find_here(m, scope, name, false);
+        emu_symbol *s = find_here(m, scope, name, false, declared);
         if (s)
             return s;
-        s = numbered ? find_here(m, scope, prefix, true) : NULL;
+        s = numbered ? find_here(m, scope, prefix, true, declared) : NULL;
         if (s && n < s->count) {
             *number = n;
             return s;
@@ -68,9 +71,9 @@ emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name,
     return NULL;
 }
 
-emu_function *emu_find_function(const emu_module *m, emu_text name)
+emu_function *emu_find_function(const emu_module *m, emu_text name, uint32_t declared)
 {
-    const emu_symbol *s = find_here(m, m->scope, name, false);
+    const emu_symbol *s = find_here(m, m->scope, name, false, declared);
     return s && s->kind == EMU_SYMBOL_FUNCTION ? s->function : NULL;
 }
 
@@ -113,8 +116,8 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
     emu_text prefix;
     uint32_t number;
     const bool has_number = split_number(name, &prefix, &number);
-    const emu_symbol *range = has_number ? find_here(p->module, scope, prefix, true) : NULL;
-    refuse_second(p, name, find_here(p->module, scope, name, false));
+    const emu_symbol *range = has_number ? find_here(p->module, scope, prefix, true, UINT32_MAX) : NULL;
+    refuse_second(p, name, find_here(p->module, scope, name, false, UINT32_MAX));
     refuse_second(p, name, range && number < range->count ? range : NULL); /* %r3 after %r<9> */
     emu_symbol *s = add_symbol(p, scope, kind, name);
     if (has_number) {
@@ -128,7 +131,7 @@ emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name,
 {
     emu_text prefix;
     uint32_t number;
-    refuse_second(p, name, find_here(p->module, scope, name, true));
+    refuse_second(p, name, find_here(p->module, scope, name, true, UINT32_MAX));
     for (const emu_symbol *s = scope->numbers; s;
          s = s->next_number) /* %r<9> after %r3; labels do not count */
         if (s->kind != EMU_SYMBOL_LABEL && split_number(s->name, &prefix, &number) && number < count &&
