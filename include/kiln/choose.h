@@ -13,10 +13,10 @@ extern "C" {
 typedef struct kiln_choice {
     const kiln_loader *loader;
     const kiln_kernel *best, *fallback; /* fallback: its launch reports why nothing can be launched */
-    int fallback_rank;    /* 2: the device can run it; 1: it cannot, though the call meets its rules; 0: neither */
     uint64_t limit;       /* cycles of the best so far, else KILN_NO_LIMIT; only less is better */
     kiln_candidate *list; /* the variants considered, or null; with a list the limit does not apply */
     size_t capacity, count;
+    int fallback_rank; /* 2: the device can run it; 1: it cannot, but the call meets its rules; 0: neither */
 } kiln_choice;
 
 #define KILN_NO_LIMIT  UINT64_MAX
