@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,23 +42,34 @@ typedef struct question {
 
 /* ---- what is given ----------------------------------------------------------------------------------------------- */
 
+/* Reads a float's sign: 1, 0, or -1 in two's complement. Returns what is wrong; null: nothing. */
+static const char *read_sign(arena *a, const kiln_arg *arg, const char *word, uint64_t *sign)
+{
+    char *end;
+    const bool is_f32 = strcmp(arg->type, "f32") == 0;
+    const double real = is_f32 ? (double)strtof(word, &end) : strtod(word, &end);
+    *sign = real < 0 ? UINT64_MAX : real > 0;
+    const char first = word[*word == '-'];
+    if (first >= '0' && first <= '9' && *end == '\0' && isfinite(real))
+        return NULL;
+    return arena_format(a, "expected a finite %s for %s, found '%s'", is_f32 ? "f32" : "number", arg->name,
+                        quote_text(a, word));
+}
+
 /* Returns what is wrong; null: nothing. */
 static const char *read_number(arena *a, const kiln_arg *arg, const char *word, uint64_t *number)
 {
-    char *end = NULL;
-    const bool is_real = arg->kind == KILN_ARG_VALUE && (arg->type[0] == 'f' || arg->type[0] == '$');
+    if (arg->kind == KILN_ARG_VALUE && (arg->type[0] == 'f' || arg->type[0] == '$'))
+        return read_sign(a, arg, word, number);
+    char *end;
     const uint64_t most = arg_is_size(arg) ? arg_largest(arg) : UINT64_MAX;
-    const double real = is_real ? strtod(word, &end) : 0;
     errno = 0;
-    *number = is_real ? (uint64_t)(real != 0) : strtoull(word, &end, 0);
-    const bool is_read = *word >= '0' && *word <= '9' && *end == '\0' && errno == 0;
-    if (!is_read || !(real < 1e300) || *number > most)
-        return arena_format(a, "expected a number from 0%s for %s, found '%s'",
-                            most < UINT64_MAX ? arena_format(a, " to %llu", (unsigned long long)most)
-                            : is_real         ? " on"
-                                              : " to 2^64 - 1",
-                            arg->name, quote_text(a, word));
-    return NULL;
+    *number = strtoull(word, &end, 0);
+    if (*word >= '0' && *word <= '9' && *end == '\0' && errno == 0 && *number <= most)
+        return NULL;
+    return arena_format(a, "expected a number from 0 to %s for %s, found '%s'",
+                        most < UINT64_MAX ? arena_format(a, "%llu", (unsigned long long)most) : "2^64 - 1",
+                        arg->name, quote_text(a, word));
 }
 
 /* Converts true and false to the numbers of calls in C. */

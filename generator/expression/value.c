@@ -421,7 +421,7 @@ static uint64_t evaluate(const expression *e, const scope *s)
     case OPERATION_FINITE:
         if (!s->number)
             MISTAKE(e, "cannot be evaluated");
-        return e->operation == OPERATION_FINITE;
+        return e->operation == OPERATION_FINITE || (int64_t)evaluate(operands[0], s) < 0;
     case OPERATION_ALIGNED:
         value = evaluate(operands[1], s);
         return value == 0 || evaluate(operands[0], s) % value == 0;

@@ -267,7 +267,7 @@ static void set_format(reader *r, family_list families, const yaml_node *q, cons
     *format = asked ? asked : format_of(r, families, q);
     r->m->family = !*format                        ? ""
                    : strcmp(*format, "nf4") == 0   ? "nf4_gemm"
-                   : strcmp(*format, "nvfp4") == 0 ? "nvfp4_gemv"
+                   : strcmp(*format, "nvfp4") == 0 ? "fp4_gemm"
                                                    : "linear";
     r->m->has_nested_scales = is_word(yaml_member(q, "bnb_4bit_use_double_quant"), "true");
     if (*format && strcmp(*format, "mxfp4") == 0)
@@ -277,8 +277,6 @@ static void set_format(reader *r, family_list families, const yaml_node *q, cons
             "Face's files store scales separately.");
     if (words_contain(own_formats, *format ? *format : ""))
         model_note(a, r->m, "The head and norms: kiln has them for GGUF's formats only.");
-    if (strcmp(r->m->family, "nvfp4_gemv") == 0)
-        model_note(a, r->m, "Prompts: kiln multiplies NVFP4 weights by one row at a time.");
 }
 
 /* ---- modules that are not quantised ------------------------------------------------------------------------------- */

@@ -136,10 +136,6 @@ static void fill_sizes(const maker *k, const product *p, uint64_t m, init_word s
 static void add_linear(const maker *k, const product *p, bool is_in_prompts)
 {
     const model_matrix *first = p->matrices[0];
-    if (has_bias(p) && strcmp(p->y, "f32") != 0)
-        model_note(
-            k->arena, k->m,
-            "Biases: a product reads them in the type of its result, here f16; convert those of the file.");
     const char *matrices = number(k, p->count);
     const uint64_t decoded = is_in_prompts ? DECODED_ROWS : 1;
     init_word sizes[INIT_MOST_WORDS];
@@ -185,25 +181,34 @@ static void add_nf4(const maker *k, const char *what, const model_matrix *w)
              what, 1, (init_word){"m", range(k, 1, k->prompt ? k->prompt : 1)}, sizes);
 }
 
-static void add_nvfp4(const maker *k, const char *what, const model_matrix *w)
+static void add_nvfp4(const maker *k, const product *p, const char *what, const model_matrix *w)
 {
-    const init_word sizes[] = {
-        {"m", number(k, w->rows)}, {"k", number(k, w->columns)}, {"l", "1"}, {"b_rows", "1"}, {0}};
-    add_call(k, "nvfp4_gemv", "every product with one token",
-             (init_word[]){{"c", "f16"}, {"global_scale", "true"}, {0}}, what, 1, sizes[0], sizes);
+    const init_word sizes[] = {{"m", "1"}, {"n", number(k, w->rows)}, {"k", number(k, w->columns)}, {0}};
+    add_call(k, "fp4_gemm", p->comment,
+             (init_word[]){{"x", "f16"}, {"y", p->y}, {"epilogue", epilogue_of(p)}, {0}}, what, 1,
+             (init_word){"m", range(k, 1, k->prompt ? k->prompt : 1)}, sizes);
+}
+
+static bool has_family(const maker *k, const char *name)
+{
+    return strcmp(k->m->family, name) == 0;
 }
 
 static void add_product(const maker *k, const product *p, bool is_in_prompts)
 {
-    if (strcmp(k->m->family, "linear") == 0)
+    if (has_bias(p) && has_family(k, "nf4_gemm"))
+        model_note(k->arena, k->m, "Biases: kiln's nf4_gemm adds none.");
+    else if (has_bias(p) && strcmp(p->y, "f32") != 0)
+        model_note(
+            k->arena, k->m,
+            "Biases: a product reads them in the type of its result, here f16; convert those of the file.");
+    if (has_family(k, "linear"))
         add_linear(k, p, is_in_prompts);
-    else if (has_bias(p))
-        model_note(k->arena, k->m, "Biases: kiln's %s adds none.", k->m->family);
     for (size_t i = 0; i < p->count; i++)
-        if (strcmp(k->m->family, "nf4_gemm") == 0)
+        if (has_family(k, "nf4_gemm"))
             add_nf4(k, p->names[i], p->matrices[i]);
-        else if (strcmp(k->m->family, "nvfp4_gemv") == 0)
-            add_nvfp4(k, p->names[i], p->matrices[i]);
+        else if (has_family(k, "fp4_gemm"))
+            add_nvfp4(k, p, p->names[i], p->matrices[i]);
 }
 
 /* ---- a layer ------------------------------------------------------------------------------------------------------ */
@@ -254,24 +259,23 @@ static void add_hidden(const maker *k, uint32_t layer)
         up->format && !gate->format && down->format && up->rows % 2 == 0 && down->columns == up->rows / 2;
     const bool is_pair =
         gate->format && up->format && are_multiplied_at_once(gate, up) && gate->rows == up->rows;
-    if (strcmp(k->m->family, "linear") == 0 && k->m->gate && !up->has_bias && (is_both || is_pair)) {
+    if (!has_family(k, "nf4_gemm") && k->m->gate && !up->has_bias && (is_both || is_pair)) {
         model_matrix *half = arena_copy(k->arena, up, sizeof *up);
         half->rows = is_both ? up->rows / 2 : up->rows;
         product p = like;
         p.matrices[0] = half;
         p.count = 1;
         p.epilogue = k->m->gate;
-        p.what = arena_format(k->arena, "blk.%u.%s", (unsigned)layer,
-                              is_both ? "ffn_up (gate, then up)" : "ffn_gate, ffn_up");
+        p.what = p.names[0] = arena_format(k->arena, "blk.%u.%s", (unsigned)layer,
+                                           is_both ? "ffn_up (gate, then up)" : "ffn_gate, ffn_up");
         p.comment = is_both ? "ffn_up, whose first half is the gate" : "ffn_gate, ffn_up";
         add_product(k, &p, true);
         return;
     }
-    if (strcmp(k->m->family, "linear") != 0) {
+    if (has_family(k, "nf4_gemm")) {
         if (k->m->gate && gate->format)
-            model_note(k->arena, k->m, "%s(gate) * up: kiln's kernels for %s do not have it.",
-                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU",
-                       strcmp(k->m->family, "nf4_gemm") == 0 ? "NF4" : "NVFP4");
+            model_note(k->arena, k->m, "%s(gate) * up: kiln's kernels for NF4 do not have it.",
+                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU");
     } else if (gate->format || up->format) {
         model_note(
             k->arena, k->m,
@@ -312,7 +316,7 @@ static void add_embedding(const maker *k)
         model_note(k->arena, k->m,
                    "The embedding's rows are multiplied by sqrt(%s): kiln has no kernel for it.",
                    number(k, k->m->width));
-    if (strcmp(k->m->family, "linear") != 0) {
+    if (!has_family(k, "linear")) {
         model_note(k->arena, k->m, "The embedding's rows: kiln looks up rows of GGUF's formats only.");
         return;
     }

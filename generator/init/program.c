@@ -119,6 +119,11 @@ static const char *linear_text(const writer *w, const init_item *item)
                         letter_of(param_of(item, "x")), letter_of(param_of(item, "y")));
 }
 
+static const char *fp4_text(const writer *w, const init_item *item)
+{
+    return arena_format(w->arena, "%s'%c', ", reads_text(w, item), letter_of(param_of(item, "y")));
+}
+
 static const char *q8_text(const writer *w, const init_item *item)
 {
     return arena_format(w->arena, "%s'%c', ", reads_text(w, item), letter_of(param_of(item, "type")));
@@ -147,12 +152,6 @@ static const char *nf4_text(const writer *w, const init_item *item)
     return arena_format(w->arena, "%s, ", strcmp(param_of(item, "scale_type"), "nested") == 0 ? "1" : "0");
 }
 
-static const char *nothing(const writer *w, const init_item *item)
-{
-    (void)w, (void)item;
-    return "";
-}
-
 /* In the order of a model's first launches. */
 static const struct section {
     const char *family;
@@ -161,7 +160,7 @@ static const struct section {
 } sections[] = {
     {"gguf_rows", init_text_gguf_rows, block_text},     {"q8_quantize", init_text_q8_quantize, q8_text},
     {"linear", init_text_linear, linear_text},          {"nf4_gemm", init_text_nf4_gemm, nf4_text},
-    {"nvfp4_gemv", init_text_nvfp4_gemv, nothing},      {"rope", init_text_rope, rope_text},
+    {"fp4_gemm", init_text_fp4_gemm, fp4_text},         {"rope", init_text_rope, rope_text},
     {"attention", init_text_attention, attention_text},
 };
 

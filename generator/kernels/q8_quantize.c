@@ -309,8 +309,8 @@ const kiln_family q8_quantize_family = {
         "at least 2^-118 (with the norm 2^-118 * f). If mean(x^2) + eps is outside 2^-16 to 2^40, x in f32 or bf16 is first scaled by a "
         "power of two to about 1; f is then that of the scaled x. The scale is a / 127 with an error of at most "
         "(2^-19 + e) * a / 127, and has at most 20 significant bits. A code is an integer at most 1/2 + 2^-10 from h * 127 / a. "
-        "e is 2^-24, or with the norm 2^-22 + (L_n / 2 + 4) * 2^-24 with L_n = 4 * ceil(k / 1024) + 13. This holds for "
-        "finite x if |h| is at most 2^100; an |h| below 2^-90 may count as 0",
+        "e is 2^-24, or with the norm 2^-22 + (L_n / 2 + 4) * 2^-24 with L_n = 4 * ceil(k / 1024) + 13. This holds for finite x "
+        "if |h| is at most 2^100; an |h| below 2^-90 may count as 0, and a block of such |h| has any scale up to 2^-90 / 127",
     .nonfinite =
         "a NaN or an infinity in h makes the scale of its block a NaN; its codes are then undefined. With norm rms, "
         "a NaN or an infinity in x, or a row of zeros with eps 0, does this to the whole row",

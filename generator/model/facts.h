@@ -40,7 +40,7 @@ enum { MODEL_MOST_LAYERS = 1024, MODEL_USUAL_CONTEXT = 2048 };
 typedef struct model_facts {
     const char *architecture; /* "llama", printable */
     const char *
-        family; /* family of its products: "linear" for GGUF's formats, "nf4_gemm", "nvfp4_gemv", or "": none */
+        family; /* family of its products: "linear" for GGUF's formats, "nf4_gemm", "fp4_gemm", or "": none */
     bool has_nested_scales; /* nf4_gemm: bitsandbytes' double quantisation */
     model_layer *layers;
     uint32_t layer_count;

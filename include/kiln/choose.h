@@ -16,7 +16,7 @@ typedef struct kiln_choice {
     uint64_t limit;       /* cycles of the best so far, else KILN_NO_LIMIT; only less is better */
     kiln_candidate *list; /* the variants considered, or null; with a list the limit does not apply */
     size_t capacity, count;
-    int fallback_is_usable;
+    int fallback_rank; /* 2: the device can run it; 1: it cannot, but the call meets its rules; 0: neither */
 } kiln_choice;
 
 #define KILN_NO_LIMIT  UINT64_MAX
@@ -37,9 +37,10 @@ __attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const ki
 {
     static const char not_usable[] = "no image for this device and driver, or too little shared memory";
     const int is_usable = is_sure || kiln_usable(c->loader, kernel);
-    if (c->fallback == NULL || (is_usable && !c->fallback_is_usable)) {
+    const int rank = is_usable ? 2 : why_not == NULL;
+    if (c->fallback == NULL || rank > c->fallback_rank) {
         c->fallback = kernel;
-        c->fallback_is_usable = is_usable;
+        c->fallback_rank = rank;
     }
     if (why_not == NULL && !is_usable)
         why_not = not_usable;

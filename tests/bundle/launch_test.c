@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <kiln/choose.h>
+
 #include "fake_driver.h"
 #include "test.h"
 
@@ -438,6 +440,25 @@ static void tells_which_kernel_it_would_launch(void **state)
     assert_int_equal(fake.calls, calls);
 }
 
+/* The variant whose launch reports the error: on a device that runs neither, the one whose rules the call meets. */
+static void blames_the_device_before_a_rule(void **state)
+{
+    (void)state;
+    const kiln_kernel *const wide = &sample_blend_f16_f32_128_noclamp_wide_kernel;
+    const kiln_kernel *const narrow = &sample_blend_f16_f32_128_noclamp_narrow_kernel;
+    const struct {
+        int sm;
+        const kiln_kernel *blamed;
+    } rows[] = {{70, narrow}, {75, narrow}, {90, wide}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        open_on(rows[i].sm);
+        kiln_choice choice = {.loader = &loader, .limit = KILN_NO_LIMIT};
+        kiln_take(&choice, wide, 0, "a rule", KILN_RULED_OUT);
+        kiln_take(&choice, narrow, 0, rows[i].sm == 70 ? NULL : "a rule", KILN_RULED_OUT);
+        assert_ptr_equal(choice.fallback, rows[i].blamed);
+    }
+}
+
 static void picks_nothing_when_there_is_nothing_to_launch(void **state)
 {
     (void)state;
@@ -700,6 +721,7 @@ int main(void)
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
         cmocka_unit_test_setup(dispatches_by_room, set_up),
         cmocka_unit_test_setup(tells_which_kernel_it_would_launch, set_up),
+        cmocka_unit_test_setup(blames_the_device_before_a_rule, set_up),
         cmocka_unit_test_setup(picks_nothing_when_there_is_nothing_to_launch, set_up),
         cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),
         cmocka_unit_test_setup(names_what_there_is, set_up),

@@ -59,6 +59,8 @@ TOLD = [
     ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"
                                           r"as large as the variants need: workspace_size=2097152\nall: a=f16,acc=f32,"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4100", r"^kiln: error: nf4_gemm: k must be a multiple of 64\n$"),
+    ("fp4_gemm m=1 n=64 k=64 alpha=-0.5", r"; the first is launched: "),
+    ("fp4_quantize m=1 k=64 global_scale=-0.5", r"^kiln: error: fp4_quantize: global_scale must be at least 0 and finite\n$"),
     ("nf4_gemm a=f16 rows=strided", r"nf4_gemm: no variant has a=f16 rows=strided; there are a=f32 rows=packed, a=f16 rows=packed, a=bf16 rows=packed\n"),
     ("nvfp4_gemv m=2147483648 k=2147483648 l=2147483648", r"; none can be launched\n(?:.*\n)*? +-  .*  a would have 2\^63 bytes or more\n"),
 ]

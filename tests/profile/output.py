@@ -352,7 +352,8 @@ def check_sample(c, sample):
     c.refuses([sample, "--variant", wide, "--args", "rows=4294967296,stride=128"], 2, "'4294967296' is no u32")
     c.refuses([sample, "--variant", wide, "--args", "rows=4"], 2, "--args lacks stride (u64)")
     c.refuses([sample, "--variant", wide, "--args", "rows=4,stride=72"], 1, "stride must be a multiple of 16")
-    c.refuses([sample, "--variant", "axpy", "--args", "n=4,a=two"], 2, "'two' is no f32, which a has to be")
+    for real in "two", "1e39", "-1e39":
+        c.refuses([sample, "--variant", "axpy", "--args", f"n=4,a={real}"], 2, f"'{real}' is no f32, which a has to be")
 
 
 def check_refusals(c, config, folder):

@@ -3,6 +3,8 @@ messages about wrong arguments; and, if ptxas and nvdisasm are installed, the pr
 
 usage: prediction.py kiln-profile CONFIG [FOLDER_OF_A_PYPI_PACKAGE]
 """
+import contextlib
+import io
 import pathlib
 import sys
 
@@ -121,6 +123,14 @@ WRONG = [  # ({option: value}, the message's beginning)
     ({"--variant": "nf4_unpack"}, "kiln_default has no variant nf4_unpack\n"),
     ({"--args": "m=1"}, f"--args: {VARIANT} has no scalar 'm'; it has n (u64)"),
     ({"--profile": "/none"}, "cannot run /none: No such file or directory; build it"),
+    ({"--profile": "/bin/true"}, "--profile: /bin/true is not a kiln-profile: it printed no JSON"),
+]
+FIGURES = [  # (option, value, what argparse says)
+    ("--memory-share", "1.01", "argument --memory-share: expected a number above 0 and at most 1, found '1.01'"),
+    ("--l2-bytes", "0", "argument --l2-bytes: expected a number above 0, found '0'"),
+    ("--l2-cycles", "inf", "argument --l2-cycles: expected a number above 0, found 'inf'"),
+    ("--l2-cycles", "nan", "argument --l2-cycles: expected a number above 0, found 'nan'"),
+    ("--port-registers", "two", "argument --port-registers: expected a number above 0, found 'two'"),
 ]
 
 
@@ -140,6 +150,18 @@ def check_messages(profile, config):
                 yield f"{changed}: '{problem}', expected '{expected}'"
 
 
+def check_figures(profile, config):
+    for option, value, expected in FIGURES:
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                options_of(profile, config, [], {option: value})
+        except SystemExit:
+            pass
+        if expected not in said.getvalue():
+            yield f"{option} {value}: '{said.getvalue()}', expected '{expected}'"
+
+
 def check_kernel(profile, config, folders):
     """The time lies between the memory's floor and three times that, and every counted access is in the trace."""
     try:
@@ -154,7 +176,8 @@ def check_kernel(profile, config, folders):
 
 def main():
     profile, config, *folders = sys.argv[1:]
-    problems = [*check_replays(), *check_traces(), *check_messages(profile, config), *check_kernel(profile, config, folders)]
+    problems = [*check_replays(), *check_traces(), *check_messages(profile, config), *check_figures(profile, config),
+                *check_kernel(profile, config, folders)]
     print("\n".join(problems))
     return bool(problems)
 

@@ -231,7 +231,10 @@ def run_profile(options, target, blocks):
                            "emulator`") from problem
     if done.returncode:
         raise NoPrediction(done.stderr.strip().removeprefix("kiln-profile: "))
-    return json.loads(done.stdout)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError as problem:
+        raise NoPrediction(f"--profile: {options.profile} is not a kiln-profile: it printed no JSON") from problem
 
 
 def predict(options):
@@ -289,13 +292,17 @@ def show(p, options):
     print(f"bound by {bound(p)}")
 
 
-def positive(text):
-    if not 0 < float(text) < math.inf:
-        raise ValueError
-    return float(text)
+def positive(text, most=sys.float_info.max):
+    try:
+        if 0 < float(text) <= most:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected a number above 0{' and at most 1' if most == 1 else ''}, found '{text}'")
 
 
-positive.__name__ = "positive number"  # for argparse's message
+def share(text):
+    return positive(text, 1)
 
 
 def read_options(arguments):
@@ -306,8 +313,8 @@ def read_options(arguments):
     p.add_argument("--args", default="", metavar="m=64,...", help="the kernel's sizes, as for kiln-profile")
     p.add_argument("--target", metavar="T", help="the image of this target, such as sm_80; default: the device's best image")
     for name, about in ASSUMPTIONS.items():
-        p.add_argument(f"--{name.replace('_', '-')}", type=positive, default=getattr(Assumptions, name), metavar="X",
-                       help=f"{about}; default: %(default)s")
+        p.add_argument(f"--{name.replace('_', '-')}", type=share if name == "memory_share" else positive,
+                       default=getattr(Assumptions, name), metavar="X", help=f"{about}; default: %(default)s")
     p.add_argument("--packages", action="append", default=[], metavar="FOLDER",
                    help="a folder of `pip install --target`, for nvdisasm")
     p.add_argument("--profile", default=str(ROOT / "build/bin/kiln-profile"), metavar="PROGRAM",

@@ -3,6 +3,7 @@
 #include "profile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,9 @@ static void set_scalar(argument *a, const char *text)
     const char *type = a->about->type_name;
     errno = 0;
     if (!problem_is_size(a)) {
-        a->real = strtod(text, &end);
+        a->real = a->about->type == ELEMENT_F32 ? (double)strtof(text, &end) : strtod(text, &end);
+        if (fabs(a->real) < 1)
+            errno = 0; /* it was rounded to a subnormal number or 0 */
     } else {
         uint64_t bits = 8 * element_bytes(a->about->type);
         a->integer = strtoull(text, &end, 0);
