@@ -210,19 +210,22 @@ static bool serves(arena *a, const constraints *r, const request *q, size_t vari
     return true;
 }
 
-/* The values to try for a parameter left at its default; none for a requested value or a range. */
-static const char *choices(arena *a, const request *q, size_t param)
+/* The values to try for a parameter left at its default; none for a requested value or a range. Nobody changes the contract
+ * to save shared memory. */
+static const char *choices(arena *a, const constraint *broken, const request *q, size_t param)
 {
     const kiln_param *p = &q->family->params[param];
-    bool is_range = p->type == KILN_PARAM_INT && !p->words;
-    return q->values[param].is_default && !is_range ? param_values_text(a, p) : "";
+    const bool is_range = p->type == KILN_PARAM_INT && !p->words,
+               is_fixed = broken->most > 0 && p->role == KILN_ROLE_CONTRACT;
+    return q->values[param].is_default && !is_range && !is_fixed ? param_values_text(a, p) : "";
 }
 
 /* "write 'tile: 64' (or 128)": all values of one parameter that make the request legal. */
-static const char *advise_one(arena *a, const constraints *r, const request *q, size_t variants, size_t param)
+static const char *advise_one(arena *a, const constraints *r, const constraint *broken, const request *q,
+                              size_t variants, size_t param)
 {
     text out = text_new(a);
-    const char *cursor = choices(a, q, param);
+    const char *cursor = choices(a, broken, q, param);
     size_t length, count = 0;
     for (const char *w; (w = words_next(&cursor, &length));) {
         const change c = {param, arena_string(a, w, length)};
@@ -238,14 +241,14 @@ static const char *advise_one(arena *a, const constraints *r, const request *q, 
 }
 
 /* The first values of two parameters that make the request legal. */
-static const char *advise_two(arena *a, const constraints *r, const request *q, size_t variants, size_t first,
-                              size_t second)
+static const char *advise_two(arena *a, const constraints *r, const constraint *broken, const request *q,
+                              size_t variants, size_t first, size_t second)
 {
-    const char *cursor = choices(a, q, first);
+    const char *cursor = choices(a, broken, q, first);
     size_t length;
     for (const char *w; (w = words_next(&cursor, &length));) {
         change c[2] = {{first, arena_string(a, w, length)}, {second, NULL}};
-        const char *other = choices(a, q, second);
+        const char *other = choices(a, broken, q, second);
         for (const char *o; (o = words_next(&other, &length));) {
             c[1].value = arena_string(a, o, length);
             if (serves(a, r, q, variants, c, 2))
@@ -264,10 +267,10 @@ static const char *advice(arena *a, const constraints *r, const constraint *brok
     if (variants <= MOST_TRIED) {
         for (size_t i = 0; i < params && !*advised; i++)
             if (words_contain(broken->params, q->family->params[i].name))
-                advised = advise_one(a, r, q, variants, i);
+                advised = advise_one(a, r, broken, q, variants, i);
         for (size_t i = 0; i < params && !*advised; i++)
             for (size_t k = i + 1; k < params && !*advised; k++)
-                advised = advise_two(a, r, q, variants, i, k);
+                advised = advise_two(a, r, broken, q, variants, i, k);
     }
     if (*advised || broken_by == variants || q->is_legal_only)
         return advised;

@@ -247,7 +247,7 @@ static const kiln_param tall_params[] = {
      .numbers = "1 2",
      .default_value = "square",
      .summary = "of a tile"},
-    {.name = "rows", .words = "8 32 64 256", .default_value = "8", .summary = "of a tile"},
+    {.name = "rows", .words = "8 32 64 104 256", .default_value = "8", .summary = "of a tile"},
     {.name = "columns", .words = "8 16", .default_value = "8", .summary = "of a tile"},
     {0}};
 
