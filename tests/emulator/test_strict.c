@@ -221,6 +221,12 @@ static const pair modules[] = {
     {".global .u64 p = x;\n.global .u32 x;", "line 4: error: 'x' is not a .global or .const variable",
      ".global .u32 x;\n.global .u64 p = x;"},
     {".global .u64 p = p;", "'p' is not a .global", ".global .u64 p;"},
+    /* kernels are not called */
+    {".entry a() { ret; }\n.entry k() { call a; ret; }",
+     "line 5: error: 'a' is a kernel, which cannot be called",
+     ".func a() { ret; }\n.entry k() { call a; ret; }"},
+    {".entry k() { call k; ret; }", "line 4: error: 'k' is a kernel, which cannot be called",
+     ".entry k() { ret; }"},
     /* functions without a body */
     {".func f();\n.entry k() { ret; }", "line 4: error: function 'f' has no body, and is not .extern",
      ".extern .func f();\n.entry k() { ret; }"},
