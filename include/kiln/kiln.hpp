@@ -331,9 +331,11 @@ class memory {
         const status allocated = allocate(driver, bytes);
         return allocated ? driver.check("cuMemsetD8", driver->memset_d8(address_, 0, bytes)) : allocated;
     }
-    /* Copies to the host, as cuMemcpyDtoH does: after the null stream's work. */
+    /* Copies to the host, as cuMemcpyDtoH does: after the null stream's work. NULL_POINTER before allocate. */
     status download(void *to, size_t bytes) const noexcept
     {
+        if (!driver_)
+            return KILN_ERROR_NULL_POINTER;
         return driver_->check("cuMemcpyDtoH", (*driver_)->memcpy_dtoh(to, address_, bytes));
     }
     void free() noexcept

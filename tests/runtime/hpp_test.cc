@@ -179,6 +179,7 @@ void keeps_memory(const char *path)
     kiln::driver driver;
     CHECK(driver.load(path) && driver.set_device() && driver.set_device());
     kiln::memory kept;
+    CHECK(kept.download(nullptr, 4) == KILN_ERROR_NULL_POINTER);
     const char text[] = "from the host";
     char back[sizeof text];
     CHECK(kept.address() == 0);

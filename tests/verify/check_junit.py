@@ -102,6 +102,7 @@ def check_refused(folder):
     before = part.read_text()
     for arguments, text in (((part, "--junit", part), f"merge: --junit {part} would overwrite the part {part}"),
                             ((part, "-o", folder / "x", "--junit", folder / "x"), "merge: -o and --junit name the same file"),
+                            ((part, "-o", folder / "x", "--junit", f"{folder}/./x"), "merge: -o and --junit name the same file"),
                             ((part, "--junit"), "--junit needs a value")):
         done = merge(*arguments)
         expect(done.returncode == 2 and text in done.stderr and part.read_text() == before, text, done.stderr)

@@ -39,6 +39,7 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--resume --json -", 2, "--resume goes on with the journal of --json FILE: it needs one, and a plain file"),
     ("--no-times", 2, "--no-times is for --json and --junit"),
     ("--json x --junit x", 2, "--json and --junit name the same file"),
+    ("--json x --junit ./x", 2, "--json and --junit name the same file"),
     ("--json - --junit -", 2, "--json and --junit name the same file"),
     ("--mutate 5 --junit x", 2, "--junit is not for --mutate"),
     ("--junit /nonexistent/x", 2, "cannot write /nonexistent/x"),

@@ -14,9 +14,10 @@ import sys
 # KILN_EMU_ORDER; the result of the kernel
 CASES = (({}, "WRONG", "two runs differ: y"), ({"KILN_EMU_ORDER": "forward"}, "executed, not compared", ""))
 
-# a filter; KILN_EMU_DEVICE; the targets that are not run
+# a filter; KILN_EMU_DEVICE and KILN_EMU_DRIVER; the targets that are not run, without images that need a newer driver
 VARIANT = "nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16"
-TARGETS = (("nf4_scale/type=f32", "sm_90", []), (VARIANT, "sm_90", ["sm_75", "sm_80"]), (VARIANT, "sm_87", ["sm_75", "sm_90"]))
+TARGETS = (("nf4_scale/type=f32", "sm_90", "13000", []), (VARIANT, "sm_90", "13000", ["sm_75", "sm_80"]),
+           (VARIANT, "sm_87", "13000", ["sm_75", "sm_90"]), (VARIANT, "sm_90", "10010", []))
 
 # options; the status and messages of a run in which --own-images leaves nothing; an empty part is no failure
 NOTHING = ("kiln-verify: nothing was verified: no chosen variant has an image for kiln emulated sm_80 itself; without --own-images "
@@ -37,8 +38,8 @@ def judge(driver, program, **variables):
     return row["result"], " ".join(row.get("detail", "").split())
 
 
-def names_targets(driver, verify, name, device, targets):
-    report, table = run(driver, verify, "--filter", name, "--max-elements", "64", KILN_EMU_DEVICE=device)
+def names_targets(driver, verify, name, device, version, targets):
+    report, table = run(driver, verify, "--filter", name, "--max-elements", "64", KILN_EMU_DEVICE=device, KILN_EMU_DRIVER=version)
     line = f"not run   images for {', '.join(targets)}: KILN_EMU_DEVICE={(targets or ['-'])[0]} runs those for {(targets or ['-'])[0]}\n"
     return report["targets_not_run"] == targets and (line in table if targets else "not run   " not in table)
 

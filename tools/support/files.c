@@ -76,9 +76,23 @@ bool is_same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
+/* True for "x" and "./x", also before the file exists. */
+static bool is_same_name(const char *a, const char *b)
+{
+    const char *after_a = strrchr(a, '/'), *after_b = strrchr(b, '/');
+    if (strcmp(after_a ? after_a + 1 : a, after_b ? after_b + 1 : b) != 0)
+        return false;
+    char *folder_a = after_a ? strndup(a, (size_t)(after_a - a) + 1) : strdup(".");
+    char *folder_b = after_b ? strndup(b, (size_t)(after_b - b) + 1) : strdup(".");
+    const bool is_same = folder_a && folder_b && is_same_file(folder_a, folder_b);
+    free(folder_a);
+    free(folder_b);
+    return is_same;
+}
+
 bool is_same_output(const char *a, const char *b)
 {
-    return strcmp(a, b) == 0 || (is_plain_file(a) && is_same_file(a, b));
+    return strcmp(a, b) == 0 || (is_plain_file(a) && (is_same_file(a, b) || is_same_name(a, b)));
 }
 
 bool fail_write(const char *path)

@@ -92,8 +92,8 @@ static void add_target(target_list *list, const char *name)
     list->count++;
 }
 
-/* Notes the targets whose images an emulated device does not load, since it takes others of the same kernels;
- * cubins do not count. On a GPU there are none: it cannot run the targets of other GPUs. */
+/* Notes the targets whose images an emulated device does not load, since it takes others of the same kernels; cubins do not
+ * count, nor images that need a newer driver. On a GPU there are none: it cannot run the targets of other GPUs. */
 static void note_targets(run_results *all, const device *d)
 {
     for (size_t i = 0; d->is_emulated && i < all->count; i++) {
@@ -103,7 +103,8 @@ static void note_targets(run_results *all, const device *d)
              image++) {
             char name[TARGET_BYTES];
             device_describe_target(image, name, sizeof name);
-            if (image != taken && image->format != KILN_IMAGE_CUBIN)
+            if (image != taken && image->format != KILN_IMAGE_CUBIN &&
+                image->min_driver <= d->loader.device.driver_version)
                 add_target(&all->not_run, name);
         }
     }

@@ -430,7 +430,7 @@ bool emu_may_replace(const char *path, const char *begins)
 void emu_write_report(const emu_launch *l, const char *path)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_begun, is_refused;
+    static bool is_begun, is_refused; /* refused: a message was printed, and nothing is written */
     pthread_mutex_lock(&lock);
     if (!is_begun && !is_refused && !emu_may_replace(path, LINE_BEGINS)) {
         is_refused = true;
@@ -450,7 +450,9 @@ void emu_write_report(const emu_launch *l, const char *path)
         if (fclose(f) != 0)
             f = NULL;
     }
-    if (!f)
-        fprintf(stderr, "kiln emulator: cannot write KILN_EMU_REPORT to %s\n", path);
+    if (!f) { /* on a full disk the last line may be cut: none follows it */
+        is_refused = true;
+        fprintf(stderr, "kiln emulator: cannot write KILN_EMU_REPORT to %s; no more is written\n", path);
+    }
     pthread_mutex_unlock(&lock);
 }

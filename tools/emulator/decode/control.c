@@ -266,6 +266,10 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
         emu_emit(d, op, (emu_uses){0});
         return true;
     }
+    if (f->is_entry) {
+        emu_decode_error(d, "'%.*s' is a kernel, which cannot be called", EMU_TEXT(f->name));
+        return false;
+    }
     if (code && !code->can_be_called) {
         emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
         return false;

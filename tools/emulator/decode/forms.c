@@ -340,6 +340,8 @@ bool emu_decode_copy(emu_decoder *d, const emu_instruction *i, emu_op *op)
         op->mods.mode = s && s->type == EMU_PRED ? 2 : 1;
         op->arg[1] = op->mods.mode == 2 ? emu_decode_source(d, &o[3], EMU_PRED, EMU_NEGATABLE)
                                         : emu_decode_source(d, &o[3], EMU_U32, 0);
+        if (o[3].kind == EMU_OPERAND_INT && o[3].value > o[2].value)
+            emu_decode_error(d, "cp.async reads at most as many bytes as it writes");
         if (op->mods.mode == 2 && d->in->module->version < 75)
             emu_decode_error(d, "the operand ignore-src needs .version 7.5");
     }

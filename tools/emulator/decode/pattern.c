@@ -3,9 +3,26 @@
 
 #include <string.h>
 
+/* u32 operands whose constants have a range. Registers are checked by the launch. */
+typedef struct constant_range {
+    const char *word;
+    uint32_t least, most, step;
+    const char *wrong;
+} constant_range;
+
+static const constant_range ranges[] = {
+    {"barrier", 0, 15, 1, "the barriers are numbered from 0 to 15"},
+    {"threads", 0, UINT32_MAX, EMU_LANES, "the number of threads at a barrier must be a multiple of 32"},
+    {"arriving", 1, UINT32_MAX, EMU_LANES,
+     "the number of threads at a barrier must be a multiple of 32, not 0"},
+    {"parity", 0, 1, 1, "the parity of a phase is 0 or 1"},
+    {"arrivals", 1, INT32_MAX, 1, "an mbarrier object counts at least 1 arrival"},
+    {"bits", 0, 255, 1, "a position or a number of bits is from 0 to 255"},
+};
+
 typedef struct pattern_item {
-    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero,
-        is_barrier, is_threads, is_parity;
+    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero;
+    const constant_range *range; /* NULL: none */
     bool pair, pair_optional;
     unsigned allow;
     emu_type type;
@@ -90,10 +107,10 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
     item->is_immediate = emu_text_is(name, "#");
     item->is_hint = emu_text_is(name, "hint");
     item->is_zero = emu_text_is(name, "zero");
-    item->is_barrier = emu_text_is(name, "barrier");
-    item->is_threads = emu_text_is(name, "threads");
-    item->is_parity = emu_text_is(name, "parity");
-    if (item->is_barrier || item->is_threads || item->is_parity)
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (emu_text_is(name, ranges[i].word))
+            item->range = &ranges[i];
+    if (item->range)
         item->type = EMU_U32;
     else if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
         item->type = operand_type(mods, name);
@@ -158,18 +175,12 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
-/* Checks constants; registers are checked by the launch. */
-static void check_barrier_constant(pattern_state *s, const emu_operand *o, const pattern_item *item)
+static void check_constant(pattern_state *s, const emu_operand *o, const constant_range *range)
 {
     uint32_t value = (uint32_t)o->value;
-    if (o->kind != EMU_OPERAND_INT)
-        return;
-    if (item->is_parity && value > 1)
-        emu_decode_error(s->d, "the parity of a phase is 0 or 1");
-    if (item->is_barrier && value > 15)
-        emu_decode_error(s->d, "the barriers are numbered from 0 to 15");
-    if (item->is_threads && value % EMU_LANES != 0)
-        emu_decode_error(s->d, "the number of threads at a barrier must be a multiple of %d", EMU_LANES);
+    if (range && o->kind == EMU_OPERAND_INT &&
+        (value < range->least || value > range->most || value % range->step != 0))
+        emu_decode_error(s->d, "%s", range->wrong);
 }
 
 /* cvta of a variable names the space that the variable is in. */
@@ -188,7 +199,7 @@ static void decode_item(pattern_state *s, const emu_operand *o, const pattern_it
 {
     if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
         o = &o->items[0]; /* "ld.global.b32 {r}, [a]": Triton writes it, ptxas reads it as one register */
-    check_barrier_constant(s, o, item);
+    check_constant(s, o, item->range);
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
         s->has_address = true;

@@ -340,13 +340,14 @@ HANDLER(copy_arrive)
 #define ARRIVE(handler) .run = handler, .refuse = emu_refuse_token
 #define ARRIVAL(name, handler)                                                                               \
     {"mbarrier", name CTA " b64", "=_b64 []", 70, 80, .run = handler##_once},                                \
-        {"mbarrier", name CTA " b64", "=_b64 [] u32", 78, 90, .run = handler},                               \
+        {"mbarrier", name CTA " b64", "=_b64 [] arrivals", 78, 90, .run = handler},                          \
         {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 []", 80, 80, ARRIVE(handler##_once)},               \
-        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                  \
+        {"mbarrier", name RELEASE CLUSTER " b64", "=_b64 [] arrivals", 80, 90, ARRIVE(handler)},             \
         {"mbarrier", name CLUSTER " b64", "=_b64 []", 80, 90, ARRIVE(handler##_once)},                       \
-        {"mbarrier", name CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},                          \
-        {"mbarrier", name " m:-|noComplete" CTA " b64", "=_b64 [] u32", 70, 80, .run = handler},             \
-        {"mbarrier", name " m:-|noComplete release cta" CTA " b64", "=_b64 [] u32", 80, 80, .run = handler}, \
+        {"mbarrier", name CLUSTER " b64", "=_b64 [] arrivals", 80, 90, ARRIVE(handler)},                     \
+        {"mbarrier", name " m:-|noComplete" CTA " b64", "=_b64 [] arrivals", 70, 80, .run = handler},        \
+        {"mbarrier",    name " m:-|noComplete release cta" CTA " b64", "=_b64 [] arrivals", 80, 80,          \
+         .run = handler},                                                                                    \
         {"mbarrier", name " m:-|-|expect_tx" CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)},       \
     {                                                                                                        \
         "mbarrier", name " m:-|-|expect_tx" RELEASE CLUSTER " b64", "=_b64 [] u32", 80, 90, ARRIVE(handler)  \

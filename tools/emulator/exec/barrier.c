@@ -62,13 +62,13 @@ HANDLER_CALLS(cluster_wait, at_cluster, EMU_WAIT_CLUSTER)
 
 static const emu_row rows[] = {
     {"bar", "cta? sync", "barrier threads?", .run = bar_sync},
-    {"bar", "cta? arrive", "barrier threads", .run = bar_arrive},
+    {"bar", "cta? arrive", "barrier arriving", .run = bar_arrive},
     {"bar", "cta? red" POPC_MODE, "=t barrier zero !p", .run = bar_red},
     {"bar", "cta? red" POPC_MODE, "=t barrier threads !p", .run = bar_red},
     {"bar", "cta? red" LOGIC_MODE, "=t barrier zero !p", .run = bar_red},
     {"bar", "cta? red" LOGIC_MODE, "=t barrier threads !p", .run = bar_red},
     {"barrier", "cta? sync aligned?", "barrier threads?", 60, 30, .run = barrier_sync},
-    {"barrier", "cta? arrive aligned?", "barrier threads", 60, 30, .run = barrier_arrive},
+    {"barrier", "cta? arrive aligned?", "barrier arriving", 60, 30, .run = barrier_arrive},
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier zero !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|popc aligned? t:u32", "=t barrier threads !p", 60, 30, .run = barrier_red},
     {"barrier", "cta? red m:-|-|and|or aligned? t:pred", "=t barrier zero !p", 60, 30, .run = barrier_red},

@@ -9,8 +9,8 @@
    A row's operands are items separated by spaces. An item has a type: t, s, w (twice as wide as t), the name of a type, or p
    (predicate). Before it: = destination, _ the sink is allowed, ~ wider registers are allowed (ld, st, cvt), ! may be negated,
    * as many elements as v says. After it: |p a second destination, a predicate; |p? an optional one; ? optional.
-   Other items: [] is an address; # is an integer constant, which goes to op->imm; barrier, threads and parity are the u32
-   operands of barriers; hint is the cache policy of .L2::cache_hint; zero is an argument 0 that the program does not write.
+   Other items: [] is an address; # is an integer constant, which goes to op->imm; the words in decode/pattern.c are u32
+   operands with a range; hint is the cache policy of .L2::cache_hint; zero is an argument 0 that the program does not write.
    The alternative "-" is a placeholder, which keeps the indices of the others. */
 #ifndef EMU_OPERATIONS_H
 #define EMU_OPERATIONS_H

@@ -3,6 +3,7 @@
 
 #include "exec.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -50,10 +51,21 @@ static const struct {
     {"%is_explicit_cluster", EMU_IS_EXPLICIT_CLUSTER, false},
 };
 
+/* The prefix and a number from 0 to `most`. */
+static bool is_numbered(emu_text name, const char *prefix, unsigned most)
+{
+    char wanted[16];
+    for (unsigned n = 0; n <= most; n++) {
+        snprintf(wanted, sizeof wanted, "%s%u", prefix, n);
+        if (emu_text_is(name, wanted))
+            return true;
+    }
+    return false;
+}
+
 static bool is_zero_register(emu_text name)
 {
-    return (name.size > 7 && memcmp(name.at, "%envreg", 7) == 0) ||
-           (name.size == 4 && memcmp(name.at, "%pm", 3) == 0 && name.at[3] >= '0' && name.at[3] <= '7');
+    return is_numbered(name, "%envreg", 31) || is_numbered(name, "%pm", 7);
 }
 
 bool emu_special_named(emu_text name, char element, emu_special *special)

@@ -27,16 +27,21 @@ bool emu_at_declaration(const emu_parser *p)
     return space_at(&p->lexer, &space) || emu_lex_is(&p->lexer, ".align");
 }
 
-void emu_skip_parentheses(emu_parser *p)
+void emu_skip_attributes(emu_parser *p, bool may_be_managed)
 {
     emu_lexer *l = &p->lexer;
     emu_lex_expect(l, "(");
-    for (int depth = 1; depth;) {
-        if (l->token.kind == EMU_END)
-            emu_fail(l, "expected ')'");
-        depth += emu_lex_is(l, "(") - emu_lex_is(l, ")");
-        emu_lex_next(l);
-    }
+    do {
+        if (may_be_managed && emu_lex_accept(l, ".managed"))
+            continue;
+        emu_lex_expect(l, ".unified");
+        emu_lex_expect(l, "(");
+        emu_parse_literal(p, ".unified");
+        emu_lex_expect(l, ",");
+        emu_parse_literal(p, ".unified");
+        emu_lex_expect(l, ")");
+    } while (emu_lex_accept(l, ","));
+    emu_lex_expect(l, ")");
 }
 
 static uint32_t parse_alignment(emu_parser *p)
@@ -92,11 +97,11 @@ static emu_symbol parse_type(emu_parser *p, emu_space space, uint32_t alignment)
             if (emu_lex_accept(l, ".align"))
                 s.alignment = parse_alignment(p);
             else if (emu_lex_accept(l, ".attribute"))
-                emu_skip_parentheses(p);
+                emu_skip_attributes(p, space == EMU_GLOBAL);
         }
         if (l->token.kind != EMU_DOT)
             emu_fail(l, "expected a type, found '%.*s'", EMU_TEXT(l->token.text));
-        if (emu_lex_is(l, ".v2") || emu_lex_is(l, ".v4")) {
+        if (s.vector == 1 && (emu_lex_is(l, ".v2") || emu_lex_is(l, ".v4"))) {
             s.vector = (uint8_t)(l->token.text.at[2] - '0');
             continue;
         }
@@ -333,13 +338,11 @@ static void skip_pointer_attribute(emu_parser *p, bool is_allowed)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
-    if (is_allowed && !emu_lex_accept(l, ".ptr"))
-        return;
-    if (emu_lex_is(l, ".ptr"))
+    if (!is_allowed && emu_lex_is(l, ".ptr"))
         emu_fail(l, "'.ptr' is for the parameters of kernels");
-    if (space_at(l, &space) && space != EMU_REG && space != EMU_PARAM_CALL)
+    if (emu_lex_accept(l, ".ptr") && space_at(l, &space) && space != EMU_REG && space != EMU_PARAM_CALL)
         emu_lex_next(l);
-    if (emu_lex_accept(l, ".align"))
+    if (is_allowed && emu_lex_accept(l, ".align"))
         parse_alignment(p);
 }
 

@@ -1,6 +1,7 @@
 /* PTX text to tokens (ISA 4.1 to 4.5): see lex.h. */
 #include "lex.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,10 @@ static void lex_decimal_float(emu_lexer *l, size_t size)
         emu_fail(l, "this number is too long");
     memcpy(text, l->at, size);
     text[size] = '\0';
+    errno = 0;
     double value = strtod(text, NULL); /* does not depend on the locale: the load runs in the C locale */
+    if (errno == ERANGE)
+        emu_fail(l, "%s is beyond the normal numbers of a double", text);
     memcpy(&l->token.value, &value, sizeof value);
     l->token.kind = EMU_DOUBLE;
     l->at += size;

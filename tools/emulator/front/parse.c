@@ -206,8 +206,8 @@ static void parse_function(emu_parser *p, bool is_entry, emu_linkage linkage)
     emu_function parsed = {0};
     p->lacks = (emu_lack){0};
     emu_lex_next(l);
-    if (emu_lex_accept(l, ".attribute"))
-        emu_skip_parentheses(p);
+    if (!is_entry && emu_lex_accept(l, ".attribute"))
+        emu_skip_attributes(p, false);
     emu_scope *scope = emu_open_scope(p, &parsed);
     if (emu_lex_is(l, "("))
         parsed.results = emu_parse_parameters(p, EMU_RESULTS, &parsed.result_count);

@@ -64,7 +64,8 @@ bool emu_parse_device_directive(emu_parser *p);
 void emu_parse_prototype(emu_parser *p); /* ".callprototype (result) _ (parameters);" */
 
 void emu_parse_body(emu_parser *p);
-void emu_skip_parentheses(emu_parser *p); /* skips to after the ')' of the '(' here, or fails */
+void emu_skip_attributes(emu_parser *p,
+                         bool may_be_managed); /* "(.managed, .unified(1, 2))", after .attribute */
 /* Skips .pragma, .loc, .file and .section, but keeps what reports need. Returns true if there was one. */
 bool emu_skip_debug(emu_parser *p);
 
