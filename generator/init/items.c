@@ -269,9 +269,9 @@ static void add_hidden(const maker *k, uint32_t layer)
     }
     if (strcmp(k->m->family, "linear") != 0) {
         if (k->m->gate && gate->format)
-            model_note(k->arena, k->m, "%s(gate) * up: kiln's kernels for %s do not have it.",
-                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU",
-                       strcmp(k->m->family, "nf4_gemm") == 0 ? "NF4" : "NVFP4");
+            model_note(k->arena, k->m, "%s(gate) * up: %s does not have it; %s has, with 'epilogue: %s'.",
+                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU", k->m->family,
+                       strcmp(k->m->family, "nf4_gemm") == 0 ? "linear" : "fp4_gemm", k->m->gate);
     } else if (gate->format || up->format) {
         model_note(
             k->arena, k->m,
