@@ -227,6 +227,14 @@ static const char *method_text(const reader *r, const yaml_node *q)
     return t.data;
 }
 
+/* Whether linear's int4 takes the weights after they are rearranged once: not if elements are reordered, or a row is one group. */
+static bool is_int4(const yaml_node *q)
+{
+    return words_contain("gptq awq", word_of(q, "quant_method")) && is_word(yaml_member(q, "bits"), "4") &&
+           words_contain("32 64 128 256", word_of(q, "group_size")) &&
+           !is_word(yaml_member(q, "desc_act"), "true");
+}
+
 /* quantization_config's format; or null, with a note or a diagnostic. */
 static const char *format_of(reader *r, family_list families, const yaml_node *q)
 {
@@ -254,6 +262,13 @@ static const char *format_of(reader *r, family_list families, const yaml_node *q
         return "nvfp4";
     if (strcmp(word_of(q, "quant_method"), "mxfp4") == 0)
         return "mxfp4";
+    if (is_int4(q)) {
+        model_note(r->arena, r->m,
+                   "Products: rearrange the weights for linear with 'format: int4' and 'group: %s' "
+                   "(generator/kernels/gguf.md); they have no items here.",
+                   word_of(q, "group_size"));
+        return NULL;
+    }
     model_note(r->arena, r->m,
                "Products: kiln has none with weights of %s; the weights have to be converted to one of: %s.",
                method_text(r, q), formats);
@@ -274,9 +289,16 @@ static void set_format(reader *r, family_list families, const yaml_node *q, cons
         model_note(
             a, r->m,
             "MXFP4: repack the weights into GGUF's blocks (a scale byte, then 16 bytes of codes); Hugging "
-            "Face's files store scales separately.");
+            "Face's files store scales separately, as fp4_gemm with 'format: mxfp4' reads them.");
     if (words_contain(own_formats, *format ? *format : ""))
-        model_note(a, r->m, "The head and norms: kiln has them for GGUF's formats only.");
+        model_note(a, r->m, "The head: kiln has no products with weights that are not quantised.");
+    if (strcmp(r->m->family, "nf4_gemm") == 0)
+        model_note(
+            a, r->m,
+            "Norms: nf4_gemm has none; linear has them, with 'format: nf4', 'nibbles: high' and scales in "
+            "f32.");
+    if (strcmp(r->m->family, "fp4_gemm") == 0)
+        model_note(a, r->m, "Norms: kiln's products with NVFP4 weights have none.");
 }
 
 /* ---- modules that are not quantised ------------------------------------------------------------------------------- */

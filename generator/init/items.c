@@ -274,8 +274,9 @@ static void add_hidden(const maker *k, uint32_t layer)
     }
     if (has_family(k, "nf4_gemm")) {
         if (k->m->gate && gate->format)
-            model_note(k->arena, k->m, "%s(gate) * up: kiln's kernels for NF4 do not have it.",
-                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU");
+            model_note(k->arena, k->m,
+                       "%s(gate) * up: nf4_gemm does not have it; linear has, with 'epilogue: %s'.",
+                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU", k->m->gate);
     } else if (gate->format || up->format) {
         model_note(
             k->arena, k->m,

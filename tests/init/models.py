@@ -140,6 +140,7 @@ JSON = {  # name: (the file's content, the value of --format)
             "lm_head", "re:.*self_attn.*", "model.layers.0.mlp.down_proj", "model.layers.2", "other"]}}, None),
     "ffn300_q4_0": (LLAMA_JSON | {"intermediate_size": 300}, "q4_0"),
     "llama_gptq": (LLAMA_JSON | {"quantization_config": {"quant_method": "gptq", "bits": 4}}, None),
+    "llama_awq": (LLAMA_JSON | {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}, None),
 }
 
 

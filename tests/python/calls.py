@@ -363,8 +363,12 @@ class Arrays(Opened):
     def test_another_device(self):
         with kiln.load(MANIFEST, driver=DRIVER, device=1) as other:
             there = other.upload(array.array("f", [1.0] * N))
-            for array_ in Like(there, (N,), "<f4"), there:
-                self.refused(ValueError, "in: expected memory of device 0, found memory of device 1", in_=array_)
+            for memory in (there, Like(there, (N,), "<f4")):
+                self.refused(ValueError, "in: expected memory of device 0, found memory of device 1", in_=memory)
+                with self.assertRaisesRegex(ValueError, "download: expected memory of device 0, found memory of device 1"):
+                    self.k.download(memory)
+                with self.assertRaisesRegex(ValueError, "upload: into: expected memory of device 0, found memory of device 1"):
+                    self.k.upload(b"x", into=memory)
             with self.assertRaisesRegex(kiln.Error, "cuDeviceGet: CUDA_ERROR_INVALID_DEVICE"):
                 kiln.load(MANIFEST, driver=DRIVER, device=2)
         for device in ("x", -1, 1.5, True, 1 << 31, 1 << 32):

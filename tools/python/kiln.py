@@ -634,6 +634,15 @@ class _Core:
         result = self.beyond_table("cuPointerGetAttribute", ctypes.byref(ordinal), device_ordinal, _U64(address))
         return ordinal.value if result == 0 else None
 
+    def check_device(self, given, what):
+        """Refuses memory of another device: no kernel of this context may use it, and waiting for this context's work is not
+        waiting for that device's."""
+        if not given.nbytes:
+            return
+        device = given.buffer._core.device if given.buffer is not None else self.device_of(given.address)
+        if device not in (None, self.device):
+            raise ValueError(f"{what}: expected memory of device {self.device}, found memory of device {device}")
+
     # the end
 
     def close(self):
@@ -854,10 +863,7 @@ class _Signature:
         needed = count and count * _element_bytes(type_name)
         if needed and given.nbytes is not None and given.nbytes < needed:
             raise ValueError(f"{what}: expected {type_name}[{', '.join(arg['shape'])}], {needed} bytes, found {given.nbytes}")
-        if given.nbytes:
-            device = given.buffer._core.device if given.buffer is not None else core.device_of(given.address)
-            if device not in (None, core.device):
-                raise ValueError(f"{what}: expected memory of device {core.device}, found memory of device {device}")
+        core.check_device(given, what)
 
     def _order(self, core, arrays, stream):
         """Waits for the streams that are still writing arrays, and notes where ours are written."""
@@ -1098,6 +1104,7 @@ class Bundle:
             raise ValueError("upload: into: expected an array that can be written, found a read-only one")
         self._check_room("upload: into", view.nbytes, to.nbytes)
         with self._core.using():
+            self._core.check_device(to, "upload: into")
             if view.nbytes:
                 self._core.drive("ctx_synchronize")  # a kernel may still use it
                 self._core.drive("memcpy_htod", to.address, _host_pointer(view), view.nbytes)
@@ -1118,6 +1125,7 @@ class Bundle:
         view = _host(result, "download: into", is_written=True)
         self._check_room("download", view.nbytes, given.nbytes)
         with self._core.using():
+            self._core.check_device(given, "download")
             self._core.drive("ctx_synchronize")
             if view.nbytes:
                 self._core.drive("memcpy_dtoh", _host_pointer(view), given.address, view.nbytes)

@@ -206,7 +206,10 @@ static void check_part(uint32_t q_heads, uint32_t cache_heads, uint32_t cache, c
     sample_rope_set_contiguous(&args);
     const kiln_status status = sample_rope(&loader, NULL, &args);
     download(out, at_out, sizeof out);
-    judge(status == KILN_OK && memcmp(in, out, sizeof in) == 0, what, status);
+    bool is_right = status == KILN_OK;
+    for (uint32_t i = 0; i < TOKENS * PART_ROW; i++)
+        is_right &= in[i / PART_ROW][i % PART_ROW] == out[i / PART_ROW][i % PART_ROW];
+    judge(is_right, what, status);
 }
 
 /* ---- caches of 8 bits --------------------------------------------------------------------------------------------- */
