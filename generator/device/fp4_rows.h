@@ -26,7 +26,8 @@ typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
-    bool is_branchless;             /* predicated copies of scales, which ptxas interleaves with products */
+    bool is_block_scaled;           /* predicated copies of scales, which ptxas interleaves with products */
+    bool is_carried;                /* block-scaled, scales as rows */
     layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
@@ -35,8 +36,10 @@ typedef struct fp4_rows {
         passes_left; /* with more passes only from[0]: bytes from pass to pass, U32; how many later passes have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
+    ptx_val scale_pass_rows; /* rows of the matrix from there to this thread's row in the second pass, U32; 0 if that is past the end */
 
     ptx_val to, left; /* this thread's unit in the first stage; elements from the unit on, S32 */
+    ptx_val scale_pass_bytes;                 /* to the second pass's row, U64 */
     ptx_val scale_from, scale_to, scale_left; /* this thread's scales, U64, and bytes from them on, S32 */
     ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all threads do */
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
@@ -47,10 +50,24 @@ uint32_t fp4_rows_passes(const fp4_rows *r);
 uint32_t fp4_rows_pass(const fp4_rows *r);
 ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
+/* The same for scales, of which there are at most two passes. */
+uint32_t fp4_rows_scale_pass(const fp4_rows *r);
+ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid);
+
+/* Of a row in a stage. */
+uint32_t fp4_rows_scale_bytes(const fp4_rows *r);
+
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 
 /* Starts to copy the next stage to `offset` in the ring, and counts it; from `end` on it copies zeros. */
 void fp4_rows_copy(fp4_rows *r, ptx_val offset);
+
+/* fp4_rows_copy in pieces, in order. */
+uint32_t fp4_rows_pieces(const fp4_rows *r);
+void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece);
+
+/* Carried: starts to copy the word before the first stage's. */
+void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid);
 
 /* The address of a row's first scale in the first stage. `number` is the row's number in the matrix. */
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number);
