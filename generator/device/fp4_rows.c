@@ -76,7 +76,7 @@ static uint32_t scale_threads(const fp4_rows *r)
     return r->is_carried ? stage_words(r) : 1;
 }
 
-static uint32_t scale_passes(const fp4_rows *r)
+uint32_t fp4_rows_scale_passes(const fp4_rows *r)
 {
     const uint32_t words = r->rows * scale_threads(r);
     return words > r->threads ? words / r->threads : 1;
@@ -89,7 +89,7 @@ uint32_t fp4_rows_scale_pass(const fp4_rows *r)
 
 ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid)
 {
-    return ptx_shr(r->f, tid, lanes_log2(scale_threads(r)));
+    return scale_threads(r) == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(scale_threads(r)));
 }
 
 uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
@@ -127,7 +127,7 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
         }
         r->scale_from = ptx_var(f, at);
     }
-    if (scale_passes(r) > 1)
+    if (fp4_rows_scale_passes(r) > 1)
         r->scale_pass_bytes = ptx_mul_wide(f, r->scale_pass_rows, blocks);
     r->scale_left = ptx_var(f, ptx_as(f, PTX_S32, left));
     ptx_val row = fp4_rows_scale_row_of(r, tid), to = ptx_mad(f, row, fp4_rows_scale_bytes(r), shared);
@@ -162,7 +162,8 @@ static void copy_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
         copy_carried(r, to, pass, r->scale_left);
         return;
     }
-    const uint32_t words = stage_words(r) + (r->is_tiled ? 0 : 1), step = r->is_tiled ? SCALE_TILE_BYTES : WORD;
+    const uint32_t words = stage_words(r) + (r->is_tiled ? 0 : 1),
+                   step = r->is_tiled ? SCALE_TILE_BYTES : WORD;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, r->scale_from);
     for (uint32_t i = 0; i < words; i++)
         copy_word_cut(f, shared_at(f, PTX_U32, to, WORD * i), ptx_at_bytes(f, from, step * i),
@@ -204,21 +205,20 @@ static ptx_val pass_address(fp4_rows *r, uint32_t pass)
     return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
 }
 
-/* Copies this thread's unit of a pass; a narrow unit in two halves, the second of which may be past the row's end. */
-static void copy_unit_of(fp4_rows *r, ptx_val to, uint32_t pass, bool is_narrow)
+/* Copies this thread's units of some passes; a narrow unit in two halves, the second of which may be past the row's end. */
+static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, bool is_narrow)
 {
     ptx_fn *f = r->f;
-    ptx_val in_bounds = ptx_gt(f, r->left, 0);
-    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, pass));
-    const uint32_t byte = pass * layout_rows(&r->codes, fp4_rows_pass(r));
-    if (!is_narrow) {
-        copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
-        return;
+    ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
+    for (uint32_t i = first; i < past; i++) {
+        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, i));
+        const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r));
+        if (!is_narrow)
+            copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
+        for (uint32_t half = 0; half < 2 && is_narrow; half++)
+            copy_half(f, shared_at(f, PTX_U32, to, byte + UNIT_BYTES / 2 * half),
+                      ptx_at_bytes(f, from, UNIT_BYTES / 2 * half), half == 0 ? &in_bounds : &has_upper);
     }
-    ptx_val has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
-    for (uint32_t half = 0; half < 2; half++)
-        copy_half(f, shared_at(f, PTX_U32, to, byte + UNIT_BYTES / 2 * half),
-                  ptx_at_bytes(f, from, UNIT_BYTES / 2 * half), half == 0 ? &in_bounds : &has_upper);
 }
 
 static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
@@ -226,18 +226,15 @@ static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t pa
     ptx_fn *f = r->f;
     ptx_val to = ptx_add(f, r->to, offset);
     if (r->is_mx) {
-        for (uint32_t pass = first; pass < past; pass++)
-            copy_unit_of(r, to, pass, false);
+        copy_units(r, to, first, past, false);
         return;
     }
     PTX_IF (f, r->is_narrow) {
         ptx_rarely(f);
-        for (uint32_t pass = first; pass < past; pass++)
-            copy_unit_of(r, to, pass, true);
+        copy_units(r, to, first, past, true);
     }
     PTX_ELSE (f) {
-        for (uint32_t pass = first; pass < past; pass++)
-            copy_unit_of(r, to, pass, false);
+        copy_units(r, to, first, past, false);
     }
 }
 
@@ -282,7 +279,7 @@ static void copy_all_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
 void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
     copy_codes(r, offset, 0, fp4_rows_passes(r));
-    for (uint32_t pass = 0; pass < scale_passes(r); pass++)
+    for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
         copy_all_scales(r, offset, pass);
     next_codes(r);
     next_scales(r);
@@ -290,7 +287,7 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 
 uint32_t fp4_rows_pieces(const fp4_rows *r)
 {
-    return fp4_rows_passes(r) + scale_passes(r);
+    return fp4_rows_passes(r) + fp4_rows_scale_passes(r);
 }
 
 void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
@@ -316,7 +313,7 @@ void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid)
     }
     const bool all_have_scales = r->has_scales.type == PTX_NONE;
     IF_NEEDED (f, !all_have_scales, r->has_scales) {
-        for (uint32_t pass = 0; pass < scale_passes(r); pass++)
+        for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
             copy_carried(r, to, pass, left);
     }
     next_scales(r);

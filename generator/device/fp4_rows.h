@@ -36,10 +36,11 @@ typedef struct fp4_rows {
         passes_left; /* with more passes only from[0]: bytes from pass to pass, U32; how many later passes have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
-    ptx_val scale_pass_rows; /* rows of the matrix from there to this thread's row in the second pass, U32; 0 if that is past the end */
+    ptx_val
+        scale_pass_rows; /* rows of the matrix from there to this thread's row in the second pass, U32; 0 if that is past the end */
 
-    ptx_val to, left; /* this thread's unit in the first stage; elements from the unit on, S32 */
-    ptx_val scale_pass_bytes;                 /* to the second pass's row, U64 */
+    ptx_val to, left;         /* this thread's unit in the first stage; elements from the unit on, S32 */
+    ptx_val scale_pass_bytes; /* to the second pass's row, U64 */
     ptx_val scale_from, scale_to, scale_left; /* this thread's scales, U64, and bytes from them on, S32 */
     ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all threads do */
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
@@ -51,6 +52,7 @@ uint32_t fp4_rows_pass(const fp4_rows *r);
 ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
 /* The same for scales, of which there are at most two passes. */
+uint32_t fp4_rows_scale_passes(const fp4_rows *r);
 uint32_t fp4_rows_scale_pass(const fp4_rows *r);
 ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid);
 

@@ -51,9 +51,11 @@ const weight_format fp4_gemm_codes = {
 
 /* Block-scaled: what registers hold of a stage before its first product. Variables: a trip loads the next stage's. */
 typedef struct scaled_fragments {
-    ptx_val w[STEPS][TILES][4], x[2 * MX_BLOCKS]; /* codes: W's, as ldmatrix loads them; those of the first tile of x */
-    ptx_val w_scales[STEPS], x_scales[STEPS];     /* of the first four tiles of x */
-    ptx_val w_carried, x_carried[4]; /* scales as rows: the last word of the preceding stage, of x for each four tiles */
+    ptx_val w[STEPS][TILES][4],
+        x[2 * MX_BLOCKS]; /* codes: W's, as ldmatrix loads them; those of the first tile of x */
+    ptx_val w_scales[STEPS], x_scales[STEPS]; /* of the first four tiles of x */
+    ptx_val w_carried,
+        x_carried[4]; /* scales as rows: the last word of the preceding stage, of x for each four tiles */
 } scaled_fragments;
 
 /* Block-scaled: where this lane reads x's codes and the scales of a stage. */
@@ -111,6 +113,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     const uint32_t scale_bytes = fp4_rows_scale_bytes(&rows);
     g.x_scale_byte = g.w_scale_byte + g.tile_n * scale_bytes;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * scale_bytes : 0);
+    g.carried_bytes = g.is_block_scaled && !g.is_tiled ? bytes - g.w_scale_byte : 0;
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
     g.rows_at_once = rows_at_once(&g);
     return g;
@@ -118,7 +121,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes,
+    const uint32_t stages = g->stages * g->stage_bytes + g->carried_bytes,
                    sums = linear_sums_bytes(g->rows_at_once, g->tile_n, 1);
     return stages > sums ? stages : sums;
 }
@@ -131,16 +134,39 @@ static uint32_t last_tiles(uint32_t tiles)
     return tiles < 8 ? 1 : tiles / 4;
 }
 
+/* A fill begins with the first products of a trip. Tiles of 128 rows with two stages begin right after the preceding trip's barrier:
+ * the next trip needs the stage, and there are too few thread blocks per multiprocessor to hide the wait. */
+static bool fills_early(const fp4_gemm *g)
+{
+    return g->of.stages == 2 && g->of.tile_m == SUMS_ROWS * MOST_TILES;
+}
+
+/* Tiles of x between whose products a stage is filled. */
+static uint32_t fill_parts(const fp4_gemm *g)
+{
+    const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);
+    return fills_early(g) ? last + last / 2 : last < tiles ? tiles - last : 1;
+}
+
+/* The words before the first stage are after the stages: the offset from a stage's scales. */
+static uint32_t carried_offset(const fp4_gemm *g)
+{
+    return g->of.stages * g->of.stage_bytes - g->of.w_scale_byte;
+}
+
 static bool is_carried(const fp4_gemm *g)
 {
     return g->of.is_block_scaled && !g->of.is_tiled;
 }
 
-/* `rows` if a thread whose first row of scales is `first` has one in the second pass too, else 0. */
-static ptx_val second_pass(ptx_fn *f, ptx_val first, uint32_t pass, ptx_val count, uint32_t rows)
+/* Finds how many rows of the matrix are between a thread's rows of scales in the two passes: `rows`, or 0 if the second is past
+ * the end. Its row of the first pass is `first`. */
+static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
 {
-    ptx_val exists = ptx_lt(f, ptx_add(f, first, pass), count);
-    return ptx_select(f, exists, ptx_u32(rows), 0);
+    if (fp4_rows_scale_passes(r) == 1)
+        return;
+    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, fp4_rows_scale_pass(r)), count);
+    r->scale_pass_rows = ptx_select(r->f, exists, ptx_u32(rows), 0);
 }
 
 static void init_w_copies(fp4_gemm *g)
@@ -170,8 +196,7 @@ static void init_w_copies(fp4_gemm *g)
     ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->w, l->tid), g->tile.first_w);
     const linear_row of = linear_find_row(l, tail_clamp(f, mine, l->w_rows));
     g->w.scale_row = of.number;
-    const uint32_t pass = fp4_rows_scale_pass(&g->w);
-    g->w.scale_pass_rows = second_pass(f, mine, pass, l->w_rows, pass / l->column_rows);
+    find_second_pass(&g->w, mine, l->w_rows, fp4_rows_scale_pass(&g->w) / l->column_rows);
     g->w.scales = linear_pick_address(l, &of, l->scales_of);
     fp4_rows_init(&g->w, l->tid, g->tile.shared);
 }
@@ -204,8 +229,7 @@ static void init_x_codes(fp4_gemm *g)
     g->x_codes.passes_left = ptx_div(f, left, pass);
     ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->x_codes, l->tid), g->tile.first_x);
     g->x_codes.scale_row = tail_clamp(f, mine, l->m);
-    const uint32_t scale_pass = fp4_rows_scale_pass(&g->x_codes);
-    g->x_codes.scale_pass_rows = second_pass(f, mine, scale_pass, l->m, scale_pass);
+    find_second_pass(&g->x_codes, mine, l->m, fp4_rows_scale_pass(&g->x_codes));
     fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
 }
 
@@ -259,10 +283,12 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
     copy_commit(f);
 }
 
-/* Block-scaled products fill a stage in pieces, without branches, between the products: part `part` of `parts`. */
-static void fill_part(fp4_gemm *g, uint32_t part, uint32_t parts)
+/* Block-scaled products fill a stage in pieces, without branches, between the products of tiles of x: part `part` of fill_parts. */
+static void fill_part(fp4_gemm *g, uint32_t part)
 {
-    const uint32_t w = fp4_rows_pieces(&g->w), all = w + fp4_rows_pieces(&g->x_codes);
+    const uint32_t parts = fill_parts(g), w = fp4_rows_pieces(&g->w), all = w + fp4_rows_pieces(&g->x_codes);
+    if (part >= parts)
+        return;
     for (uint32_t i = part * all / parts; i < (part + 1) * all / parts; i++)
         if (i < w)
             fp4_rows_copy_piece(&g->w, g->filled, i);
@@ -390,7 +416,8 @@ static uint32_t x_words(const fp4_gemm *g)
 static scaled_stage find_stage(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
-    scaled_stage at = {.w_scales = ptx_add(f, g->w_scales, g->stage), .x_scales = ptx_add(f, g->x_scales, g->stage)};
+    scaled_stage at = {.w_scales = ptx_add(f, g->w_scales, g->stage),
+                       .x_scales = ptx_add(f, g->x_scales, g->stage)};
     for (uint32_t i = 0; i < (g->of.is_mx ? MX_BLOCKS : 1); i++)
         at.x[i] = ptx_add(f, g->x_at[i], g->stage);
     return at;
@@ -398,14 +425,16 @@ static scaled_stage find_stage(fp4_gemm *g)
 
 /* Loads a row's words of scales in a stage: one per step, or a single one for MX. Scales as rows begin in the last word of the
  * preceding stage, `carried`, and end before that of this one. */
-static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val carried, ptx_val scales[])
+static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val carried,
+                        ptx_val scales[])
 {
     ptx_fn *f = g->f;
     const uint32_t count = scale_words(g);
     ptx_val words[STEPS];
     ptx_load_vec(f, (int)count, words, shared_at(f, PTX_U32, at, row * 4 * count), PTX_PLAIN);
     for (uint32_t i = 0; i < count; i++)
-        scales[i] = g->of.is_tiled ? words[i] : ptx_prmt(f, i == 0 ? carried : words[i - 1], words[i], selector);
+        scales[i] =
+            g->of.is_tiled ? words[i] : ptx_prmt(f, i == 0 ? carried : words[i - 1], words[i], selector);
     if (!g->of.is_tiled)
         ptx_set(f, carried, words[count - 1]);
 }
@@ -424,7 +453,8 @@ static void load_x_codes(fp4_gemm *g, const scaled_stage *at, uint32_t tile, ptx
 /* The scales of four tiles of x, one in each lane of a row. */
 static void load_x_scales(fp4_gemm *g, const scaled_stage *at, uint32_t tile, ptx_val scales[])
 {
-    load_scales(g, at->x_scales, SUMS_ROWS * tile, g->x_selector, g->fragments.x_carried[tile / QUAD_LANES], scales);
+    load_scales(g, at->x_scales, SUMS_ROWS * tile, g->x_selector, g->fragments.x_carried[tile / QUAD_LANES],
+                scales);
 }
 
 /* Loads the first fragments of the current stage. */
@@ -445,10 +475,10 @@ static scaled_fragments load_fragments(fp4_gemm *g)
 }
 
 /* Waits until the next stage has been copied, and all warps have read the current one. */
-static void next_stage(fp4_gemm *g)
+static void next_stage(fp4_gemm *g, uint32_t pending)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
+    copy_wait(f, pending);
     ptx_barrier(f);
     ptx_set(f, g->filled, g->stage);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
@@ -466,24 +496,26 @@ static void set_words(ptx_fn *f, uint32_t count, ptx_val to[], const ptx_val fro
         ptx_set(f, to[i], from[i]);
 }
 
-/* The words before the first stage are where the first trip fills. */
 static ptx_val load_carried(fp4_gemm *g, ptx_val scales, uint32_t row)
 {
-    const uint32_t words = scale_words(g), byte = (g->of.stages - 1) * g->of.stage_bytes;
-    return ptx_var(g->f, ptx_load(g->f, shared_at(g->f, PTX_U32, scales, byte + 4 * (words * row + words - 1))));
+    const uint32_t words = scale_words(g), byte = carried_offset(g);
+    return ptx_var(g->f,
+                   ptx_load(g->f, shared_at(g->f, PTX_U32, scales, byte + 4 * (words * row + words - 1))));
 }
 
 static void init_fragments(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     scaled_fragments *of = &g->fragments;
-    g->filled = ptx_var(f, ptx_u32(0));
-    next_stage(g);
+    g->filled = ptx_var(f, g->stage);
+    const uint32_t early = fills_early(g) ? last_tiles(g->sums.row_tiles) : 0;
+    for (uint32_t part = 0; part < early; part++)
+        fill_part(g, part);
+    next_stage(g, early >= fill_parts(g) ? g->of.stages - 1 : g->of.stages - 2);
     if (!g->of.is_tiled) {
         of->w_carried = load_carried(g, g->w_scales, 0);
         for (uint32_t tile = 0; tile < g->sums.row_tiles; tile += QUAD_LANES)
             of->x_carried[tile / QUAD_LANES] = load_carried(g, g->x_scales, SUMS_ROWS * tile);
-        ptx_barrier(f); /* all warps have read what the first trip overwrites */
     }
     const scaled_fragments first = load_fragments(g);
     memcpy(of->w, first.w, sizeof of->w);
@@ -513,11 +545,13 @@ static void spread_weights(fp4_gemm *g, ptx_val w[MX_BLOCKS][TILES][4])
         for (uint32_t i = 0; i < TILES; i++)
             for (uint32_t n = 0; n < 2 * STEP_BLOCKS; n++) { /* rows g and g + 8 of each block */
                 ptx_val *to = w[STEP_BLOCKS * step + n / 2][i];
-                spread_codes(g->f, ptx_as(g->f, PTX_U32, g->fragments.w[step][i][n]), &to[n % 2], &to[2 + n % 2]);
+                spread_codes(g->f, ptx_as(g->f, PTX_U32, g->fragments.w[step][i][n]), &to[n % 2],
+                             &to[2 + n % 2]);
             }
 }
 
-static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES][4], ptx_val x[], const ptx_val scales[])
+static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES][4], ptx_val x[],
+                          const ptx_val scales[])
 {
     ptx_val *of_w = g->fragments.w_scales;
     for (uint32_t n = 0; n < (g->of.is_mx ? MX_BLOCKS : STEPS); n++)
@@ -526,8 +560,8 @@ static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES
             const uint32_t word = g->of.is_mx ? 0 : n;
             const ptx_mma_scales a = {of_w[word], byte, (int)i}, b = {scales[word], byte, thread};
             ptx_val *sum = sums_of(&g->sums, tile, i);
-            ptx_mma_scaled(g->f, g->of.is_mx ? PTX_MMA_M16N8K32_E2M1E4M3_UE8M0 : PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[n][i],
-                           &x[2 * n], sum, a, b);
+            ptx_mma_scaled(g->f, g->of.is_mx ? PTX_MMA_M16N8K32_E2M1E4M3_UE8M0 : PTX_MMA_M16N8K64_E2M1_UE4M3,
+                           sum, w[n][i], &x[2 * n], sum, a, b);
         }
 }
 
@@ -536,7 +570,7 @@ static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES
 static void multiply_scaled(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles), parts = last > 0 ? last : 1;
+    const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles);
     const scaled_stage at = find_stage(g);
     scaled_fragments *of = &g->fragments, next;
     ptx_val w[MX_BLOCKS][TILES][4], x[MOST_TILES][2 * MX_BLOCKS], scales[MOST_TILES / QUAD_LANES][STEPS];
@@ -552,12 +586,14 @@ static void multiply_scaled(fp4_gemm *g)
                 load_x_scales(g, &at, loaded, scales[loaded / QUAD_LANES]);
             load_x_codes(g, &at, loaded, x[loaded]);
         }
-        if (tile < parts)
-            fill_part(g, tile, parts);
+        if (!fills_early(g))
+            fill_part(g, tile);
         if (tile == last) {
-            next_stage(g);
+            next_stage(g, g->of.stages - 2);
             next = load_fragments(g);
         }
+        if (fills_early(g))
+            fill_part(g, tile < last ? tile + tiles - last : tile - last);
         multiply_tile(g, tile, w, x[tile], scales[tile / QUAD_LANES]);
     }
     set_words(f, STEPS * TILES * 4, of->w[0][0], next.w[0][0]);
@@ -695,8 +731,8 @@ static void make_tile(void *strategy)
     init_w_copies(g);
     init_x(g);
     if (is_carried(g)) {
-        fp4_rows_copy_carried(&g->w, ptx_u32(last * g->of.stage_bytes), l->tid);
-        fp4_rows_copy_carried(&g->x_codes, ptx_u32(last * g->of.stage_bytes), l->tid);
+        fp4_rows_copy_carried(&g->w, ptx_u32(carried_offset(g)), l->tid);
+        fp4_rows_copy_carried(&g->x_codes, ptx_u32(carried_offset(g)), l->tid);
     }
     for (uint32_t i = 0; i < last; i++)
         fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
@@ -706,6 +742,8 @@ static void make_tile(void *strategy)
     if (g->of.is_block_scaled)
         init_fragments(g);
     linear_each_trip(l, FP4_STAGE, g->left, make_trip, g);
+    if (g->of.is_block_scaled)
+        copy_commit(f);
     copy_wait(f, 0);
     store_sums(g);
 }
