@@ -70,7 +70,7 @@ static uint32_t stage_words(const fp4_rows *r)
     return stage_scales(r) / WORD;
 }
 
-/* Neighbouring threads that copy a row's scales, a word each: fewer rows, and so fewer sectors, per instruction. */
+/* Neighbouring threads that copy a row's scales. */
 static uint32_t scale_threads(const fp4_rows *r)
 {
     return r->is_carried ? stage_words(r) : 1;
@@ -97,7 +97,7 @@ uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
     return r->is_block_scaled ? stage_scales(r) : FP4_SCALE_BYTES;
 }
 
-/* Finds this thread's first word of its row: of a carried row one from the stage before the first. */
+/* Finds this thread's first word of its row; carried, one before the first stage. */
 static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
@@ -145,7 +145,6 @@ static void next_scales(fp4_rows *r)
     ptx_sub_to(r->f, r->scale_left, stage_scales(r));
 }
 
-/* A carried row: this thread's word of the pass's row. */
 static void copy_carried(fp4_rows *r, ptx_val to, uint32_t pass, ptx_val left)
 {
     ptx_fn *f = r->f;
@@ -261,7 +260,7 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared)
     init_scales(r, tid, shared);
 }
 
-static void copy_all_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
+static void copy_scales_pass(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
     ptx_fn *f = r->f;
     const bool all_have_scales = r->has_scales.type == PTX_NONE;
@@ -280,7 +279,7 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
     copy_codes(r, offset, 0, fp4_rows_passes(r));
     for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
-        copy_all_scales(r, offset, pass);
+        copy_scales_pass(r, offset, pass);
     next_codes(r);
     next_scales(r);
 }
@@ -296,7 +295,7 @@ void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
     if (piece < passes)
         copy_codes(r, offset, piece, piece + 1);
     else
-        copy_all_scales(r, offset, piece - passes);
+        copy_scales_pass(r, offset, piece - passes);
     if (piece == passes - 1)
         next_codes(r);
     if (piece == fp4_rows_pieces(r) - 1)

@@ -3,13 +3,13 @@
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
  * tile_n columns of y.
  *
- * SHARED MEMORY is a ring of `stages` stages of 128 elements of k, each with these parts, and ends at a multiple of 128 bytes. Trip
- * i waits for stage i; after a barrier it copies stage i + stages - 1, block-scaled between its products. Then sums overlay all.
+ * SHARED MEMORY is a ring of `stages` stages of 128 elements of k. Trip i copies stage i + stages - 1. At the end sums overlay
+ * all. A stage has these parts, padded to a multiple of 128 bytes:
  *
  *     W         tile_n * FP4_ROW_BYTES
  *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
- *     W scales  tile_n * FP4_SCALE_BYTES
- *     x scales  tile_m * FP4_SCALE_BYTES, if x is codes
+ *     W scales  tile_n * fp4_rows_scale_bytes
+ *     x scales  tile_m * fp4_rows_scale_bytes, if x is codes
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
@@ -19,6 +19,10 @@
  * row's four scales of a step. MXFP4 times MXFP8 takes one product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
  * row's block, the first four in the operand's lower register. ldmatrix loads W's eight codes as a word, which is spread to
  * bytes; x's are 8 bytes. One word holds a row's four scales of a stage.
+ *
+ * A block-scaled trip begins with its stage's first fragments in registers. Before the products of the last tiles of x it waits
+ * for the next stage, passes a barrier and loads that stage's first fragments: these products hide all three. Scales as rows are
+ * carried (device/fp4_rows.h): registers keep the last word of each row. The words before the first stage are after the ring.
  */
 #include <string.h>
 
@@ -49,13 +53,12 @@ enum {
 const weight_format fp4_gemm_codes = {
     .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
 
-/* Block-scaled: what registers hold of a stage before its first product. Variables: a trip loads the next stage's. */
+/* Block-scaled: a stage's first fragments, variables. Those of x are the codes of the first tile and the scales of the first four;
+ * W's codes are as ldmatrix loads them. */
 typedef struct scaled_fragments {
-    ptx_val w[STEPS][TILES][4],
-        x[2 * MX_BLOCKS]; /* codes: W's, as ldmatrix loads them; those of the first tile of x */
-    ptx_val w_scales[STEPS], x_scales[STEPS]; /* of the first four tiles of x */
-    ptx_val w_carried,
-        x_carried[4]; /* scales as rows: the last word of the preceding stage, of x for each four tiles */
+    ptx_val w[STEPS][TILES][4], w_scales[STEPS];
+    ptx_val x[2 * MX_BLOCKS], x_scales[STEPS];
+    ptx_val w_carried, x_carried[MOST_TILES / QUAD_LANES]; /* if scales are rows; of x for every four tiles */
 } scaled_fragments;
 
 /* Block-scaled: where this lane reads x's codes and the scales of a stage. */
@@ -73,7 +76,7 @@ typedef struct fp4_gemm {
     x_ring x;
     ptx_val next_step; /* a variable: the next step of x to copy */
     ptx_val stage;     /* a variable: the offset of the current stage */
-    ptx_val filled;    /* block-scaled: the offset of the stage that a trip fills */
+    ptx_val filled;    /* block-scaled, a variable: the offset of the stage that is filled */
     ptx_val left;      /* a variable: stages from this one on */
     /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
     ptx_val w_at[STEPS], x_at[MX_BLOCKS], w_scales, x_scales;
@@ -128,27 +131,27 @@ uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Tiles of x whose products follow the barrier. */
+/* Tiles of x whose products follow a trip's barrier. */
 static uint32_t last_tiles(uint32_t tiles)
 {
     return tiles < 8 ? 1 : tiles / 4;
 }
 
-/* A fill begins with the first products of a trip. Tiles of 128 rows with two stages begin right after the preceding trip's barrier:
- * the next trip needs the stage, and there are too few thread blocks per multiprocessor to hide the wait. */
+/* Whether a fill begins right after the barrier that frees its stage, and not with the next trip: with two stages that trip waits
+ * for it, and tiles of 128 rows leave no third thread block on the multiprocessor to hide the wait. */
 static bool fills_early(const fp4_gemm *g)
 {
     return g->of.stages == 2 && g->of.tile_m == SUMS_ROWS * MOST_TILES;
 }
 
-/* Tiles of x between whose products a stage is filled. */
+/* A stage is filled in as many parts, one before the products of each tile of x. */
 static uint32_t fill_parts(const fp4_gemm *g)
 {
     const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);
     return fills_early(g) ? last + last / 2 : last < tiles ? tiles - last : 1;
 }
 
-/* The words before the first stage are after the stages: the offset from a stage's scales. */
+/* The offset of the words before the first stage, as if they were the scales of a stage. */
 static uint32_t carried_offset(const fp4_gemm *g)
 {
     return g->of.stages * g->of.stage_bytes - g->of.w_scale_byte;
@@ -159,8 +162,7 @@ static bool is_carried(const fp4_gemm *g)
     return g->of.is_block_scaled && !g->of.is_tiled;
 }
 
-/* Finds how many rows of the matrix are between a thread's rows of scales in the two passes: `rows`, or 0 if the second is past
- * the end. Its row of the first pass is `first`. */
+/* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
 static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
 {
     if (fp4_rows_scale_passes(r) == 1)
@@ -283,7 +285,8 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
     copy_commit(f);
 }
 
-/* Block-scaled products fill a stage in pieces, without branches, between the products of tiles of x: part `part` of fill_parts. */
+/* Block-scaled: starts one of the fill_parts parts of a stage's copies. They have no branches, so that ptxas puts them between
+ * products. */
 static void fill_part(fp4_gemm *g, uint32_t part)
 {
     const uint32_t parts = fill_parts(g), w = fp4_rows_pieces(&g->w), all = w + fp4_rows_pieces(&g->x_codes);
@@ -423,8 +426,8 @@ static scaled_stage find_stage(fp4_gemm *g)
     return at;
 }
 
-/* Loads a row's words of scales in a stage: one per step, or a single one for MX. Scales as rows begin in the last word of the
- * preceding stage, `carried`, and end before that of this one. */
+/* Loads a row's words of scales in a stage: one per step, or a single one for MX. Scales as rows begin in `carried`, the last word
+ * of the preceding stage. */
 static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val carried,
                         ptx_val scales[])
 {
@@ -474,7 +477,7 @@ static scaled_fragments load_fragments(fp4_gemm *g)
     return of;
 }
 
-/* Waits until the next stage has been copied, and all warps have read the current one. */
+/* Waits until the next stage has been copied and all warps have read the current one, which is filled next. */
 static void next_stage(fp4_gemm *g, uint32_t pending)
 {
     ptx_fn *f = g->f;
@@ -565,8 +568,6 @@ static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES
         }
 }
 
-/* A trip: the products of the current stage, while a later stage is copied to the place of the preceding one. All of the stage is
- * in registers before its last tiles' products, so that these hide the barrier and the loads of the next stage's first fragments. */
 static void multiply_scaled(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
