@@ -1322,11 +1322,11 @@ extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_6
 kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_64_2_1(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_fp4_gemm_args *args);
 
-/* fp4_gemm/format=nvfp4,x=nvfp4,y=f16,scale_layout=rows,epilogue=none,strategy=block_scaled,tile_m=16,tile_n=64,stages=4,split_k=1 */
-extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1_kernel;
-kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_fp4_gemm_args *args);
+/* fp4_gemm/format=nvfp4,x=nvfp4,y=f16,scale_layout=rows,epilogue=none,strategy=block_scaled,tile_m=32,tile_n=128,stages=4,split_k=1 */
+extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_128_4_1_kernel;
+kiln_status kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_128_4_1(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const kiln_default_fp4_gemm_args *args);
 
 /* fp4_gemm/format=nvfp4,x=nvfp4,y=f16,scale_layout=rows,epilogue=none,strategy=block_scaled,tile_m=64,tile_n=128,stages=3,split_k=1 */
 extern const kiln_kernel kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_64_128_3_1_kernel;
@@ -1712,7 +1712,7 @@ KILN_PICK(kiln_default_fp4_gemm_pick, kiln_default_fp4_gemm_args)
 KILN_CANDIDATES(kiln_default_fp4_gemm_candidates, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_f16_f16_rows_none_mma_32_64_2_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_mma_8_64_2_1, kiln_default_fp4_gemm_args)
-KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_16_64_4_1, kiln_default_fp4_gemm_args)
+KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_32_128_4_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_fp4_gemm_nvfp4_nvfp4_f16_rows_none_block_scaled_64_128_3_1, kiln_default_fp4_gemm_args)
 KILN_CALL(kiln_default_attention, kiln_default_attention_args)
 KILN_PICK(kiln_default_attention_pick, kiln_default_attention_args)

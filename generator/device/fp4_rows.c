@@ -64,12 +64,45 @@ static ptx_val blocks_of_row(const fp4_rows *r)
     return ptx_shr(r->f, r->k, lanes_log2(block_of(r)));
 }
 
-/* Finds the first word of this thread's row. */
+/* Words of a row that are new in each stage. */
+static uint32_t stage_words(const fp4_rows *r)
+{
+    return stage_scales(r) / WORD;
+}
+
+/* Neighbouring threads that copy a row's scales. */
+static uint32_t scale_threads(const fp4_rows *r)
+{
+    return r->is_carried ? stage_words(r) : 1;
+}
+
+uint32_t fp4_rows_scale_passes(const fp4_rows *r)
+{
+    const uint32_t words = r->rows * scale_threads(r);
+    return words > r->threads ? words / r->threads : 1;
+}
+
+uint32_t fp4_rows_scale_pass(const fp4_rows *r)
+{
+    return r->threads / scale_threads(r);
+}
+
+ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid)
+{
+    return scale_threads(r) == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(scale_threads(r)));
+}
+
+uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
+{
+    return r->is_block_scaled ? stage_scales(r) : FP4_SCALE_BYTES;
+}
+
+/* Finds this thread's first word of its row; carried, one before the first stage. */
 static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
     const uint32_t bits = lanes_log2(block_of(r));
-    ptx_val blocks = blocks_of_row(r), first = ptx_shr(f, r->first, bits);
+    ptx_val blocks = blocks_of_row(r), first = ptx_shr(f, r->first, bits), word = ptx_u32(0);
     ptx_val left = ptx_sub(f, ptx_shr(f, r->end, bits), first);
     if (r->is_tiled) {
         ptx_val down = ptx_shr(f, r->scale_row, lanes_log2(SCALE_TILE_ROWS));
@@ -85,20 +118,52 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
         ptx_val at = ptx_add(f, row, ptx_cvt(f, PTX_U64, first));
         ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, at), WORD - 1);
         left = ptx_add(f, left, offset);
-        r->scale_from = ptx_var(f, ptx_and(f, at, ~(uint64_t)(WORD - 1)));
+        at = ptx_and(f, at, ~(uint64_t)(WORD - 1));
+        if (scale_threads(r) > 1) {
+            word = ptx_and(f, tid, scale_threads(r) - 1);
+            ptx_val back = ptx_mul(f, ptx_sub(f, scale_threads(r) - 1, word), WORD);
+            at = ptx_sub(f, at, ptx_cvt(f, PTX_U64, back));
+            left = ptx_add(f, left, back);
+        }
+        r->scale_from = ptx_var(f, at);
     }
+    if (fp4_rows_scale_passes(r) > 1)
+        r->scale_pass_bytes = ptx_mul_wide(f, r->scale_pass_rows, blocks);
     r->scale_left = ptx_var(f, ptx_as(f, PTX_S32, left));
-    r->scale_to = ptx_add(f, ptx_mad(f, tid, FP4_SCALE_BYTES, shared), r->scale_byte);
-    if (r->rows < r->threads)
-        r->has_scales = ptx_lt(f, tid, r->rows);
+    ptx_val row = fp4_rows_scale_row_of(r, tid), to = ptx_mad(f, row, fp4_rows_scale_bytes(r), shared);
+    if (scale_threads(r) > 1)
+        to = ptx_mad(f, word, WORD, to);
+    r->scale_to = ptx_add(f, to, r->scale_byte);
+    if (r->rows * scale_threads(r) < r->threads)
+        r->has_scales = ptx_lt(f, tid, r->rows * scale_threads(r));
 }
 
-static void copy_scales(fp4_rows *r, ptx_val offset)
+static void next_scales(fp4_rows *r)
+{
+    ptx_add_to(r->f, r->scale_from,
+               r->is_tiled ? SCALE_TILE_BYTES * stage_scales(r) / SCALE_TILE_BLOCKS : stage_scales(r));
+    ptx_sub_to(r->f, r->scale_left, stage_scales(r));
+}
+
+static void copy_carried(fp4_rows *r, ptx_val to, uint32_t pass, ptx_val left)
 {
     ptx_fn *f = r->f;
-    const uint32_t words = stage_scales(r) / WORD + (r->is_tiled ? 0 : 1),
+    ptx_val at = pass == 0 ? r->scale_from : ptx_add(f, r->scale_from, r->scale_pass_bytes);
+    const uint32_t byte = pass * fp4_rows_scale_pass(r) * fp4_rows_scale_bytes(r);
+    copy_word_cut(f, shared_at(f, PTX_U32, to, byte), ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), left);
+}
+
+static void copy_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
+{
+    ptx_fn *f = r->f;
+    ptx_val to = ptx_add(f, r->scale_to, offset);
+    if (r->is_carried) {
+        copy_carried(r, to, pass, r->scale_left);
+        return;
+    }
+    const uint32_t words = stage_words(r) + (r->is_tiled ? 0 : 1),
                    step = r->is_tiled ? SCALE_TILE_BYTES : WORD;
-    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, r->scale_from), to = ptx_add(f, r->scale_to, offset);
+    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, r->scale_from);
     for (uint32_t i = 0; i < words; i++)
         copy_word_cut(f, shared_at(f, PTX_U32, to, WORD * i), ptx_at_bytes(f, from, step * i),
                       i == 0 ? r->scale_left : ptx_sub(f, r->scale_left, WORD * i));
@@ -107,7 +172,7 @@ static void copy_scales(fp4_rows *r, ptx_val offset)
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number)
 {
     ptx_fn *f = r->f;
-    ptx_val at = ptx_add(f, ptx_mad(f, row, FP4_SCALE_BYTES, shared), r->scale_byte);
+    ptx_val at = ptx_add(f, ptx_mad(f, row, fp4_rows_scale_bytes(r), shared), r->scale_byte);
     if (r->is_tiled)
         return at;
     ptx_val byte = ptx_mul(f, number, blocks_of_row(r));
@@ -139,12 +204,12 @@ static ptx_val pass_address(fp4_rows *r, uint32_t pass)
     return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
 }
 
-/* Copies this thread's unit of every pass; a narrow unit in two halves, the second of which may be past the row's end. */
-static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
+/* Copies this thread's units of some passes; a narrow unit in two halves, the second of which may be past the row's end. */
+static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, bool is_narrow)
 {
     ptx_fn *f = r->f;
     ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
-    for (uint32_t i = 0; i < fp4_rows_passes(r); i++) {
+    for (uint32_t i = first; i < past; i++) {
         ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, i));
         const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r));
         if (!is_narrow)
@@ -155,21 +220,36 @@ static void copy_units(fp4_rows *r, ptx_val to, bool is_narrow)
     }
 }
 
-static void copy_codes(fp4_rows *r, ptx_val offset)
+static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
 {
     ptx_fn *f = r->f;
     ptx_val to = ptx_add(f, r->to, offset);
     if (r->is_mx) {
-        copy_units(r, to, false);
+        copy_units(r, to, first, past, false);
         return;
     }
     PTX_IF (f, r->is_narrow) {
         ptx_rarely(f);
-        copy_units(r, to, true);
+        copy_units(r, to, first, past, true);
     }
     PTX_ELSE (f) {
-        copy_units(r, to, false);
+        copy_units(r, to, first, past, false);
     }
+}
+
+static void copy_codes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
+{
+    const bool all_have_codes = r->has_codes.type == PTX_NONE;
+    IF_NEEDED (r->f, !all_have_codes, r->has_codes) {
+        copy_passes(r, offset, first, past);
+    }
+}
+
+static void next_codes(fp4_rows *r)
+{
+    for (uint32_t i = 0; i < addresses_of(r); i++)
+        ptx_add_to(r->f, r->from[i], r->codes.row_bytes);
+    ptx_sub_to(r->f, r->left, FP4_STAGE);
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
@@ -180,27 +260,60 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared)
     init_scales(r, tid, shared);
 }
 
-void fp4_rows_copy(fp4_rows *r, ptx_val offset)
+static void copy_scales_pass(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
     ptx_fn *f = r->f;
-    const bool all_have_codes = r->has_codes.type == PTX_NONE,
-               all_have_scales = r->has_scales.type == PTX_NONE;
-    IF_NEEDED (f, !all_have_codes, r->has_codes) {
-        copy_codes(r, offset);
-    }
-    if (r->is_branchless && !all_have_scales) {
+    const bool all_have_scales = r->has_scales.type == PTX_NONE;
+    if (r->is_block_scaled && !all_have_scales) {
         PTX_WHEN (f, r->has_scales) {
-            copy_scales(r, offset);
+            copy_scales(r, offset, pass);
         }
-    } else {
-        IF_NEEDED (f, !all_have_scales, r->has_scales) {
-            copy_scales(r, offset);
-        }
+        return;
     }
-    for (uint32_t i = 0; i < addresses_of(r); i++)
-        ptx_add_to(f, r->from[i], r->codes.row_bytes);
-    ptx_sub_to(f, r->left, FP4_STAGE);
-    ptx_add_to(f, r->scale_from,
-               r->is_tiled ? SCALE_TILE_BYTES * stage_scales(r) / SCALE_TILE_BLOCKS : stage_scales(r));
-    ptx_sub_to(f, r->scale_left, stage_scales(r));
+    IF_NEEDED (f, !all_have_scales, r->has_scales) {
+        copy_scales(r, offset, pass);
+    }
+}
+
+void fp4_rows_copy(fp4_rows *r, ptx_val offset)
+{
+    copy_codes(r, offset, 0, fp4_rows_passes(r));
+    for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
+        copy_scales_pass(r, offset, pass);
+    next_codes(r);
+    next_scales(r);
+}
+
+uint32_t fp4_rows_pieces(const fp4_rows *r)
+{
+    return fp4_rows_passes(r) + fp4_rows_scale_passes(r);
+}
+
+void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
+{
+    const uint32_t passes = fp4_rows_passes(r);
+    if (piece < passes)
+        copy_codes(r, offset, piece, piece + 1);
+    else
+        copy_scales_pass(r, offset, piece - passes);
+    if (piece == passes - 1)
+        next_codes(r);
+    if (piece == fp4_rows_pieces(r) - 1)
+        next_scales(r);
+}
+
+void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid)
+{
+    ptx_fn *f = r->f;
+    ptx_val to = ptx_add(f, r->scale_to, offset), left = r->scale_left;
+    if (scale_threads(r) > 1) {
+        ptx_val has_word = ptx_eq(f, ptx_and(f, tid, scale_threads(r) - 1), scale_threads(r) - 1);
+        left = ptx_select(f, has_word, left, 0);
+    }
+    const bool all_have_scales = r->has_scales.type == PTX_NONE;
+    IF_NEEDED (f, !all_have_scales, r->has_scales) {
+        for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
+            copy_carried(r, to, pass, left);
+    }
+    next_scales(r);
 }

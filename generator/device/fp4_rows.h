@@ -1,9 +1,13 @@
 /* Copies rows of e2m1 or e4m3 codes and their blocks' scales, an operand of a product, into shared memory in stages of 128
  * elements.
  *
- * A row of a stage is 64 bytes of e2m1 codes, or 128 of e4m3, in swizzled units of 16 bytes, and 12 bytes for scales. Scales may
- * begin at any byte of global memory, and keep their offset from a multiple of 4; in tiles (scale_tiles.h) it is 0. Codes and
- * scales past a row's end are 0. */
+ * A row of a stage is 64 bytes of e2m1 codes, or 128 of e4m3, in swizzled units of 16 bytes, and its scales. Scales may begin at
+ * any byte of global memory, and keep their offset from a multiple of 4, so a stage's scales may end in one word more; in tiles
+ * (scale_tiles.h) the offset is 0. Codes and scales past a row's end are 0.
+ *
+ * Scales as rows are copied in one of two ways. Decoded products: a thread copies all words of a row, up to 12 bytes; the next
+ * stage has the last word again. Block-scaled products: neighbouring threads copy a word each, so that an instruction reads fewer
+ * rows, and a stage has only the words that no earlier stage has. The reader carries each row's last word to the next stage. */
 #ifndef DEVICE_FP4_ROWS_H
 #define DEVICE_FP4_ROWS_H
 
@@ -13,8 +17,9 @@ enum {
     FP4_STAGE = 128, /* elements */
     FP4_ROW_BYTES = FP4_STAGE / 2,
     FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
-    FP4_SCALE_BYTES = 12, /* for a row's scales: an odd number of words puts eight rows in different banks */
-    FP4_MOST_PASSES = 4   /* passes whose rows have addresses of their own */
+    FP4_SCALE_BYTES =
+        12, /* of a row's scales, decoded: an odd number of words puts eight rows in different banks */
+    FP4_MOST_PASSES = 4 /* passes whose rows have addresses of their own */
 };
 
 /* The layout of a stage of e2m1. Lane (g, t) loads 8 bytes of row g, and a row's four lanes 32 contiguous bytes; or ldmatrix
@@ -26,7 +31,8 @@ typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
-    bool is_branchless;             /* predicated copies of scales, which ptxas interleaves with products */
+    bool is_block_scaled;           /* predicated copies of scales, which ptxas interleaves with products */
+    bool is_carried;                /* then also, unless scales are in tiles */
     layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
@@ -35,8 +41,10 @@ typedef struct fp4_rows {
         passes_left; /* with more passes only from[0]: bytes from pass to pass, U32; how many later passes have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
+    ptx_val scale_pass_rows; /* U32, two passes of scales: rows from the first's to the second's; 0: none */
 
-    ptx_val to, left; /* this thread's unit in the first stage; elements from the unit on, S32 */
+    ptx_val to, left;         /* this thread's unit in the first stage; elements from the unit on, S32 */
+    ptx_val scale_pass_bytes; /* from the first pass's row to the second's, U64 */
     ptx_val scale_from, scale_to, scale_left; /* this thread's scales, U64, and bytes from them on, S32 */
     ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all threads do */
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
@@ -47,12 +55,26 @@ uint32_t fp4_rows_passes(const fp4_rows *r);
 uint32_t fp4_rows_pass(const fp4_rows *r);
 ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
+/* The same for scales, which have one pass or two; the bytes of a row's scales in a stage. */
+uint32_t fp4_rows_scale_passes(const fp4_rows *r);
+uint32_t fp4_rows_scale_pass(const fp4_rows *r);
+ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid);
+uint32_t fp4_rows_scale_bytes(const fp4_rows *r);
+
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 
 /* Starts to copy the next stage to `offset` in the ring, and counts it; from `end` on it copies zeros. */
 void fp4_rows_copy(fp4_rows *r, ptx_val offset);
 
-/* The address of a row's first scale in the first stage. `number` is the row's number in the matrix. */
+/* fp4_rows_copy in fp4_rows_pieces pieces, to be copied in order. */
+uint32_t fp4_rows_pieces(const fp4_rows *r);
+void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece);
+
+/* Carried: starts to copy the last word before the first stage, to `offset`. Call it once, before the first stage is copied. */
+void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid);
+
+/* The address of a row's first scale in the first stage; carried, of its fifth, since four begin in the word before the stage.
+ * `number` is the row's number in the matrix. */
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number);
 
 #endif

@@ -14,6 +14,7 @@ typedef struct fp4_gemm_geometry {
     ptx_type type;           /* of decoded operands */
     uint32_t x_row_bytes;    /* in a stage, without scales */
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
+    uint32_t carried_bytes;                                   /* after the stages */
     uint32_t rows_at_once;                                    /* rows of sums, stored at the end */
 } fp4_gemm_geometry;
 

@@ -3,13 +3,13 @@
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
  * tile_n columns of y.
  *
- * SHARED MEMORY is a ring of `stages` stages of 128 elements of k, each with these parts, and ends at a multiple of 128 bytes. Trip
- * i waits for stage i; after a barrier it copies stage i + stages - 1, block-scaled between its products. Then sums overlay all.
+ * SHARED MEMORY is a ring of `stages` stages of 128 elements of k. Trip i copies stage i + stages - 1. At the end sums overlay
+ * all. A stage has these parts, padded to a multiple of 128 bytes:
  *
  *     W         tile_n * FP4_ROW_BYTES
  *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
- *     W scales  tile_n * FP4_SCALE_BYTES
- *     x scales  tile_m * FP4_SCALE_BYTES, if x is codes
+ *     W scales  tile_n * fp4_rows_scale_bytes
+ *     x scales  tile_m * fp4_rows_scale_bytes, if x is codes
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
@@ -19,7 +19,13 @@
  * row's four scales of a step. MXFP4 times MXFP8 takes one product per block of 32: lane (g, t) takes elements 8t to 8t + 7 of a
  * row's block, the first four in the operand's lower register. ldmatrix loads W's eight codes as a word, which is spread to
  * bytes; x's are 8 bytes. One word holds a row's four scales of a stage.
+ *
+ * A block-scaled trip begins with its stage's first fragments in registers. Before the products of the last tiles of x it waits
+ * for the next stage, passes a barrier and loads that stage's first fragments: these products hide all three. Scales as rows are
+ * carried (device/fp4_rows.h): registers keep the last word of each row. The words before the first stage are after the ring.
  */
+#include <string.h>
+
 #include "device/codes.h"
 #include "device/copy.h"
 #include "device/fp4.h"
@@ -40,11 +46,25 @@ enum {
     STEPS = FP4_STAGE / STEP,
     HALVES = 2, /* words of a lane's 16 codes of e2m1 */
     MX_BLOCKS = FP4_STAGE / 32,
-    STAGE_ALIGNMENT = 128
+    STAGE_ALIGNMENT = 128,
+    MOST_TILES = 16 /* of eight rows of x */
 };
 
 const weight_format fp4_gemm_codes = {
     .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
+
+/* Block-scaled: a stage's first fragments, variables. Those of x are the codes of the first tile and the scales of the first four;
+ * W's codes are as ldmatrix loads them. */
+typedef struct scaled_fragments {
+    ptx_val w[STEPS][TILES][4], w_scales[STEPS];
+    ptx_val x[2 * MX_BLOCKS], x_scales[STEPS];
+    ptx_val w_carried, x_carried[MOST_TILES / QUAD_LANES]; /* if scales are rows; of x for every four tiles */
+} scaled_fragments;
+
+/* Block-scaled: where this lane reads x's codes and the scales of a stage. */
+typedef struct scaled_stage {
+    ptx_val x[MX_BLOCKS], w_scales, x_scales;
+} scaled_stage;
 
 typedef struct fp4_gemm {
     fp4_gemm_geometry of;
@@ -56,11 +76,12 @@ typedef struct fp4_gemm {
     x_ring x;
     ptx_val next_step; /* a variable: the next step of x to copy */
     ptx_val stage;     /* a variable: the offset of the current stage */
-    ptx_val filled;    /* block-scaled: the offset of the stage that a trip fills */
+    ptx_val filled;    /* block-scaled, a variable: the offset of the stage that is filled */
     ptx_val left;      /* a variable: stages from this one on */
     /* Addresses in the first stage. Decoded: this lane's codes of a step, of its first rows of W and x; their scales. */
     ptx_val w_at[STEPS], x_at[MX_BLOCKS], w_scales, x_scales;
     ptx_val w_selector, x_selector; /* block-scaled: prmt selectors for words of scales */
+    scaled_fragments fragments;
     warp_sums sums;
 } fp4_gemm;
 
@@ -91,8 +112,11 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_row_bytes = !g.has_codes ? FP4_STAGE * 2 : g.is_e4m3 ? FP4_STAGE : FP4_STAGE / 2;
     g.x_byte = g.tile_n * FP4_ROW_BYTES;
     g.w_scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
-    g.x_scale_byte = g.w_scale_byte + g.tile_n * FP4_SCALE_BYTES;
-    const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * FP4_SCALE_BYTES : 0);
+    const fp4_rows rows = {.is_mx = g.is_mx, .is_block_scaled = g.is_block_scaled};
+    const uint32_t scale_bytes = fp4_rows_scale_bytes(&rows);
+    g.x_scale_byte = g.w_scale_byte + g.tile_n * scale_bytes;
+    const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * scale_bytes : 0);
+    g.carried_bytes = g.is_block_scaled && !g.is_tiled ? bytes - g.w_scale_byte : 0;
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
     g.rows_at_once = rows_at_once(&g);
     return g;
@@ -100,12 +124,52 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes,
+    const uint32_t stages = g->stages * g->stage_bytes + g->carried_bytes,
                    sums = linear_sums_bytes(g->rows_at_once, g->tile_n, 1);
     return stages > sums ? stages : sums;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+/* Tiles of x whose products follow a trip's barrier. */
+static uint32_t last_tiles(uint32_t tiles)
+{
+    return tiles < 8 ? 1 : tiles / 4;
+}
+
+/* Whether a fill begins right after the barrier that frees its stage, and not with the next trip: with two stages that trip waits
+ * for it, and tiles of 128 rows leave no third thread block on the multiprocessor to hide the wait. */
+static bool fills_early(const fp4_gemm *g)
+{
+    return g->of.stages == 2 && g->of.tile_m == SUMS_ROWS * MOST_TILES;
+}
+
+/* A stage is filled in as many parts, one before the products of each tile of x. */
+static uint32_t fill_parts(const fp4_gemm *g)
+{
+    const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);
+    return fills_early(g) ? last + last / 2 : last < tiles ? tiles - last : 1;
+}
+
+/* The offset of the words before the first stage, as if they were the scales of a stage. */
+static uint32_t carried_offset(const fp4_gemm *g)
+{
+    return g->of.stages * g->of.stage_bytes - g->of.w_scale_byte;
+}
+
+static bool is_carried(const fp4_gemm *g)
+{
+    return g->of.is_block_scaled && !g->of.is_tiled;
+}
+
+/* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
+static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
+{
+    if (fp4_rows_scale_passes(r) == 1)
+        return;
+    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, fp4_rows_scale_pass(r)), count);
+    r->scale_pass_rows = ptx_select(r->f, exists, ptx_u32(rows), 0);
+}
 
 static void init_w_copies(fp4_gemm *g)
 {
@@ -116,7 +180,8 @@ static void init_w_copies(fp4_gemm *g)
                       .threads = g->of.threads,
                       .is_mx = g->of.is_mx,
                       .is_tiled = g->of.is_tiled,
-                      .is_branchless = g->of.is_block_scaled,
+                      .is_block_scaled = g->of.is_block_scaled,
+                      .is_carried = is_carried(g),
                       .codes = fp4_rows_layout(g->of.is_block_scaled),
                       .scale_byte = g->of.w_scale_byte,
                       .k = l->k,
@@ -130,9 +195,10 @@ static void init_w_copies(fp4_gemm *g)
         const linear_row of = linear_find_row(l, clamped);
         g->w.from[i] = ptx_mad_wide(f, of.number, l->w_row_bytes, linear_pick_address(l, &of, l->w));
     }
-    ptx_val mine = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_w), l->w_rows);
-    const linear_row of = linear_find_row(l, mine);
+    ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->w, l->tid), g->tile.first_w);
+    const linear_row of = linear_find_row(l, tail_clamp(f, mine, l->w_rows));
     g->w.scale_row = of.number;
+    find_second_pass(&g->w, mine, l->w_rows, fp4_rows_scale_pass(&g->w) / l->column_rows);
     g->w.scales = linear_pick_address(l, &of, l->scales_of);
     fp4_rows_init(&g->w, l->tid, g->tile.shared);
 }
@@ -147,7 +213,8 @@ static void init_x_codes(fp4_gemm *g)
                    .threads = g->of.threads,
                    .is_mx = g->of.is_mx,
                    .is_tiled = g->of.is_tiled,
-                   .is_branchless = g->of.is_block_scaled,
+                   .is_block_scaled = g->of.is_block_scaled,
+                   .is_carried = is_carried(g),
                    .codes = g->of.is_e4m3 ? layout_of_codes() : fp4_rows_layout(g->of.is_block_scaled),
                    .code_byte = g->of.x_byte,
                    .scale_byte = g->of.x_scale_byte,
@@ -162,7 +229,9 @@ static void init_x_codes(fp4_gemm *g)
     g->x_codes.from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
     g->x_codes.pass_bytes = ptx_mul(f, stride, pass);
     g->x_codes.passes_left = ptx_div(f, left, pass);
-    g->x_codes.scale_row = tail_clamp(f, ptx_add(f, l->tid, g->tile.first_x), l->m);
+    ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->x_codes, l->tid), g->tile.first_x);
+    g->x_codes.scale_row = tail_clamp(f, mine, l->m);
+    find_second_pass(&g->x_codes, mine, l->m, fp4_rows_scale_pass(&g->x_codes));
     fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
 }
 
@@ -216,16 +285,20 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
     copy_commit(f);
 }
 
-/* Block-scaled products fill a stage in two parts, without branches, each after the loads of a tile of x: ptxas does not move
- * loads from shared memory above copies, and tensor cores would wait. */
-static void fill_between(fp4_gemm *g, uint32_t tile)
+/* Block-scaled: starts one of the fill_parts parts of a stage's copies. They have no branches, so that ptxas puts them between
+ * products. */
+static void fill_part(fp4_gemm *g, uint32_t part)
 {
-    if (tile == 0)
-        fp4_rows_copy(&g->w, g->filled);
-    if (tile == g->sums.row_tiles / 4) {
-        copy_x(g, g->filled);
+    const uint32_t parts = fill_parts(g), w = fp4_rows_pieces(&g->w), all = w + fp4_rows_pieces(&g->x_codes);
+    if (part >= parts)
+        return;
+    for (uint32_t i = part * all / parts; i < (part + 1) * all / parts; i++)
+        if (i < w)
+            fp4_rows_copy_piece(&g->w, g->filled, i);
+        else
+            fp4_rows_copy_piece(&g->x_codes, g->filled, i - w);
+    if (part == parts - 1)
         copy_commit(g->f);
-    }
 }
 
 /* ---- decoded products --------------------------------------------------------------------------------------------- */
@@ -332,44 +405,130 @@ static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val n
 
 /* ---- block-scaled products ---------------------------------------------------------------------------------------- */
 
-/* Loads a row's words of scales in a stage: one per step, or a single one for MX. */
-static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val scales[])
+static uint32_t scale_words(const fp4_gemm *g)
 {
-    ptx_fn *f = g->f;
-    const uint32_t count = g->of.is_mx ? 1 : STEPS;
-    ptx_val words[STEPS + 1];
-    for (uint32_t i = 0; i < (g->of.is_tiled ? count : count + 1); i++)
-        words[i] = ptx_load(f, shared_at(f, PTX_U32, at, row * FP4_SCALE_BYTES + 4 * i));
-    for (uint32_t i = 0; i < count; i++)
-        scales[i] = g->of.is_tiled ? words[i] : ptx_prmt(f, words[i], words[i + 1], selector);
+    return g->of.is_mx ? 1 : STEPS;
 }
 
-static void multiply_scaled(fp4_gemm *g)
+static uint32_t x_words(const fp4_gemm *g)
+{
+    return g->of.is_mx ? 2 * MX_BLOCKS : 2 * STEPS;
+}
+
+/* Finds where this lane reads the current stage. */
+static scaled_stage find_stage(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
-    ptx_val of_w[STEPS], of_x[STEPS], w[STEPS][TILES][4];
-    load_scales(g, w_scales_at, 0, g->w_selector, of_w);
+    scaled_stage at = {.w_scales = ptx_add(f, g->w_scales, g->stage),
+                       .x_scales = ptx_add(f, g->x_scales, g->stage)};
+    for (uint32_t i = 0; i < (g->of.is_mx ? MX_BLOCKS : 1); i++)
+        at.x[i] = ptx_add(f, g->x_at[i], g->stage);
+    return at;
+}
+
+/* Loads a row's words of scales in a stage: one per step, or a single one for MX. Scales as rows begin in `carried`, the last word
+ * of the preceding stage. */
+static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector, ptx_val carried,
+                        ptx_val scales[])
+{
+    ptx_fn *f = g->f;
+    const uint32_t count = scale_words(g);
+    ptx_val words[STEPS];
+    ptx_load_vec(f, (int)count, words, shared_at(f, PTX_U32, at, row * 4 * count), PTX_PLAIN);
+    for (uint32_t i = 0; i < count; i++)
+        scales[i] =
+            g->of.is_tiled ? words[i] : ptx_prmt(f, i == 0 ? carried : words[i - 1], words[i], selector);
+    if (!g->of.is_tiled)
+        ptx_set(f, carried, words[count - 1]);
+}
+
+static void load_x_codes(fp4_gemm *g, const scaled_stage *at, uint32_t tile, ptx_val x[])
+{
+    const uint32_t byte = SUMS_ROWS * tile * g->of.x_row_bytes;
+    if (!g->of.is_mx) {
+        ptx_ldmatrix(g->f, 2 * STEPS, x, shared_at(g->f, PTX_B32, at->x[0], byte));
+        return;
+    }
+    for (uint32_t block = 0; block < MX_BLOCKS; block++)
+        ptx_load_vec(g->f, 2, &x[2 * block], shared_at(g->f, PTX_U32, at->x[block], byte), PTX_PLAIN);
+}
+
+/* The scales of four tiles of x, one in each lane of a row. */
+static void load_x_scales(fp4_gemm *g, const scaled_stage *at, uint32_t tile, ptx_val scales[])
+{
+    load_scales(g, at->x_scales, SUMS_ROWS * tile, g->x_selector, g->fragments.x_carried[tile / QUAD_LANES],
+                scales);
+}
+
+/* Loads the first fragments of the current stage. */
+static scaled_fragments load_fragments(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    const scaled_stage at = find_stage(g);
+    scaled_fragments of = {0};
+    load_scales(g, at.w_scales, 0, g->w_selector, g->fragments.w_carried, of.w_scales);
+    load_x_scales(g, &at, 0, of.x_scales);
+    load_x_codes(g, &at, 0, of.x);
     for (uint32_t step = 0; step < STEPS; step++) {
-        ptx_val at = ptx_add(f, g->w_at[step], g->stage);
+        ptx_val w_at = ptx_add(f, g->w_at[step], g->stage);
         for (uint32_t i = 0; i < TILES; i++)
-            ptx_ldmatrix(f, 4, w[step][i], shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
+            ptx_ldmatrix(f, 4, of.w[step][i], shared_at(f, PTX_B32, w_at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
     }
-    ptx_val x_at = ptx_add(f, g->x_at[0], g->stage);
-    for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
-        const int thread = (int)tile % QUAD_LANES;
-        ptx_val x[STEPS][2];
-        if (thread == 0)
-            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, of_x);
-        ptx_ldmatrix(f, 2 * STEPS, x[0], shared_at(f, PTX_B32, x_at, SUMS_ROWS * tile * FP4_ROW_BYTES));
-        fill_between(g, tile);
-        for (uint32_t step = 0; step < STEPS; step++)
-            for (uint32_t i = 0; i < TILES; i++) {
-                ptx_val *sum = sums_of(&g->sums, tile, i);
-                const ptx_mma_scales a = {of_w[step], 0, (int)i}, b = {of_x[step], 0, thread};
-                ptx_mma_scaled(f, PTX_MMA_M16N8K64_E2M1_UE4M3, sum, w[step][i], x[step], sum, a, b);
-            }
+    return of;
+}
+
+/* Waits until the next stage has been copied and all warps have read the current one, which is filled next. */
+static void next_stage(fp4_gemm *g, uint32_t pending)
+{
+    ptx_fn *f = g->f;
+    copy_wait(f, pending);
+    ptx_barrier(f);
+    ptx_set(f, g->filled, g->stage);
+    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+}
+
+static void init_words(ptx_fn *f, uint32_t count, ptx_val words[])
+{
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = ptx_var(f, words[i]);
+}
+
+static void set_words(ptx_fn *f, uint32_t count, ptx_val to[], const ptx_val from[])
+{
+    for (uint32_t i = 0; i < count; i++)
+        ptx_set(f, to[i], from[i]);
+}
+
+static ptx_val load_carried(fp4_gemm *g, ptx_val scales, uint32_t row)
+{
+    const uint32_t words = scale_words(g), byte = carried_offset(g);
+    return ptx_var(g->f,
+                   ptx_load(g->f, shared_at(g->f, PTX_U32, scales, byte + 4 * (words * row + words - 1))));
+}
+
+static void init_fragments(fp4_gemm *g)
+{
+    ptx_fn *f = g->f;
+    scaled_fragments *of = &g->fragments;
+    g->filled = ptx_var(f, g->stage);
+    const uint32_t early = fills_early(g) ? last_tiles(g->sums.row_tiles) : 0;
+    for (uint32_t part = 0; part < early; part++)
+        fill_part(g, part);
+    next_stage(g, early >= fill_parts(g) ? g->of.stages - 1 : g->of.stages - 2);
+    if (!g->of.is_tiled) {
+        of->w_carried = load_carried(g, g->w_scales, 0);
+        for (uint32_t tile = 0; tile < g->sums.row_tiles; tile += QUAD_LANES)
+            of->x_carried[tile / QUAD_LANES] = load_carried(g, g->x_scales, SUMS_ROWS * tile);
     }
+    const scaled_fragments first = load_fragments(g);
+    memcpy(of->w, first.w, sizeof of->w);
+    memcpy(of->x, first.x, sizeof of->x);
+    memcpy(of->w_scales, first.w_scales, sizeof of->w_scales);
+    memcpy(of->x_scales, first.x_scales, sizeof of->x_scales);
+    init_words(f, STEPS * TILES * 4, of->w[0][0]);
+    init_words(f, x_words(g), of->x);
+    init_words(f, scale_words(g), of->w_scales);
+    init_words(f, scale_words(g), of->x_scales);
 }
 
 /* Spreads the eight e2m1 codes of a word, in order, to bits 2 to 5 of the bytes of two words, as kind mxf8f6f4 needs them
@@ -382,49 +541,66 @@ static void spread_codes(ptx_fn *f, ptx_val word, ptx_val *first, ptx_val *secon
     *second = ptx_prmt(f, even, odd, 0x7362);
 }
 
-static void load_mx_weights(fp4_gemm *g, ptx_val w[MX_BLOCKS][TILES][4])
+static void spread_weights(fp4_gemm *g, ptx_val w[MX_BLOCKS][TILES][4])
 {
     enum { STEP_BLOCKS = MX_BLOCKS / STEPS };
-    ptx_fn *f = g->f;
-    for (uint32_t step = 0; step < STEPS; step++) {
-        ptx_val at = ptx_add(f, g->w_at[step], g->stage);
-        for (uint32_t i = 0; i < TILES; i++) {
-            ptx_val words[2 * STEP_BLOCKS]; /* rows g and g + 8 of each block */
-            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, at, SUMS_COLUMNS * i * FP4_ROW_BYTES));
-            for (uint32_t n = 0; n < 2 * STEP_BLOCKS; n++) {
+    for (uint32_t step = 0; step < STEPS; step++)
+        for (uint32_t i = 0; i < TILES; i++)
+            for (uint32_t n = 0; n < 2 * STEP_BLOCKS; n++) { /* rows g and g + 8 of each block */
                 ptx_val *to = w[STEP_BLOCKS * step + n / 2][i];
-                spread_codes(f, ptx_as(f, PTX_U32, words[n]), &to[n % 2], &to[2 + n % 2]);
+                spread_codes(g->f, ptx_as(g->f, PTX_U32, g->fragments.w[step][i][n]), &to[n % 2],
+                             &to[2 + n % 2]);
             }
-        }
-    }
 }
 
-static void multiply_mx(fp4_gemm *g)
+static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES][4], ptx_val x[],
+                          const ptx_val scales[])
+{
+    ptx_val *of_w = g->fragments.w_scales;
+    for (uint32_t n = 0; n < (g->of.is_mx ? MX_BLOCKS : STEPS); n++)
+        for (uint32_t i = 0; i < TILES; i++) {
+            const int thread = (int)tile % QUAD_LANES, byte = g->of.is_mx ? (int)n : 0;
+            const uint32_t word = g->of.is_mx ? 0 : n;
+            const ptx_mma_scales a = {of_w[word], byte, (int)i}, b = {scales[word], byte, thread};
+            ptx_val *sum = sums_of(&g->sums, tile, i);
+            ptx_mma_scaled(g->f, g->of.is_mx ? PTX_MMA_M16N8K32_E2M1E4M3_UE8M0 : PTX_MMA_M16N8K64_E2M1_UE4M3,
+                           sum, w[n][i], &x[2 * n], sum, a, b);
+        }
+}
+
+static void multiply_scaled(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val w_scales_at = ptx_add(f, g->w_scales, g->stage), x_scales_at = ptx_add(f, g->x_scales, g->stage);
-    ptx_val of_w, of_x, w[MX_BLOCKS][TILES][4], x_at[MX_BLOCKS];
-    load_scales(g, w_scales_at, 0, g->w_selector, &of_w);
-    load_mx_weights(g, w);
-    for (uint32_t block = 0; block < MX_BLOCKS; block++)
-        x_at[block] = ptx_add(f, g->x_at[block], g->stage);
-    for (uint32_t tile = 0; tile < g->sums.row_tiles; tile++) {
-        const int thread = (int)tile % QUAD_LANES;
-        if (thread == 0)
-            load_scales(g, x_scales_at, SUMS_ROWS * tile, g->x_selector, &of_x);
-        for (uint32_t block = 0; block < MX_BLOCKS; block++) {
-            ptx_val x[2];
-            ptx_load_vec(f, 2, x, shared_at(f, PTX_U32, x_at[block], SUMS_ROWS * tile * g->of.x_row_bytes),
-                         PTX_PLAIN);
-            if (block == 0)
-                fill_between(g, tile);
-            for (uint32_t i = 0; i < TILES; i++) {
-                ptx_val *sum = sums_of(&g->sums, tile, i);
-                const ptx_mma_scales a = {of_w, (int)block, (int)i}, b = {of_x, (int)block, thread};
-                ptx_mma_scaled(f, PTX_MMA_M16N8K32_E2M1E4M3_UE8M0, sum, w[block][i], x, sum, a, b);
-            }
+    const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles);
+    const scaled_stage at = find_stage(g);
+    scaled_fragments *of = &g->fragments, next;
+    ptx_val w[MX_BLOCKS][TILES][4], x[MOST_TILES][2 * MX_BLOCKS], scales[MOST_TILES / QUAD_LANES][STEPS];
+    memcpy(x[0], of->x, sizeof x[0]);
+    memcpy(scales[0], of->x_scales, sizeof scales[0]);
+    if (g->of.is_mx)
+        spread_weights(g, w);
+    else
+        memcpy(w, of->w, sizeof of->w);
+    for (uint32_t tile = 0, loaded = 1; tile < tiles; tile++) {
+        for (; loaded < (tile + 1 < last ? tile + 2 : tiles); loaded++) {
+            if (loaded % QUAD_LANES == 0)
+                load_x_scales(g, &at, loaded, scales[loaded / QUAD_LANES]);
+            load_x_codes(g, &at, loaded, x[loaded]);
         }
+        if (!fills_early(g))
+            fill_part(g, tile);
+        if (tile == last) {
+            next_stage(g, g->of.stages - 2);
+            next = load_fragments(g);
+        }
+        if (fills_early(g))
+            fill_part(g, tile < last ? tile + tiles - last : tile - last);
+        multiply_tile(g, tile, w, x[tile], scales[tile / QUAD_LANES]);
     }
+    set_words(f, STEPS * TILES * 4, of->w[0][0], next.w[0][0]);
+    set_words(f, x_words(g), of->x, next.x);
+    set_words(f, scale_words(g), of->w_scales, next.w_scales);
+    set_words(f, scale_words(g), of->x_scales, next.x_scales);
 }
 
 /* prmt's selector for the word at `address`, from the two aligned words that contain it. */
@@ -500,19 +676,15 @@ static void make_trip(void *strategy)
 {
     fp4_gemm *g = strategy;
     ptx_fn *f = g->f;
-    copy_wait(f, g->of.stages - 2);
-    ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
-    if (g->of.is_block_scaled)
-        g->filled = ptx_var(f, g->stage);
-    else
-        fill_stage(g, g->stage, g->of.stages - 1);
-    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-    if (!g->of.is_block_scaled)
-        multiply_decoded(g);
-    else if (g->of.is_mx)
-        multiply_mx(g);
-    else
+    if (g->of.is_block_scaled) {
         multiply_scaled(g);
+    } else {
+        copy_wait(f, g->of.stages - 2);
+        ptx_barrier(f); /* all warps are done with the previous stage, which is refilled */
+        fill_stage(g, g->stage, g->of.stages - 1);
+        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
+        multiply_decoded(g);
+    }
     if (g->l->split_k == 1)
         ptx_sub_to(f, g->left, 1);
 }
@@ -559,12 +731,20 @@ static void make_tile(void *strategy)
         ptx_var(f, l->split_k == 1 ? ptx_div(f, ptx_add(f, l->k, FP4_STAGE - 1), FP4_STAGE) : l->part_stages);
     init_w_copies(g);
     init_x(g);
+    if (is_carried(g)) {
+        fp4_rows_copy_carried(&g->w, ptx_u32(carried_offset(g)), l->tid);
+        fp4_rows_copy_carried(&g->x_codes, ptx_u32(carried_offset(g)), l->tid);
+    }
     for (uint32_t i = 0; i < last; i++)
         fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
     g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
     init_reads(g);
     g->sums = linear_init_sums(f, g->of.tile_m);
+    if (g->of.is_block_scaled)
+        init_fragments(g);
     linear_each_trip(l, FP4_STAGE, g->left, make_trip, g);
+    if (g->of.is_block_scaled)
+        copy_commit(f);
     copy_wait(f, 0);
     store_sums(g);
 }
