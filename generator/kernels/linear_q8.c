@@ -28,8 +28,7 @@
  *     warps   number_bytes each: decoded scales of W         none
  *     sums    overlay all after the loop                     overlay all after the loop
  *
- * A trip, or with tiles a step, begins with a wait for its copies and a barrier. If a stage of W has two steps, the wait for the
- * second one and its sums of x come before the end of the first one, where products hide their latency.
+ * A trip, or with tiles a step, begins with a wait for its copies and a barrier.
  *
  * INSTRUCTIONS. With tiles, a warp's 64 rows of x and 32 of W take for each 32 elements of Q4_K: 16 products, 64 times three fma
  * (lower a sum and scale it by x, scale it by W, add the minimum's part), 16 loads and 16 multiplications of x's scales; and
@@ -98,10 +97,7 @@ typedef struct q8_product {
     linear *l; /* arguments */
     ptx_fn *f;
     linear_tile tile;
-    ptx_val stage,
-        x_stage; /* offsets of the current stage, of W and of x; with tiles a poison x_stage is 0 */
-    ptx_val
-        next_x_stage; /* tiles: the other stage of x, poison alike; a variable if a stage of W has one step */
+    ptx_val stage, x_stage; /* offsets of the current stage, of W and of x */
 
     linear_ring w;
     x_copies codes_of_x, scales_of_x;
@@ -213,16 +209,15 @@ static void find_source(q8_product *g, x_copies *c, ptx_val in, ptx_val row, ptx
     c->step = ptx_mul_wide(f, count, c->bytes * c->apart);
 }
 
-/* `left` is the variable of other copies with the same end; poison if there are none. */
-static void find_bounds(q8_product *g, x_copies *c, ptx_val row, ptx_val first, ptx_val count, ptx_val left)
+static void find_bounds(q8_product *g, x_copies *c, ptx_val row, ptx_val first, ptx_val count)
 {
     ptx_fn *f = g->f;
-    c->left = left.type == PTX_NONE ? ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, count, first))) : left;
+    c->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, count, first)));
     c->in_m = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, row));
 }
 
 /* Finds the scales that this thread copies. With sums, these are the scales of the codes that it adds up, so the thread
- * needs no barrier, and both end together. */
+ * needs no barrier. */
 static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
 {
     ptx_fn *f = g->f;
@@ -249,7 +244,7 @@ static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
     ptx_val to = ptx_add(f, layout_at(f, &g->of.blocks, place, eight_rows), g->tile.shared);
     ptx_val of_row = ptx_mad(f, ptx_and(f, scale_row, ROWS - 1), g->of.scale_bytes, to);
     c->to = ptx_add(f, of_row, g->of.scale_byte);
-    find_bounds(g, c, number, first, all, g->of.has_sums ? g->codes_of_x.left : (ptx_val){0});
+    find_bounds(g, c, number, first, all);
 }
 
 /* Neighbouring threads copy neighbouring units of a row. Uses shifts: ptxas does not see that the divisor is a power of two. */
@@ -269,7 +264,7 @@ static void init_x_copies(q8_product *g)
     find_source(g, c, l->in, number, first, l->k);
     ptx_val to = ptx_mad(f, row, c->to_step, g->tile.shared);
     c->to = ptx_add(f, ptx_add(f, to, place), g->of.codes_byte);
-    find_bounds(g, c, number, first, l->k, (ptx_val){0});
+    find_bounds(g, c, number, first, l->k);
     init_scale_copies(g, unit, row);
 }
 
@@ -281,17 +276,11 @@ static void copy_number(ptx_fn *f, const x_copies *c, ptx_val to, ptx_val from, 
         copy_word(f, to, from, in_bounds);
 }
 
-/* Moves an address; a poison offset is 0. */
-static ptx_val further(ptx_fn *f, ptx_val at, ptx_val offset)
-{
-    return offset.type == PTX_NONE ? at : ptx_add(f, at, offset);
-}
-
 /* If there are more threads than scales, the others copy none. */
 static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    ptx_val to = further(f, c->to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, c->from);
+    ptx_val to = ptx_add(f, c->to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, c->from);
     ptx_val in_k = ptx_gt(f, c->left, 0);
     for (uint32_t row = 0; row < c->rows; row += c->apart) {
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, c->in_m, row), in_k);
@@ -317,8 +306,7 @@ static void advance_x(q8_product *g)
     ptx_add_to(f, g->codes_of_x.from, g->of.step);
     ptx_sub_to(f, g->codes_of_x.left, g->of.step);
     ptx_add_to(f, g->scales_of_x.from, 4 * g->of.step / BLOCK);
-    if (!g->of.has_sums)
-        ptx_sub_to(f, g->scales_of_x.left, g->of.step / BLOCK);
+    ptx_sub_to(f, g->scales_of_x.left, g->of.step / BLOCK);
 }
 
 /* Makes the sums of the step in the stage at `offset`. Threads read only what they copied, so the call needs no barrier before
@@ -328,7 +316,7 @@ static void add_up_codes(q8_product *g, ptx_val offset)
     ptx_fn *f = g->f;
     const x_copies *c = &g->codes_of_x;
     const uint32_t passes = c->rows / c->apart, lanes = sum_lanes(&g->of);
-    ptx_val from = further(f, c->to, offset), to = further(f, g->scales_of_x.to, offset), sum[MOST_PASSES];
+    ptx_val from = ptx_add(f, c->to, offset), to = ptx_add(f, g->scales_of_x.to, offset), sum[MOST_PASSES];
     for (uint32_t i = 0; i < passes; i++) {
         ptx_val codes[4];
         ptx_load_vec(f, 4, codes, shared_at(f, PTX_S32, from, i * c->apart * c->to_step), PTX_PLAIN);
@@ -622,7 +610,7 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, batch_numbers 
 static void multiply_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val x_at = further(f, g->x_at, g->x_stage), scale_at = further(f, g->scale_at, g->x_stage);
+    ptx_val x_at = ptx_add(f, g->x_at, g->x_stage), scale_at = ptx_add(f, g->scale_at, g->x_stage);
     batch_numbers numbers;
     if (step == 0)
         linear_next_lane_rows(&g->w, g->stage);
@@ -669,14 +657,6 @@ static void init_reads(q8_product *g)
     init_x_reads(g, unit);
 }
 
-/* Tiles: waits for this thread's copies of the step in the stage of x at `offset`, and makes its sums. A barrier follows. */
-static void end_copies(q8_product *g, ptx_val offset)
-{
-    copy_wait(g->f, 0);
-    if (g->of.has_sums)
-        add_up_codes(g, offset);
-}
-
 /* mma: waits for the next stage, and refills the previous one. */
 static void next_stage(q8_product *g)
 {
@@ -687,48 +667,35 @@ static void next_stage(q8_product *g)
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
-/* Tiles: finds the stages of x of this step and the next one: constants if a stage of W has two steps. */
-static void find_x_stages(q8_product *g, uint32_t step)
-{
-    ptx_val stages[] = {{0}, ptx_u32(g->of.x_bytes)};
-    if (g->of.steps > 1)
-        g->next_x_stage = stages[(step + 1) % 2];
-    g->x_stage = g->of.steps > 1 ? stages[step % 2] : ptx_sub(g->f, stages[1], g->next_x_stage);
-}
-
-/* Tiles: starts to copy the next step of x, and with a stage's first step the next stage of W. */
+/* Tiles: waits for the next step of x, and refills the previous one; with a stage's first step does the same for W. */
 static void next_step(q8_product *g, uint32_t step)
 {
     ptx_fn *f = g->f;
-    if (step == 0)
-        end_copies(g, g->x_stage);
+    ptx_val next = ptx_sub(f, ptx_u32(g->of.x_bytes), g->x_stage);
+    copy_wait(f, 0);
+    if (g->of.has_sums)
+        add_up_codes(g, next);
     ptx_barrier(f);
-    copy_x(g, g->next_x_stage);
+    copy_x(g, g->x_stage);
     advance_x(g);
-    if (step == 0) {
+    if (step == 0)
         linear_fill_ring(&g->w, g->stage, 1);
-        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
-    }
     copy_commit(f);
+    ptx_set(f, g->x_stage, next);
+    if (step == 0)
+        shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
 static void make_trip(void *strategy)
 {
     q8_product *g = strategy;
     for (uint32_t step = 0; step < g->of.steps; step++) {
-        if (!g->of.is_tiles) {
+        if (g->of.is_tiles)
+            next_step(g, step);
+        else
             next_stage(g);
-            multiply_step(g, step);
-            continue;
-        }
-        find_x_stages(g, step);
-        next_step(g, step);
         multiply_step(g, step);
-        if (step + 1 < g->of.steps)
-            end_copies(g, g->next_x_stage);
     }
-    if (g->of.is_tiles && g->of.steps == 1)
-        ptx_set(g->f, g->next_x_stage, g->x_stage);
 }
 
 static void make_tile(void *strategy)
@@ -748,9 +715,7 @@ static void make_tile(void *strategy)
     const uint32_t last = g->of.stages - 1;
     fill_stages(g, last);
     g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
-    g->x_stage = g->stage;
-    if (g->of.is_tiles && g->of.steps == 1)
-        g->next_x_stage = ptx_var(f, ptx_u32(g->of.x_bytes));
+    g->x_stage = g->of.is_tiles ? ptx_var(f, ptx_u32(g->of.x_bytes)) : g->stage;
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
     g->sums = linear_init_sums(f, g->of.row_tiles * ROWS);
