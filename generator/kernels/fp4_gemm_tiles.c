@@ -573,8 +573,9 @@ static void multiply_scaled(fp4_gemm *g)
     ptx_fn *f = g->f;
     const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles);
     const scaled_stage at = find_stage(g);
-    scaled_fragments *of = &g->fragments, next;
-    ptx_val w[MX_BLOCKS][TILES][4], x[MOST_TILES][2 * MX_BLOCKS], scales[MOST_TILES / QUAD_LANES][STEPS];
+    scaled_fragments *of = &g->fragments, next = {0};
+    ptx_val w[MX_BLOCKS][TILES][4] = {0}, x[MOST_TILES][2 * MX_BLOCKS] = {0},
+            scales[MOST_TILES / QUAD_LANES][STEPS] = {0};
     memcpy(x[0], of->x, sizeof x[0]);
     memcpy(scales[0], of->x_scales, sizeof scales[0]);
     if (g->of.is_mx)
