@@ -47,8 +47,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "x nvfp4 needs format nvfp4, and x mxfp8 format mxfp4");
     kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy",
                  "strategy block_scaled needs x nvfp4 or mxfp8");
-    kiln_require(s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
-                 "tile_m is at least an eighth of tile_n with x f16 or bf16, and at most tile_n with x nvfp4 or mxfp8");
+    kiln_require(
+        s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
+        "tile_m is at least an eighth of tile_n with x f16 or bf16, and at most tile_n with x nvfp4 or mxfp8");
     kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
                               g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
                               "x strategy tile_m tile_n stages", "tile_m, tile_n and stages");
