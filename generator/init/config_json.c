@@ -254,9 +254,17 @@ static const char *format_of(reader *r, family_list families, const yaml_node *q
         return "nvfp4";
     if (strcmp(word_of(q, "quant_method"), "mxfp4") == 0)
         return "mxfp4";
-    model_note(r->arena, r->m,
-               "Products: kiln has none with weights of %s; the weights have to be converted to one of: %s.",
-               method_text(r, q), formats);
+    if (words_contain("gptq awq", word_of(q, "quant_method")) && is_word(yaml_member(q, "bits"), "4"))
+        model_note(
+            r->arena, r->m,
+            "Products: no items here for weights of %s; linear with 'format: int4' takes them once they are "
+            "rearranged (generator/kernels/gguf.md, INT4 weights).",
+            method_text(r, q));
+    else
+        model_note(
+            r->arena, r->m,
+            "Products: kiln has none with weights of %s; the weights have to be converted to one of: %s.",
+            method_text(r, q), formats);
     return NULL;
 }
 
@@ -274,9 +282,12 @@ static void set_format(reader *r, family_list families, const yaml_node *q, cons
         model_note(
             a, r->m,
             "MXFP4: repack the weights into GGUF's blocks (a scale byte, then 16 bytes of codes); Hugging "
-            "Face's files store scales separately.");
+            "Face's files store scales separately, as fp4_gemm with 'format: mxfp4' reads them.");
     if (words_contain(own_formats, *format ? *format : ""))
-        model_note(a, r->m, "The head and norms: kiln has them for GGUF's formats only.");
+        model_note(
+            a, r->m,
+            "The head and norms: no items here. kiln has no product with weights of 16 bits, and a norm only in "
+            "linear, rmsnorm_q4k_gemv and q8_quantize.");
 }
 
 /* ---- modules that are not quantised ------------------------------------------------------------------------------- */
