@@ -210,7 +210,7 @@ static bool serves(arena *a, const constraints *r, const request *q, size_t vari
     return true;
 }
 
-/* The values to try for a parameter left at its default; none for a requested value or a range. Nobody changes the contract
+/* The values to try for a parameter left at its default; none for a requested value or a range. A contract is not changed
  * to save shared memory. */
 static const char *choices(arena *a, const constraint *broken, const request *q, size_t param)
 {
