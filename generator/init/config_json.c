@@ -291,14 +291,10 @@ static void set_format(reader *r, family_list families, const yaml_node *q, cons
             "MXFP4: repack the weights into GGUF's blocks (a scale byte, then 16 bytes of codes); Hugging "
             "Face's files store scales separately, as fp4_gemm with 'format: mxfp4' reads them.");
     if (words_contain(own_formats, *format ? *format : ""))
-        model_note(a, r->m, "The head: kiln has no products with weights that are not quantised.");
-    if (strcmp(r->m->family, "nf4_gemm") == 0)
         model_note(
             a, r->m,
-            "Norms: nf4_gemm has none; linear has them, with 'format: nf4', 'nibbles: high' and scales in "
-            "f32.");
-    if (strcmp(r->m->family, "fp4_gemm") == 0)
-        model_note(a, r->m, "Norms: kiln's products with NVFP4 weights have none.");
+            "The head and norms: no items here. kiln has no product with weights of 16 bits, and a norm only in "
+            "linear, rmsnorm_q4k_gemv and q8_quantize.");
 }
 
 /* ---- modules that are not quantised ------------------------------------------------------------------------------- */

@@ -194,10 +194,18 @@ static bool has_family(const maker *k, const char *name)
     return strcmp(k->m->family, name) == 0;
 }
 
+/* What nf4_gemm lacks and linear has. */
+static void note_nf4(const maker *k, const char *what, const char *epilogue)
+{
+    model_note(k->arena, k->m,
+               "%s: not in nf4_gemm, but in linear with 'format: nf4', 'nibbles: high' and 'epilogue: %s'%s.",
+               what, epilogue, k->m->has_nested_scales ? ", which takes scales in f32, not nested" : "");
+}
+
 static void add_product(const maker *k, const product *p, bool is_in_prompts)
 {
     if (has_bias(p) && has_family(k, "nf4_gemm"))
-        model_note(k->arena, k->m, "Biases: kiln's nf4_gemm adds none.");
+        note_nf4(k, "Biases", "bias");
     else if (has_bias(p) && strcmp(p->y, "f32") != 0)
         model_note(
             k->arena, k->m,
@@ -274,9 +282,7 @@ static void add_hidden(const maker *k, uint32_t layer)
     }
     if (has_family(k, "nf4_gemm")) {
         if (k->m->gate && gate->format)
-            model_note(k->arena, k->m,
-                       "%s(gate) * up: nf4_gemm does not have it; linear has, with 'epilogue: %s'.",
-                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU", k->m->gate);
+            note_nf4(k, strcmp(k->m->gate, "geglu") == 0 ? "GELU(gate) * up" : "SiLU(gate) * up", k->m->gate);
     } else if (gate->format || up->format) {
         model_note(
             k->arena, k->m,

@@ -9,7 +9,7 @@
 /* clang-format off */
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f16", "element type of Q, K, V and O"),
-    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a row of Q, K, V and O", .min = 16, .max = 576, .step = 8),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a row of Q and K\nand of V and O, unless head_dim_v is given", .min = 16, .max = 576, .step = 8),
     PARAM(BOOL, CONTRACT, "causal", NULL, "false",
           "a query sees no keys after its own, see causal_offset\nfalse: it sees all keys"),
     PARAM(WORD, TUNING, "strategy", "simt mma", "simt", "simt: CUDA cores; mma: tensor cores, for f16 and bf16"),
@@ -442,20 +442,20 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64), "head_dim head_dim_v strategy tile_q tile_k",
                  "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
     kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split), "head_dim head_dim_v tile_q tile_k split_k",
-                 "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
+                 "tile_q 128 with the larger of head_dim and head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
     kiln_require(s, tile_q < 128 || widest <= 64 || is_plain || (is_dense && a.shaping != ATTENTION_MASK), "head_dim head_dim_v score layout tile_q",
-                 "head_dim above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
+                 "head_dim or head_dim_v above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
                  "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
     kiln_require(s, !has_codes || !is_f64, "type kv", "kv other than same needs type f16, bf16 or f32");
     kiln_require(s, !has_codes || (head_dim % 16 == 0 && head_dim_v % 16 == 0), "head_dim head_dim_v kv",
-                 "kv other than same needs head_dim to be a multiple of 16: rows of codes are read 16 bytes at a time");
+                 "kv other than same needs head_dim and head_dim_v to be multiples of 16: rows of codes are read 16 bytes at a time");
     kiln_require(s, !has_codes || !is_mma || (head_dim % 32 == 0 && head_dim_v % 32 == 0), "head_dim head_dim_v strategy kv",
                  "strategy mma with kv other than same needs head_dim and head_dim_v to be multiples of 32");
     kiln_require(s, !has_codes || !is_wide, "head_dim head_dim_v kv", "kv other than same needs head_dim and head_dim_v of at most 256");
-    kiln_require_shared_bytes(s, is_mma && !is_wide ? bytes : 0, SHARED_SM_86, "head_dim head_dim_v strategy tile_q tile_k split_k",
+    kiln_require_shared_bytes(s, is_mma && !is_wide ? bytes : 0, SHARED_SM_86, "head_dim head_dim_v strategy tile_q tile_k split_k kv",
                               "the tiles of strategy mma");
     kiln_require_shared_bytes(s, is_mma && is_wide ? bytes : 0, SHARED_SM_80, "head_dim head_dim_v strategy tile_q tile_k split_k",
                               "the tiles of strategy mma with head_dim or head_dim_v above 256");

@@ -21,7 +21,7 @@ static const kiln_param params[] = {
           "columns of C per thread block; A is read once for each such tile"),
     PARAM(INT, TUNING, "k_warps", "1 2 4 8 16", "8", "warps per thread block that split K"),
     PARAM(WORD, TUNING, "table", "compact aligned", "compact",
-          "table of decoded bytes in shared memory; compact takes 32 KB; aligned takes 65 KB and saves an instruction per byte"),
+          "table of decoded bytes in shared memory; compact takes 32 KB, and simt with tile_m 16 and 32 has none; aligned takes 65 KB and saves an instruction per byte"),
     PARAM(INT, TUNING, "stages", "2 4", "2",
           "stages of A in shared memory; mma: all but one are being loaded; tiles: half of them"),
     PARAM(INT, TUNING, "split_k", "0 1 2 4 8 16", "1",

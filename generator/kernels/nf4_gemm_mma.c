@@ -667,7 +667,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = g.steps * NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || is_tiles || (stages == 2 && g.split_k == 1), "strategy stages split_k",
-                 "stages 4 and split_k above 1 need strategy mma or tiles");
+                 "stages 4 and split_k other than 1 need strategy mma or tiles");
     kiln_require(s, !is_mma || type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
@@ -684,7 +684,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s, !is_mma || stages == 2 || (g.is_wide && g.depth == stages),
         "strategy tile_m tile_n k_warps stages",
-        "stages 4 needs tile_n of at least 64, or tile_m 16; tile_m of at most 16; and at most 8 warps, by tile_n and k_warps");
+        "strategy mma with stages 4 needs tile_n of at least 64, or tile_m 16; tile_m of at most 16; and at most 8 warps, by tile_n and k_warps");
     kiln_require(s, g.tile_m < 128 || is_tiles, "strategy tile_m", "tile_m 128 needs strategy tiles");
     kiln_require(
         s, g.split_k != 0 || is_tiles || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",

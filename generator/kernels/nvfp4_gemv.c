@@ -37,7 +37,7 @@ static const kiln_arg args[] = {
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
     {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector; 0: 128\nthe vector is the first row, the others are padding; 1: no padding"},
-    {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by\nthe product of the scales of both tensors"},
+    {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by\n1 over the product of both tensors' global_scale, if fp4_quantize made them"},
     {.name = NULL},
 };
 

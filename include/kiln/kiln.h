@@ -199,8 +199,8 @@ void kiln_driver_close(kiln_driver *driver);
 
 /* Binds a bundle to the context that is current on this thread. Loads nothing. `options` may be null and is copied.
  * NULL_POINTER, LAYOUT, TOO_FEW_SLOTS, SCRATCH_TOO_SMALL, MISALIGNED (options.scratch), DRIVER_SYMBOL (a null in a
- * table filled by hand), NO_CONTEXT, DRIVER. On failure the loader stays closed; kiln_last_error works. Close an open
- * loader before opening it again. */
+ * table filled by hand), NO_CONTEXT, DRIVER: the loader stays closed; kiln_last_error works. ALREADY_OPEN: the loader is
+ * unchanged and open. */
 kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln_bundle *bundle,
                       kiln_slot *slots, size_t slot_count, const kiln_options *options);
 
@@ -217,7 +217,8 @@ kiln_status kiln_close(kiln_loader *loader);
  * If the context does exist, the modules stay loaded until it is destroyed. Null does nothing. */
 void kiln_forget(kiln_loader *loader);
 
-/* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. */
+/* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. NULL_POINTER (the
+ * loader, or a kernel), CLOSED, and the errors of a load. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
 /* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK if there was
@@ -233,7 +234,7 @@ const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
  * family's argument struct, which has args_bytes bytes. */
 const kiln_index_family *kiln_find_family(const kiln_index *index, const char *name);
 
-/* Returns the kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32"), or null. */
+/* Returns the kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low"), or null. */
 const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id);
 
 /* Why an image fits a device, or does not. */
