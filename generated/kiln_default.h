@@ -1426,7 +1426,7 @@ typedef struct kiln_default_attention_args {
     uint64_t scale_batch_stride, scale_head_stride; double softcap; CUdeviceptr alibi_slopes, mask;
     uint32_t mask_row_stride; uint64_t mask_head_stride, mask_batch_stride;
     uint32_t type;             /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
-    uint32_t head_dim;         /* elements of a row of Q, K, V and O: 128; 0 is 128 */
+    uint32_t head_dim;         /* elements of a row of Q and K: 128; 0 is 128 */
     uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
     uint32_t score;            /* how a score s = scale * q * k is changed: plain; 0 is plain */
     uint32_t layout;           /* layout of sequences: dense paged; 0 is dense */
@@ -1477,7 +1477,7 @@ typedef struct kiln_default_attention_single_head_args {
     uint32_t seq_len;    /* rows of each matrix, one after the other */
     double scale;        /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
     uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
-    uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128; 0 is 128 */
+    uint32_t head_dim;   /* elements of a row of Q and K: 128; 0 is 128 */
     uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
     uint32_t score;      /* how a score s = scale * q * k is changed: plain; 0 is plain */
     uint32_t layout;     /* layout of sequences: dense paged; 0 is dense */

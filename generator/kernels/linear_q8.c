@@ -740,17 +740,19 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     const q8_geometry g = geometry_of(v, format);
     kiln_require(s, !is_q8 || g.threads <= 256, "x tile_n k_warps",
                  "x s8 needs tile_n times k_warps up to 256");
-    kiln_require(s, !is_q8 || g.is_tiles || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4),
-                 "x strategy format tile_m",
-                 "x s8 with strategy mma has tile_m 8, and 16 where a scale has 32 elements: registers");
+    kiln_require(
+        s, !is_q8 || g.is_tiles || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4),
+        "x strategy format tile_m",
+        "x s8 with strategy mma has tile_m 8, and 16 for formats other than q2_k, q3_k, q6_k and tq2_0: registers");
     kiln_require(s,
                  !is_q8 || !g.is_tiles ||
                      ((g.tile_n == 64 || g.tile_n == 128) && kiln_int(v, "k_warps") == 2 && g.stages == 2),
                  "x strategy tile_n k_warps stages",
                  "x s8 with strategy tiles has tile_n 64 or 128, k_warps 2 and stages 2");
-    kiln_require(s, !is_q8 || !g.is_tiles || g.tile_m == 64 || (g.tile_m == 128 && format->parts < 4),
-                 "x strategy format tile_m",
-                 "x s8 with strategy tiles has tile_m 64, and 128 where a scale has 32 elements: registers");
+    kiln_require(
+        s, !is_q8 || !g.is_tiles || g.tile_m == 64 || (g.tile_m == 128 && format->parts < 4),
+        "x strategy format tile_m",
+        "x s8 with strategy tiles has tile_m 64, and 128 for formats other than q2_k, q3_k, q6_k and tq2_0: registers");
     kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || (g.is_tiles && g.tile_m == 64),
                  "x strategy tile_m split_k",
                  "x s8 needs split_k 1, except with strategy tiles and tile_m 64");
