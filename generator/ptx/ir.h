@@ -307,6 +307,8 @@ bool mbarrier_fits(ptx_fn *f, ptx_val barrier, ptx_place at);
  * `what`. */
 bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,
                   ptx_place at);
+/* Whether memory may have elements of a type. */
+bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at);
 /* Whether an instruction of a kind (TAKE_) takes these hints, this order or scope. */
 bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
 /* The pointer's cache policy; poison if none. */
@@ -318,6 +320,9 @@ void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 bool fragment_fits(ptx_fn *f, const char *what, char name, int count, ptx_type type, const ptx_val values[],
                    ptx_place at);
 bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which);
+/* Whether no two of these registers are the same; reports them. */
+bool are_different(ptx_fn *f, const char *operation, char name, int count, const ptx_val values[],
+                   ptx_place at);
 
 /* The number after the $ at *s in ptx_raw's text, or -1; moves *s to its last digit. */
 int raw_number(const char **s);

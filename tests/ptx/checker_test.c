@@ -426,6 +426,7 @@ int main(void)
         const size_t *count;
         void (*test)(void **state);
     } groups[] = {{bad_values, &bad_values_count, is_refused},
+                  {bad_numbers, &bad_numbers_count, is_refused},
                   {bad_control, &bad_control_count, is_refused},
                   {bad_memory, &bad_memory_count, is_refused},
                   {bad_warp, &bad_warp_count, is_refused},
