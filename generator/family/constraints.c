@@ -1,6 +1,7 @@
 /* Constraints on combinations, and their diagnostics. */
 #include "constraints.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "family.h"
@@ -32,10 +33,27 @@ void kiln_require_shared_bytes(kiln_shape *s, uint32_t bytes, uint32_t most, con
     c->items[c->count - 1].most = most;
 }
 
+static void check_names(const kiln_family *family, const constraint *c)
+{
+    const char *cursor = c->params;
+    size_t length, index;
+    char name[64];
+    if (!c->params || !c->text)
+        family_error("family %s: shape states a constraint without parameters or text", family->name);
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        snprintf(name, sizeof name, "%.*s", (int)length, w);
+        if (!family_find_param(family, name, &index))
+            family_error("family %s: the constraint \"%s\" names '%s', which is no parameter", family->name,
+                         c->text, name);
+    }
+}
+
 static constraints ask(arena *a, const variant *v)
 {
     constraints noted = {.arena = a};
     shape_ask(v, oldest_target, NULL, &noted);
+    for (size_t i = 0; i < noted.count; i++)
+        check_names(v->family, &noted.items[i]);
     return noted;
 }
 

@@ -16,7 +16,7 @@ ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_
     inst->operand_count = (uint8_t)operands;
     inst->guard = f->guard;
     inst->within = f->current;
-    inst->at = at;
+    inst->at = fn_place(f, at);
     inst->needs = requirement_lowest;
     if (fn_scope(f, f->current)->repeated && kind == INST_OP)
         fn_problem(f, at, "ptx_repeat_if must be the last call of its PTX_LOOP");
@@ -314,7 +314,7 @@ static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result,
     inst->symbol = symbol;
     inst->result_count = 1;
     inst->results = arena_copy(f->arena, &result, sizeof result);
-    inst->at = at;
+    inst->at = fn_place(f, at);
     inst->needs = requirement_lowest;
     fn_reg(f, result.reg)->scope = 0;
     ptx_inst **slot = list_add(f, &f->top, sizeof(ptx_inst *));

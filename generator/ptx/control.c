@@ -15,7 +15,7 @@ uint32_t scope_open(ptx_fn *f, scope_kind kind, ptx_place at)
     s->kind = kind;
     s->parent = f->current;
     s->open = true;
-    s->at = at;
+    s->at = fn_place(f, at);
     f->current = index;
     return index;
 }

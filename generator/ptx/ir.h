@@ -241,6 +241,8 @@ struct ptx_fn {
     bool has_main_loop;
     uint32_t shared_bytes;  /* of static arrays */
     uint32_t dynamic_align; /* of dynamic shared memory; 0: there is none */
+    uint32_t dynamic_bytes; /* taken by ptx_take_dynamic; 0: not taken */
+    ptx_caller caller;      /* the author's call, whose place the instructions get; null: theirs */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
@@ -252,6 +254,8 @@ scope *fn_scope(const ptx_fn *f, uint32_t i);
 /* ---- what the builder's files share ----------------------------------------------------------------------------- */
 
 void *list_add(ptx_fn *f, list *l, size_t element_bytes);
+/* The place of the author's call if there is one, else `own`. */
+ptx_place fn_place(const ptx_fn *f, ptx_place own);
 __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...);
 
 /* Whether a text is printable ASCII, the only characters allowed in PTX. */
