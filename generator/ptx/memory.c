@@ -35,14 +35,6 @@ ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char
     return ptx_at_byte_count(f, pointer, bytes, file, line);
 }
 
-bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at)
-{
-    if (element != PTX_PTR && ptx_type_bytes(element) > 0)
-        return true;
-    fn_problem(f, at, "%s: an element cannot be of type %s", what, ptx_type_name(element));
-    return false;
-}
-
 ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line)
 {
     ptx_place at = {file, line};

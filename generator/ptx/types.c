@@ -187,7 +187,7 @@ static ptx_val whole_number(ptx_type type, double value)
     const bool is_signed = type == PTX_S8 || type == PTX_S16 || type == PTX_S32 || type == PTX_S64;
     const double least = is_signed ? -ldexp(1, bits - 1) : 0, end = ldexp(1, is_signed ? bits - 1 : bits);
     if (!type_is_integer(type) || !(value >= least && value < end))
-        return ptx_real_literal(value);
+        return (ptx_val){.kind = VAL_REAL, .bits = ptx_f64(value).bits};
     const uint64_t whole = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
     return ptx_bits(type, bits < 64 ? whole & ((UINT64_C(1) << bits) - 1) : whole);
 }

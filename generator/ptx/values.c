@@ -84,6 +84,14 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
     return true;
 }
 
+bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at)
+{
+    if (element != PTX_PTR && ptx_type_bytes(element) > 0)
+        return true;
+    fn_problem(f, at, "%s: an element cannot be of type %s", what, ptx_type_name(element));
+    return false;
+}
+
 /* ---- literals --------------------------------------------------------------------------------------------------- */
 
 ptx_val ptx_signed_literal(int64_t value)

@@ -201,7 +201,8 @@ static const mistake mistakes[] = {
      "k.c:12: error: tile_store: the sums are not of tile_sums_open\n"
      "k.c:13: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
      "k.c:14: error: tile_product_open: the atom is not a tile_atom\n"},
-    {"two_pipelines", two_pipelines, "k.c:5: error: tile_pipeline_start: a kernel has at most one pipeline\n"},
+    {"two_pipelines", two_pipelines,
+     "k.c:5: error: tile_pipeline_start: a kernel has at most one pipeline\n"},
     {"places", places, "k.c:6: error: bar where threads of the block may have diverged\n"},
     {"bad_map", bad_map,
      "k.c:5: error: ptx_set: the value is u32, expected f32\n"
