@@ -227,7 +227,11 @@ static int bits_set(int word, int mask)
 static const char *hint_trouble(int takes, int hints, bool global)
 {
     int orders = bits_set(hints, HINT_ORDERS), scopes = bits_set(hints, HINT_SCOPES);
-    int only_orders = HINT_ORDERS | HINT_SCOPES;
+    int only_orders = HINT_ORDERS | HINT_SCOPES, known = 0;
+    for (size_t i = 0; i < hint_row_count; i++)
+        known |= (int)hint_rows[i].bit;
+    if (hints & ~known)
+        return "a number that is not a ptx_hint";
     for (size_t i = 0; i < hint_row_count; i++)
         if ((hints & hint_rows[i].bit) && !(hint_rows[i].takes & takes))
             return hints & only_orders ? "an order, scope or hint that it does not take"

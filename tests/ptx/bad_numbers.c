@@ -68,6 +68,7 @@ static void bad_enumerations(ptx_fn *f)
     ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, 1"}), 1, &(ptx_type){(ptx_type)99}, v, 0, v);
     ptx_raw(f, ((ptx_raw_form){.text = "mov.u32 $0, 1", .kind = 'x'}), 1, &(ptx_type){PTX_U32}, v, 0, v);
     ptx_note(f, NULL);
+    ptx_load_hint(f, ptx_param_ptr(f, PTX_U32, "x"), 1 << 30);
 }
 #line 1 "k.c"
 static void bad_immediates(ptx_fn *f)
@@ -147,7 +148,8 @@ const bad_kernel bad_numbers[] = {
         "k.c:12: error: ptx_raw: the text is printable ASCII on one line\n"
         "k.c:13: error: ptx_raw: a result has no type\n"
         "k.c:14: error: ptx_raw: the kind of target is not 0, 'a' or 'f'\n"
-        "k.c:15: error: ptx_note: the text is printable ASCII on one line\n"),
+        "k.c:15: error: ptx_note: the text is printable ASCII on one line\n"
+        "k.c:16: error: load: a number that is not a ptx_hint\n"),
     BAD(bad_immediates,
         "k.c:4: error: add: operand 2 is 0x10000000000, which does not fit u32\n"
         "k.c:5: error: and: operand 2 is 0x2, which does not fit pred\n"
