@@ -44,11 +44,12 @@ uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t pa
                                     uint32_t rows)
 {
     const uint32_t units = stage_units(depth, packed);
-    if (units == 0 || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS)
+    if (units == 0 || stages < 2 || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS ||
+        threads % WARP_LANES != 0)
         return 0;
     if (threads == 0)
         return tile_producer_bytes(stages, units, rows);
-    return threads < WARP_LANES ? 0 : stages * whole_rows(units, threads, rows) * UNIT_BYTES * units;
+    return stages * whole_rows(units, threads, rows) * UNIT_BYTES * units;
 }
 
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,

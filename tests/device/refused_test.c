@@ -267,12 +267,26 @@ static void is_refused(void **state)
     arena_free(a);
 }
 
+/* tile_pipeline_bytes returns 0 for numbers that tile_pipeline_open refuses. */
+static void has_no_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(tile_pipeline_bytes(2, 32, 128, 64), 2 * 64 * 64);
+    assert_int_equal(tile_pipeline_bytes(0, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(1, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(17, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 48, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 32, 33, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 32, 128, 1025), 0);
+    assert_int_equal(tile_pipeline_packed_bytes(2, 32, 1u << 28, 128, 64), 0);
+}
+
 int main(void)
 {
     enum { COUNT = sizeof mistakes / sizeof *mistakes };
-    struct CMUnitTest tests[COUNT] = {{0}};
+    struct CMUnitTest tests[COUNT + 1] = {[COUNT] = cmocka_unit_test(has_no_bytes)};
     for (size_t i = 0; i < COUNT; i++)
         tests[i] = (struct CMUnitTest){
             .name = mistakes[i].name, .test_func = is_refused, .initial_state = (void *)&mistakes[i]};
-    return _cmocka_run_group_tests("device refused", tests, COUNT, NULL, NULL);
+    return _cmocka_run_group_tests("device refused", tests, COUNT + 1, NULL, NULL);
 }
