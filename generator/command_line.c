@@ -788,6 +788,7 @@ static int run(command_line *c, int argc, char **argv)
 int kiln_main(int argc, char **argv, const kiln_family *const *families)
 {
     command_line c = {.families = families, .arena = arena_new(), .diagnostics = {.out = stderr}};
+    atexit(family_code_check);
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));

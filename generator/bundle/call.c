@@ -30,9 +30,7 @@ terms terms_of(arena *a, const kiln_family *family)
         [TERM_SIDE_TRIPS] = time->side_trips,
         [TERM_WAIT] = time->wait,
         [TERM_BLOCK_BYTES] = time->block_bytes,
-        [TERM_BYTES] = family->cost.bytes_read ? arena_format(a, "(%s) + (%s)", family->cost.bytes_read,
-                                                              family->cost.bytes_written)
-                                               : NULL, /* external PTX */
+        [TERM_BYTES] = family_bytes(a, family),
         [TERM_EXTRA] = time->extra,
     };
     terms t = {.family = family, .shared_bytes = expression_parse(a, family, family_shared_bytes(family))};

@@ -152,7 +152,9 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     ptx_find_alike(kernel, alike);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
+    family_code_begin(v->id);
     v->family->emit(kernel, &(kiln_variant){v, t, alike});
+    family_code_end();
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
         if (arg->kind == KILN_ARG_CONSTANT)
             ptx_set_constant(kernel, arg->name);
@@ -162,6 +164,11 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);
+    const uint32_t dynamic_bytes = ptx_dynamic_bytes(kernel);
+    if (dynamic_bytes > shape.shared_bytes)
+        family_error(
+            "%s: the kernel uses %u bytes of dynamic shared memory or more, the shape's shared_bytes is %u",
+            v->id, (unsigned)dynamic_bytes, (unsigned)shape.shared_bytes);
     return kernel;
 }
 

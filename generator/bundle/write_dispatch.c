@@ -68,8 +68,7 @@ static const char *work_of(arena *a, const variant *v)
     add_member(a, &out, v, "side_trips", family->time.side_trips);
     add_member(a, &out, v, "wait", family->time.wait);
     add_member(a, &out, v, "block_bytes", family->time.block_bytes);
-    add_member(a, &out, v, "bytes",
-               arena_format(a, "%s + %s", family->cost.bytes_read, family->cost.bytes_written));
+    add_member(a, &out, v, "bytes", family_bytes(a, family));
     add_member(a, &out, v, "extra", family->time.extra);
     out.data[out.length - 2] = '\0';
     return arena_format(a, "%s}", out.data);

@@ -23,9 +23,9 @@ static bool is_half(ptx_type type)
  * or the units are not whole. */
 static uint32_t stage_units(uint32_t depth, uint32_t packed)
 {
-    const uint32_t unit_elements = packed ? packed * UNIT_BYTES : UNIT;
-    const bool is_depth = depth == 16 || depth == 32 || depth == 64;
-    return is_depth && depth % unit_elements == 0 ? depth / unit_elements : 0;
+    const uint64_t unit_elements = packed ? UINT64_C(1) * packed * UNIT_BYTES : UNIT;
+    const bool is_depth = (depth == 16 || depth == 32 || depth == 64) && packed <= depth;
+    return is_depth && depth % unit_elements == 0 ? (uint32_t)(depth / unit_elements) : 0;
 }
 
 /* Rows of one pass of the thread block; rows of all passes that cover `rows`. */
@@ -44,17 +44,19 @@ uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t pa
                                     uint32_t rows)
 {
     const uint32_t units = stage_units(depth, packed);
-    if (units == 0 || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS)
+    if (units == 0 || stages < 2 || stages > TILE_MOST_STAGES || rows > TILE_MOST_ROWS ||
+        threads % WARP_LANES != 0)
         return 0;
     if (threads == 0)
         return tile_producer_bytes(stages, units, rows);
-    return threads < WARP_LANES ? 0 : stages * whole_rows(units, threads, rows) * UNIT_BYTES * units;
+    return stages * whole_rows(units, threads, rows) * UNIT_BYTES * units;
 }
 
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line)
 {
     const place at = {file, line};
+    EMIT_AT(f, at);
     require(f, at, is_half(type), "tile_pipeline_open: the type must be f16 or bf16");
     require(f, at, ptx_block_x(f) % WARP_LANES == 0,
             "tile_pipeline_open: a thread block must be whole warps");
@@ -93,6 +95,12 @@ static void init_slot(tile_pipeline *p, tile_slot *s, const tile_matrix *of)
     }
 }
 
+/* Poison has been reported. */
+static bool is_u32(ptx_val v)
+{
+    return v.type == PTX_U32 || v.type == PTX_NONE;
+}
+
 static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t rows, bool is_packed, place at)
 {
     ptx_fn *f = p->f;
@@ -101,6 +109,8 @@ static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t row
                    "tile_pipeline_add: the matrix must be of the pipeline's type") &&
            require(f, at, !is_packed || type == PTX_U8,
                    "tile_pipeline_add_packed: the matrix must be of u8") &&
+           require(f, at, is_u32(of->columns) && is_u32(of->stride),
+                   "tile_pipeline_add: the matrix's columns and stride must be u32") &&
            require(f, at, rows > 0 && rows <= TILE_MOST_ROWS,
                    "tile_pipeline_add: there must be 1 to 1024 rows") &&
            require(f, at, ptx_block_x(f) >= WARP_LANES,
@@ -114,12 +124,15 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, ptx_val map, const tile_matrix *
     const place at = {file, line};
     const bool has_map = map.type == PTX_PTR;
     const uint32_t units = stage_units(p->depth, packed);
+    EMIT_AT(f, at);
     if (units == 0) {
         require(f, at, false, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes");
         return 0;
     }
     if (!require(f, at, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
                  "tile_pipeline_add: a pipeline has at most four matrices, before it starts") ||
+        !require(f, at, is_u32(of->rows) && is_u32(first),
+                 "tile_pipeline_add: the matrix's rows and the first row must be u32") ||
         !require(f, at, p->slot_count == 0 || p->has_producer == has_map,
                  "tile_pipeline_add: a pipeline needs a map for each matrix, or no map") ||
         !(has_map ? tile_producer_can_copy(p, rows, at) : can_copy(p, of, rows, packed > 0, at)))
@@ -175,11 +188,20 @@ static uint32_t held(const tile_pipeline *p)
     return p->is_async ? 2 : 1;
 }
 
+static uint32_t taken_bytes(const tile_pipeline *p)
+{
+    return p->stages * (p->stage_bytes + (p->has_producer ? TILE_BARRIER_BYTES : 0));
+}
+
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 {
     const uint32_t filled = p->stages - held(p);
-    if (!require(p->f, (place){file, line}, !p->has_started && p->slot_count > 0,
-                 "tile_pipeline_start: a pipeline with matrices starts once"))
+    const place at = {file, line};
+    EMIT_AT(p->f, at);
+    if (!require(p->f, at, !p->has_started && p->slot_count > 0,
+                 "tile_pipeline_start: a pipeline with matrices starts once") ||
+        !require(p->f, at, ptx_take_dynamic(p->f, taken_bytes(p)),
+                 "tile_pipeline_start: a kernel has at most one pipeline"))
         return;
     p->has_started = true;
     if (p->has_producer) {
@@ -195,8 +217,9 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
 {
-    if (!require(p->f, (place){file, line}, p->has_started,
-                 "tile_pipeline_next: the pipeline has not started"))
+    const place at = {file, line};
+    EMIT_AT(p->f, at);
+    if (!require(p->f, at, p->has_started, "tile_pipeline_next: the pipeline has not started"))
         return;
     if (p->has_producer) {
         tile_producer_next(p);
@@ -250,8 +273,11 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
     ptx_fn *f = p->f;
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
     tile_operand o = {.f = f, .type = p->type, .view = view, .rows = UINT32_MAX, .pipeline = p};
-    if (!require(f, (place){file, line}, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
-                 "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot"))
+    const place at = {file, line};
+    EMIT_AT(f, at);
+    if (!require(f, at, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
+                 "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot") ||
+        !require(f, at, is_u32(first), "tile_rows, tile_columns, tile_words_open: the first row must be u32"))
         return o;
     o.rows = s->rows;
     o.byte = s->byte;
@@ -315,6 +341,9 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
 {
     ptx_fn *f = sums->f;
     const place at = {file, line};
+    EMIT_AT(f, at);
+    require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
+            "tile_multiply: the sums are not of tile_sums_open");
     require(f, at, rows->view == TILE_ROWS && columns->view == TILE_COLUMNS,
             "tile_multiply: the first operand must be of tile_rows, the second of tile_columns");
     require(f, at, rows->pipeline == columns->pipeline,
@@ -338,9 +367,12 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
     ptx_fn *f = p->f;
     const place at = {file, line};
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
+    EMIT_AT(f, at);
     tile_product t = {.f = f, .atom = atom, .pipeline = p};
     ptx_matrix matrix;
     if (!require(f, at, !p->has_started, "tile_product_open: the pipeline has started") ||
+        !require(f, at, atom == TILE_MMA || atom == TILE_WGMMA,
+                 "tile_product_open: the atom is not a tile_atom") ||
         !require(f, at, has_operand(p, slot), "tile_product_open: the pipeline has no such slot") ||
         !require(f, at, s->rows % (2 * B_COLUMNS) == 0 && s->rows <= 256,
                  "tile_product_open: the slot must have at most 256 rows, a multiple of 16"))
@@ -385,6 +417,7 @@ void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_
 {
     ptx_fn *f = product->f;
     const place at = {file, line};
+    EMIT_AT(f, at);
     if (!require(f, at, sums->row_tiles == 1 && B_COLUMNS * sums->column_tiles == product->columns,
                  "tile_product_issue: the sums must have one row tile, and the slot's rows as columns"))
         return;
@@ -467,6 +500,15 @@ static ptx_val is_inside(const sink *s, ptx_val row, ptx_val column)
     return ptx_and(s->f, ptx_lt(s->f, row, s->y->rows), in_columns);
 }
 
+/* What the author's function emits has its own places. */
+static ptx_val map_sum(const sink *s, ptx_val sum, ptx_val row, ptx_val column)
+{
+    const ptx_caller call = ptx_set_caller(s->f, (ptx_caller){0});
+    ptx_val mapped = s->map(s->f, s->of, sum, row, column);
+    ptx_set_caller(s->f, call);
+    return mapped;
+}
+
 /* Two sums as elements of y, U32. Sums out of bounds are not mapped; two in a row of y are both in bounds, or neither is. */
 static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx_val column)
 {
@@ -481,7 +523,7 @@ static ptx_val narrow_sums(const sink *s, const ptx_val sum[2], ptx_val row, ptx
             in_bounds = is_inside(s, row, column);
         mapped[i] = ptx_var(f, ptx_f32(0));
         PTX_WHEN (f, in_bounds) {
-            ptx_set(f, mapped[i], s->map(f, s->of, sum[i], row, column));
+            ptx_set(f, mapped[i], map_sum(s, sum[i], row, column));
         }
     }
     return narrow_pair(f, (ptx_type)s->y->data.element, mapped[0], mapped[1]);
@@ -511,8 +553,15 @@ void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx
     ptx_fn *f = sums->f;
     const uint32_t high = is_transposed ? sums->column_tiles : 2 * sums->row_tiles,
                    wide = is_transposed ? 2 * sums->row_tiles : sums->column_tiles;
-    if (!require(f, (place){file, line}, y->data.type == PTX_PTR && is_half((ptx_type)y->data.element),
-                 "tile_store: y must be of f16 or bf16"))
+    const place at = {file, line};
+    EMIT_AT(f, at);
+    if (!require(f, at, y->data.type == PTX_PTR && is_half((ptx_type)y->data.element),
+                 "tile_store: y must be of f16 or bf16") ||
+        !require(f, at,
+                 is_u32(y->rows) && is_u32(y->columns) && is_u32(y->stride) && is_u32(row) && is_u32(column),
+                 "tile_store: rows, columns and strides must be u32") ||
+        !require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
+                 "tile_store: the sums are not of tile_sums_open"))
         return;
     const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
     sink s = {.f = f, .y = y, .map = map, .of = of, .is_transposed = is_transposed};

@@ -9,7 +9,7 @@
 
 #include "lanes.h"
 
-enum { HELD = 2, BARRIER_BYTES = 16 /* of a stage */, EMPTY = 8, MOST_BOX_ROWS = 256 };
+enum { HELD = 2, BARRIER_BYTES = TILE_BARRIER_BYTES, EMPTY = 8, MOST_BOX_ROWS = 256 };
 enum { PRODUCER_REGISTERS = 24, MOST_REGISTERS = 240 };
 
 /* ---- matrices ------------------------------------------------------------------------------------------------------ */
@@ -145,9 +145,10 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
 {
     ptx_fn *f = p->f;
     const uint32_t registers = consumer_registers(p);
+    const place at = {file, line};
+    EMIT_AT(f, at);
     tile_block b = {.pipeline = p, .file = file, .line = line};
-    if (!p->has_producer ||
-        !require(f, (place){file, line}, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
+    if (!p->has_producer || !require(f, at, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {

@@ -9,10 +9,25 @@
 enum { UNIT = UNIT_BYTES / 2 /* elements */, WGMMA_ALIGN = 1024 };
 
 /* An author's source line. */
-typedef struct place {
-    const char *file;
-    int line;
-} place;
+typedef ptx_caller place;
+
+enum { TILE_BARRIER_BYTES = 16 }; /* of a stage that a producer fills */
+
+/* Gives what a function emits, until it returns, the place of the author's call. */
+typedef struct tile_call {
+    ptx_fn *f;
+    ptx_caller until_now;
+} tile_call;
+static inline tile_call tile_call_begin(ptx_fn *f, place at)
+{
+    return (tile_call){f, ptx_set_caller(f, at)};
+}
+static inline void tile_call_end(const tile_call *call)
+{
+    ptx_set_caller(call->f, call->until_now);
+}
+#define EMIT_AT(f, at)                                                                                       \
+    const tile_call call_ __attribute__((cleanup(tile_call_end), unused)) = tile_call_begin(f, at)
 
 static inline bool require(ptx_fn *f, place at, bool holds, const char *what)
 {

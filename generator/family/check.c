@@ -127,6 +127,8 @@ static void check_param(arena *a, const kiln_family *family, const kiln_param *p
 {
     size_t first = 0;
     check_name(family, param->name, "parameter");
+    CHECK(family, (unsigned)param->type <= KILN_PARAM_BOOL && (unsigned)param->role <= KILN_ROLE_TUNING,
+          "parameter '%s': the type or the role is not one of family.h's", param->name);
     family_find_param(family, param->name, &first);
     CHECK(family, param == &family->params[first], "parameter '%s' is declared twice", param->name);
     if (param->type == KILN_PARAM_WORD || (param->type == KILN_PARAM_INT && param->words))
@@ -276,6 +278,8 @@ static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
     }
     if (group > 0)
         check_name(family, arg->name + group + 1, "member of a group");
+    CHECK(family, (unsigned)arg->kind <= KILN_ARG_CONSTANT,
+          "argument '%s': the kind is not one of family.h's", arg->name);
     check_type(a, family, arg);
     CHECK(family, arg->summary, "argument '%s' has no summary", arg->name);
     check_expression(a, family, arg->when, PARAMS);
@@ -322,6 +326,8 @@ static void check_workspace(arena *a, const kiln_family *family)
     const kiln_workspace *w = family->workspace;
     if (!w)
         return;
+    CHECK(family, w->arg && w->counters && w->size && w->elements,
+          "workspace: no arg, counters, size or elements");
     const char *const pointers[] = {w->arg, w->counters};
     for (int i = 0; i < 2; i++) {
         const kiln_arg *arg = arg_find(family->args, pointers[i]);
@@ -393,6 +399,7 @@ static void check_dense_row(arena *a, const kiln_family *family, const kiln_dens
         CHECK(family, arg && arg->kind != KILN_ARG_VALUE, "dense: '%.*s' is no pointer", (int)length, w);
     }
     check_expression(a, family, row->when, PARAMS);
+    CHECK(family, row->dims && row->strides, "dense: \"%s\" has no dims or no strides", row->args);
     const size_t count = expression_parse_list(a, family, row->dims, &dims);
     for (size_t i = 0; i < count; i++)
         check_uses(family, dims[i], row->dims, ARGS | PARAMS);
@@ -418,6 +425,7 @@ static void check_example(const kiln_family *family)
             arg = arg_find(call->args, v->arg);
         CHECK(family, arg && arg->kind == KILN_ARG_VALUE,
               "the example gives a value to '%s', which takes none", v->arg);
+        CHECK(family, v->value, "the example's value of '%s' is null", v->arg);
     }
 }
 
@@ -430,6 +438,7 @@ static void check_call_values(arena *a, const kiln_family *family, const kiln_ca
         const kiln_arg *arg = arg_find(family->args, v->arg);
         CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
               "call '%s' gives a value to '%s', which is no unsigned argument", call->name, v->arg);
+        CHECK(family, v->value, "call '%s': the value of '%s' is null", call->name, v->arg);
         CHECK(family, !arg_find(call->args, v->arg), "call '%s' takes '%s' and gives it a value", call->name,
               v->arg);
         check_expression(a, scope, v->value, ARGS);
@@ -444,6 +453,7 @@ static void check_call(arena *a, const kiln_family *family, const kiln_call *cal
           call->name);
     CHECK(family, call->summary && call->args, "call '%s' has no summary or no arguments", call->name);
     for (const kiln_arg *arg = call->args; arg->name; arg++, count++) {
+        CHECK(family, arg->type, "call '%s': '%s' has no type", call->name, arg->name);
         const kiln_arg *same = arg_find(family->args, arg->name);
         CHECK(family,
               is_free_name(arg->name) && !family_find_param(family, arg->name, &index) && arg->summary,
@@ -479,6 +489,7 @@ static void check_usual(arena *a, const kiln_family *family)
         const kiln_arg *arg = arg_find(family->args, v->arg);
         CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
               "usual: '%s' is no unsigned argument", v->arg);
+        CHECK(family, v->value, "usual: the value of '%s' is null", v->arg);
         check_expression(a, family, v->value, ARGS | PARAMS);
     }
     check_rules(a, family, family->advice, ARGS | PARAMS);
@@ -489,6 +500,8 @@ static void check_usual(arena *a, const kiln_family *family)
 void family_validate(const kiln_family *family)
 {
     arena *a = arena_new();
+    if (!family->name)
+        family_error("a family has no name");
     CHECK(family, is_name(family->name) && !strstr(family->name, "__"), "not a legal family name");
     CHECK(family, family->summary && family->source, "no summary or no source");
     CHECK(family, family->emit, "no emit function");
@@ -512,6 +525,11 @@ void family_validate(const kiln_family *family)
     check_dense(a, family);
     check_example(family);
     check_usual(a, family);
+    for (const kiln_bound *b = family->bounds; b && b->where; b++)
+        CHECK(family, b->text, "the bound of \"%s\" has no text", b->where);
+    const kiln_arg *parts = family->workspace_parts ? arg_find(family->args, family->workspace_parts) : NULL;
+    CHECK(family, !family->workspace_parts || is_unsigned_value(parts),
+          "workspace_parts: '%s' is no unsigned argument", family->workspace_parts);
     arena_free(a);
 }
 

@@ -105,6 +105,14 @@ const char *family_shared_bytes(const kiln_family *family)
     return family->shared_bytes ? family->shared_bytes : "shared_bytes";
 }
 
+const char *family_bytes(arena *a, const kiln_family *family)
+{
+    const kiln_cost *cost = &family->cost;
+    if (!cost->bytes_read || !cost->bytes_written)
+        return cost->bytes_read ? cost->bytes_read : cost->bytes_written;
+    return arena_format(a, "(%s) + (%s)", cost->bytes_read, cost->bytes_written);
+}
+
 const kiln_arg *arg_find(const kiln_arg *args, const char *name)
 {
     for (; args->name; args++)

@@ -77,6 +77,9 @@ size_t arg_group_length(const kiln_family *family, const kiln_arg *arg);
 /* Dynamic shared memory of a launch, an expression: the family's for a call, or the shape's. */
 const char *family_shared_bytes(const kiln_family *family);
 
+/* The bytes that the work reads and writes, an expression; null: not declared. */
+const char *family_bytes(arena *a, const kiln_family *family);
+
 /* Null if there is none. */
 const kiln_arg *arg_find(const kiln_arg *args, const char *name);
 

@@ -10,10 +10,12 @@ const target oldest_target = {75, TARGET_BASE};
 kiln_shape shape_ask(const variant *v, target t, target_range *alike, struct kiln_constraints *noted)
 {
     kiln_shape s = {.min_sm = v->family->min_sm, .constraints = noted};
+    family_code_begin(v->id ? v->id : v->family->name);
     if (v->family->shape)
         v->family->shape(&s, &(kiln_variant){v, t, alike});
     else
         s.block[0] = 1;
+    family_code_end();
     s.constraints = NULL;
     return s;
 }
@@ -37,6 +39,10 @@ kiln_shape shape_for(const variant *v, target t, target_range *alike)
     for (int i = 1; i < 3; i++)
         s.block[i] = s.block[i] ? s.block[i] : 1;
     check_block(v, s.block);
+    enum { MOST_BLOCKS = 32 }; /* of a multiprocessor: CUDA programming guide, technical specifications */
+    if (s.blocks_per_multiprocessor > MOST_BLOCKS)
+        family_error("%s: %u blocks per multiprocessor; the limit is %d", v->id,
+                     (unsigned)s.blocks_per_multiprocessor, MOST_BLOCKS);
     if (!v->family->shared_bytes)
         s.least_shared_bytes = s.shared_bytes;
     if (s.least_shared_bytes > s.shared_bytes)

@@ -42,9 +42,9 @@ static const char *const type_names[] = {
 static const param_value *value_of(const kiln_variant *v, const char *param, const kiln_param **row)
 {
     size_t index;
-    if (!family_find_param(v->variant->family, param, &index))
+    if (!param || !family_find_param(v->variant->family, param, &index))
         family_error("family %s: emit asks for a parameter '%s' that it does not declare",
-                     v->variant->family->name, param);
+                     v->variant->family->name, param ? param : "");
     *row = &v->variant->family->params[index];
     return &v->variant->values[index];
 }
@@ -79,9 +79,9 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word)
     const param_value *value = value_of(v, param, &row);
     if (row->type != KILN_PARAM_WORD)
         wrong_type(v, row, "a word");
-    if (!param_has_value(row, word))
+    if (!word || !param_has_value(row, word))
         family_error("family %s: emit compares '%s' with '%s', which it never is", v->variant->family->name,
-                     param, word);
+                     param, word ? word : "");
     return strcmp(value->text, word) == 0;
 }
 
@@ -99,9 +99,9 @@ ptx_type kiln_type(const kiln_variant *v, const char *param)
 void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_t value)
 {
     size_t index;
-    if (!family_find_number(v->variant->family, name, &index))
+    if (!name || !family_find_number(v->variant->family, name, &index))
         family_error("family %s: shape gives a number '%s' that it does not list", v->variant->family->name,
-                     name);
+                     name ? name : "");
     s->numbers[index] = value;
 }
 

@@ -16,7 +16,7 @@ ptx_inst *inst_append(ptx_fn *f, inst_kind kind, int results, int operands, ptx_
     inst->operand_count = (uint8_t)operands;
     inst->guard = f->guard;
     inst->within = f->current;
-    inst->at = at;
+    inst->at = fn_place(f, at);
     inst->needs = requirement_lowest;
     if (fn_scope(f, f->current)->repeated && kind == INST_OP)
         fn_problem(f, at, "ptx_repeat_if must be the last call of its PTX_LOOP");
@@ -296,7 +296,7 @@ ptx_val inst_apply(ptx_fn *f, ptx_op op, ptx_type type, int count, const ptx_val
 void ptx_note_at(ptx_fn *f, const char *comment, const char *file, int line)
 {
     ptx_place at = {file, line};
-    if (text_is_ptx(comment))
+    if (comment && text_is_ptx(comment))
         inst_append(f, INST_NOTE, 0, 0, at)->symbol = arena_format(f->arena, "%s", comment);
     else
         fn_problem(f, at, "ptx_note: the text is printable ASCII on one line");
@@ -314,7 +314,7 @@ static ptx_inst *append_top(ptx_fn *f, ptx_op op, ptx_type type, ptx_val result,
     inst->symbol = symbol;
     inst->result_count = 1;
     inst->results = arena_copy(f->arena, &result, sizeof result);
-    inst->at = at;
+    inst->at = fn_place(f, at);
     inst->needs = requirement_lowest;
     fn_reg(f, result.reg)->scope = 0;
     ptx_inst **slot = list_add(f, &f->top, sizeof(ptx_inst *));
@@ -359,7 +359,10 @@ enum { PARAM_ALIGN = 256 }; /* CUDA's allocators give this; a family's rules may
 
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line)
 {
-    ptx_val v = add_param(f, PTX_PTR, element, name, (ptx_place){file, line});
+    ptx_place at = {file, line};
+    if (!element_fits(f, "ptx_param_ptr", element, at))
+        return val_poison;
+    ptx_val v = add_param(f, PTX_PTR, element, name, at);
     v.element = (uint8_t)element;
     v.space = PTX_GLOBAL;
     fn_reg(f, v.reg)->space = PTX_GLOBAL;
@@ -400,11 +403,23 @@ static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
     return v;
 }
 
+enum { MOST_ALIGN = 1024 };
+
+static bool align_fits(ptx_fn *f, uint32_t align, const char *what, ptx_place at)
+{
+    if (align > 0 && align <= MOST_ALIGN && (align & (align - 1)) == 0)
+        return true;
+    fn_problem(f, at, "%s: an alignment of %u, expected a power of two up to %d", what, align, MOST_ALIGN);
+    return false;
+}
+
 static bool array_fits(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, uint32_t *used,
                        uint32_t limit, const char *what, ptx_place at)
 {
-    if (align == 0 || (align & (align - 1)) != 0) {
-        fn_problem(f, at, "%s: an alignment of %u is not a power of two", what, align);
+    if (!element_fits(f, what, element, at) || !align_fits(f, align, what, at))
+        return false;
+    if (count == 0) {
+        fn_problem(f, at, "%s: no elements", what);
         return false;
     }
     uint64_t end = (*used + (uint64_t)align - 1) / align * align + (uint64_t)count * ptx_type_bytes(element);
@@ -436,14 +451,11 @@ ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align
 /* All are one array, printed with the largest alignment. */
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, uint32_t align, const char *file, int line)
 {
-    enum { MOST_ALIGN = 1024 };
     ptx_place at = {file, line};
     memory_array s = {.space = PTX_SHARED, .element = element, .align = SHARED_ALIGN, .dynamic = true};
-    if (align > MOST_ALIGN || (align & (align - 1)) != 0) {
-        fn_problem(f, at, "dynamic shared array: an alignment of %u, expected a power of two up to %d", align,
-                   MOST_ALIGN);
+    if (!element_fits(f, "dynamic shared array", element, at) ||
+        (align > 0 && !align_fits(f, align, "dynamic shared array", at)))
         return val_poison;
-    }
     s.align = align > SHARED_ALIGN ? align : SHARED_ALIGN;
     f->dynamic_align = s.align > f->dynamic_align ? s.align : f->dynamic_align;
     return add_symbol(f, s, at);
@@ -453,10 +465,15 @@ ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t coun
                      const char *file, int line)
 {
     ptx_place at = {file, line};
-    uint32_t align = ptx_type_bytes(element);
-    if (space == PTX_CONST &&
-        !array_fits(f, element, count, align, &f->const_bytes, 64 * 1024, "constant table", at))
+    uint32_t align = ptx_type_bytes(element), global_bytes = 0;
+    const bool is_const = space == PTX_CONST;
+    if (!array_fits(f, element, count, align, is_const ? &f->const_bytes : &global_bytes,
+                    is_const ? 64 * 1024 : UINT32_MAX, is_const ? "constant table" : "table", at))
         return val_poison;
+    if (!bits) {
+        fn_problem(f, at, "%s: no elements", is_const ? "constant table" : "table");
+        return val_poison;
+    }
     memory_array s = {.space = space, .element = element, .count = count, .align = align};
     s.bits = arena_copy(f->arena, bits, count * sizeof *bits);
     return add_symbol(f, s, at);

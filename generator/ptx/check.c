@@ -135,6 +135,35 @@ static void check_named(ptx_fn *f, const ptx_inst *inst)
                    (unsigned)threads.bits);
 }
 
+/* Numbers that the instruction does not take. */
+static void check_numbers(ptx_fn *f, const ptx_inst *inst)
+{
+    const ptx_val *operands = inst->operands;
+    switch (inst->row->op) {
+    case PTX_OP_LOP3:
+        if (operands[3].bits > 0xff)
+            fn_problem(f, inst->at, "lop3: the table is %llu, expected 0 to 255",
+                       (unsigned long long)operands[3].bits);
+        break;
+    case PTX_OP_CP_ASYNC_ZFILL:
+    case PTX_OP_CP_ASYNC_ZFILL_POLICY:
+        if (operands[3].kind == VAL_IMMEDIATE && operands[3].bits > operands[2].bits)
+            fn_problem(f, inst->at, "cp.async: reads %llu of %llu bytes",
+                       (unsigned long long)operands[3].bits, (unsigned long long)operands[2].bits);
+        break;
+    case PTX_OP_POLICY_FIRST:
+    case PTX_OP_POLICY_LAST:
+    case PTX_OP_POLICY_NORMAL:
+    case PTX_OP_POLICY_UNCHANGED:
+        if (operands[0].bits == 0 ||
+            operands[0].bits > ptx_f32(1).bits) /* of positive floats the order is that of the bits */
+            fn_problem(f, inst->at, "createpolicy: the share of the lines is not above 0 and at most 1");
+        break;
+    default:
+        break;
+    }
+}
+
 /* Operations that need one of two others somewhere in the kernel. */
 static const struct {
     ptx_op op, needs, or ;
@@ -189,6 +218,7 @@ static void check_whole(ptx_fn *f)
             check_group(f, &d, inst);
             check_once(f, &d, inst);
             check_named(f, inst);
+            check_numbers(f, inst);
             check_registers(f, inst);
         }
     }

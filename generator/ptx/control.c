@@ -15,7 +15,7 @@ uint32_t scope_open(ptx_fn *f, scope_kind kind, ptx_place at)
     s->kind = kind;
     s->parent = f->current;
     s->open = true;
-    s->at = at;
+    s->at = fn_place(f, at);
     f->current = index;
     return index;
 }
@@ -115,6 +115,18 @@ static bool settle_bounds(ptx_fn *f, ptx_val bounds[3], ptx_place at)
     return true;
 }
 
+static bool less(ptx_val a, ptx_val b)
+{
+    switch (a.type) {
+    case PTX_S32:
+        return (int32_t)(uint32_t)a.bits < (int32_t)(uint32_t)b.bits;
+    case PTX_S64:
+        return (int64_t)a.bits < (int64_t)b.bits;
+    default:
+        return a.bits < b.bits;
+    }
+}
+
 static bool counts(ptx_fn *f, ptx_val bounds[3], ptx_place at)
 {
     if (!vals_in_order(f, 3, bounds, at) || !settle_bounds(f, bounds, at))
@@ -134,19 +146,11 @@ static bool counts(ptx_fn *f, ptx_val bounds[3], ptx_place at)
             return false;
         }
     }
-    return true;
-}
-
-static bool less(ptx_val a, ptx_val b)
-{
-    switch (a.type) {
-    case PTX_S32:
-        return (int32_t)(uint32_t)a.bits < (int32_t)(uint32_t)b.bits;
-    case PTX_S64:
-        return (int64_t)a.bits < (int64_t)b.bits;
-    default:
-        return a.bits < b.bits;
+    if (bounds[2].kind == VAL_IMMEDIATE && !less(ptx_bits((ptx_type)bounds[2].type, 0), bounds[2])) {
+        fn_problem(f, at, "PTX_FOR: step must be positive");
+        return false;
     }
+    return true;
 }
 
 ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line)

@@ -241,6 +241,8 @@ struct ptx_fn {
     bool has_main_loop;
     uint32_t shared_bytes;  /* of static arrays */
     uint32_t dynamic_align; /* of dynamic shared memory; 0: there is none */
+    uint32_t dynamic_bytes; /* taken by ptx_take_dynamic; 0: not taken */
+    ptx_caller caller;      /* the author's call, whose place the instructions get; null: theirs */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
@@ -252,6 +254,8 @@ scope *fn_scope(const ptx_fn *f, uint32_t i);
 /* ---- what the builder's files share ----------------------------------------------------------------------------- */
 
 void *list_add(ptx_fn *f, list *l, size_t element_bytes);
+/* The place of the author's call if there is one, else `own`. */
+ptx_place fn_place(const ptx_fn *f, ptx_place own);
 __attribute__((format(printf, 3, 4))) void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...);
 
 /* Whether a text is printable ASCII, the only characters allowed in PTX. */
@@ -307,6 +311,8 @@ bool mbarrier_fits(ptx_fn *f, ptx_val barrier, ptx_place at);
  * `what`. */
 bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,
                   ptx_place at);
+/* Whether memory may have elements of a type. */
+bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at);
 /* Whether an instruction of a kind (TAKE_) takes these hints, this order or scope. */
 bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
 /* The pointer's cache policy; poison if none. */
@@ -318,6 +324,9 @@ void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 bool fragment_fits(ptx_fn *f, const char *what, char name, int count, ptx_type type, const ptx_val values[],
                    ptx_place at);
 bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which);
+/* Whether no two of these registers are the same; reports them. */
+bool are_different(ptx_fn *f, const char *operation, char name, int count, const ptx_val values[],
+                   ptx_place at);
 
 /* The number after the $ at *s in ptx_raw's text, or -1; moves *s to its last digit. */
 int raw_number(const char **s);

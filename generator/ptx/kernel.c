@@ -66,6 +66,25 @@ uint32_t ptx_shared_bytes(const ptx_fn *f)
     return (f->shared_bytes + align - 1) / align * align;
 }
 
+uint32_t ptx_dynamic_bytes(const ptx_fn *f)
+{
+    return f->dynamic_align && !f->dynamic_bytes ? 1 : f->dynamic_bytes;
+}
+
+bool ptx_take_dynamic(ptx_fn *f, uint32_t bytes)
+{
+    const bool is_free = f->dynamic_bytes == 0;
+    f->dynamic_bytes = is_free ? bytes : f->dynamic_bytes;
+    return is_free;
+}
+
+ptx_caller ptx_set_caller(ptx_fn *f, ptx_caller caller)
+{
+    const ptx_caller until_now = f->caller;
+    f->caller = caller;
+    return until_now;
+}
+
 /* ---- what the builder's files share ----------------------------------------------------------------------------- */
 
 void *list_add(ptx_fn *f, list *l, size_t element_bytes)
@@ -88,6 +107,11 @@ scope *fn_scope(const ptx_fn *f, uint32_t i)
     return (scope *)f->scopes.items + i;
 }
 
+ptx_place fn_place(const ptx_fn *f, ptx_place own)
+{
+    return f->caller.file ? (ptx_place){f->caller.file, f->caller.line} : own;
+}
+
 void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
 {
     char line[256];
@@ -96,7 +120,7 @@ void fn_problem(ptx_fn *f, ptx_place at, const char *format, ...)
     int length = vsnprintf(line, sizeof line, format, args);
     va_end(args);
     problem *p = list_add(f, &f->problems, sizeof *p);
-    p->at = at;
+    p->at = fn_place(f, at);
     p->text = arena_string(f->arena, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 

@@ -3,9 +3,16 @@
 
 /* ---- what a shape takes, and where its elements lie ------------------------------------------------------------- */
 
+/* A row without registers for a number that is not a shape. */
+static const mma_row *row_of(ptx_mma_shape shape)
+{
+    static const mma_row none = {.bits = 32};
+    return (unsigned)shape < PTX_MMA_SHAPE_COUNT ? &mma_rows[shape] : &none;
+}
+
 ptx_mma_info ptx_mma_describe(ptx_mma_shape shape)
 {
-    return mma_rows[shape].info;
+    return row_of(shape)->info;
 }
 
 static int elements_per_register(const mma_row *row)
@@ -22,14 +29,14 @@ static int index_along_k(const mma_row *row, int lane, int reg, int i)
 
 ptx_element ptx_mma_a(ptx_mma_shape shape, int lane, int i)
 {
-    const mma_row *row = &mma_rows[shape];
-    int reg = i / elements_per_register(row), halves = row->info.m / 8;
+    const mma_row *row = row_of(shape);
+    int reg = i / elements_per_register(row), halves = row->info.m > 8 ? 2 : 1;
     return (ptx_element){lane / 4 + 8 * (reg % halves), index_along_k(row, lane, reg / halves, i)};
 }
 
 ptx_element ptx_mma_b(ptx_mma_shape shape, int lane, int i)
 {
-    const mma_row *row = &mma_rows[shape];
+    const mma_row *row = row_of(shape);
     return (ptx_element){index_along_k(row, lane, i / elements_per_register(row), i), lane / 4};
 }
 
@@ -82,11 +89,25 @@ bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *whic
     return true;
 }
 
+bool are_different(ptx_fn *f, const char *operation, char name, int count, const ptx_val values[],
+                   ptx_place at)
+{
+    for (int i = 1; i < count; i++) {
+        for (int k = 0; k < i; k++) {
+            if (values[i].reg == values[k].reg) {
+                fn_problem(f, at, "%s: %c[%d] and %c[%d] are the same variable", operation, name, k, name, i);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool is_in_place(ptx_fn *f, int count, const ptx_val values[], ptx_place at)
 {
     int which;
     if (are_variables(f, count, values, &which))
-        return true;
+        return are_different(f, "mma", 'c', count, values, at);
     fn_problem(f, at, "mma: d and c are one array, but c[%d] is not a variable", which);
     return false;
 }
@@ -129,9 +150,13 @@ static void build_mma(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val
                       const ptx_val c[], const ptx_mma_scales scales[2], ptx_place at)
 {
     enum { OF_SCALES = 3 };
-    const mma_row *row = &mma_rows[shape];
+    const mma_row *row = row_of(shape);
     const ptx_mma_info *info = &row->info;
     bool in_place = d == c;
+    if (!info->c_count) {
+        fn_problem(f, at, "mma: the shape is not a ptx_mma_shape");
+        return;
+    }
     bool fits = fragment_fits(f, "mma", 'a', info->a_count, info->a_type, a, at) &&
                 fragment_fits(f, "mma", 'b', info->b_count, info->b_type, b, at) &&
                 fragment_fits(f, "mma", 'c', info->c_count, info->c_type, c, at) &&
@@ -142,10 +167,11 @@ static void build_mma(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_val
     }
     fits = fits && (!scales || (scales_fit(f, 'a', info->scales, 2, &scales[0], at) &&
                                 scales_fit(f, 'b', info->scales, 4, &scales[1], at)));
-    for (int i = 0; !in_place && i < info->c_count; i++)
-        d[i] = val_poison;
-    if (!fits)
+    if (!fits) {
+        for (int i = 0; !in_place && i < info->c_count; i++)
+            d[i] = val_poison;
         return;
+    }
     ptx_val operands[8 + 4 + 4 + 2 * OF_SCALES];
     int count = add_fragment(f, operands, info->a_count, a, at);
     count += add_fragment(f, operands + count, info->b_count, b, at);
@@ -183,7 +209,7 @@ void ptx_mma_scaled_at(ptx_fn *f, ptx_mma_shape shape, ptx_val d[], const ptx_va
 
 /* ---- fragments in shared memory --------------------------------------------------------------------------------- */
 
-enum { MATRIX_ROW_BYTES = 16 };
+enum { MATRIX_ROW_BYTES = 16, MOST_MATRICES = 4 };
 
 static bool matrix_access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
 {
@@ -199,7 +225,7 @@ void ptx_ldmatrix_at(ptx_fn *f, ptx_op op, int count, ptx_val out[], ptx_val poi
                      int line)
 {
     ptx_place at = {file, line};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && i < MOST_MATRICES; i++)
         out[i] = val_poison;
     if (!matrix_access_fits(f, "ldmatrix", count, pointer, at))
         return;

@@ -18,7 +18,8 @@ ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char 
     ptx_place at = {file, line};
     if (!usable_pointer(f, pointer, "ptx_at: the pointer", at))
         return val_poison;
-    int64_t offset = pointer.offset + bytes;
+    const bool is_near = bytes <= UINT32_MAX && bytes >= -(int64_t)UINT32_MAX; /* the sum does not overflow */
+    int64_t offset = is_near ? pointer.offset + bytes : INT64_MAX;
     if (offset > INT32_MAX || offset < INT32_MIN) {
         fn_problem(f, at, "ptx_at: a constant offset beyond 2 GB: use a u64 index");
         return val_poison;
@@ -29,13 +30,16 @@ ptx_val ptx_at_byte_count(ptx_fn *f, ptx_val pointer, int64_t bytes, const char 
 
 ptx_val ptx_at_elements(ptx_fn *f, ptx_val pointer, int64_t elements, const char *file, int line)
 {
-    return ptx_at_byte_count(f, pointer, elements * (int64_t)ptx_type_bytes((ptx_type)pointer.element), file,
-                             line);
+    int64_t bytes = ptx_type_bytes((ptx_type)pointer.element);
+    bytes = elements > UINT32_MAX || elements < -(int64_t)UINT32_MAX ? INT64_MAX : elements * bytes;
+    return ptx_at_byte_count(f, pointer, bytes, file, line);
 }
 
 ptx_val ptx_cast_ptr_at(ptx_fn *f, ptx_val pointer, ptx_type element, const char *file, int line)
 {
-    if (!usable_pointer(f, pointer, "ptx_cast_ptr: the value", (ptx_place){file, line}))
+    ptx_place at = {file, line};
+    if (!usable_pointer(f, pointer, "ptx_cast_ptr: the value", at) ||
+        !element_fits(f, "ptx_cast_ptr", element, at))
         return val_poison;
     pointer.element = (uint8_t)element;
     return pointer;
@@ -94,6 +98,13 @@ static ptx_val scale_and_add(ptx_fn *f, ptx_val base, ptx_val index, uint32_t si
     return inst_apply(f, PTX_OP_ADD, PTX_NONE, 2, (ptx_val[]){scaled, base}, at);
 }
 
+static ptx_val wrong_index(ptx_fn *f, ptx_type type, bool narrow, ptx_place at)
+{
+    fn_problem(f, at, "ptx_at: the index is %s, expected %s", ptx_type_name(type),
+               narrow ? "u32 or s32" : "u32, s32, u64 or s64");
+    return val_poison;
+}
+
 static ptx_val add_index(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at)
 {
     ptx_type type = (ptx_type)index.type;
@@ -107,9 +118,24 @@ static ptx_val add_index(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at
         ptx_val operands[] = {index, ptx_bits(type, size), base_as(pointer, type_wide(type))};
         return inst_apply(f, PTX_OP_MAD_WIDE, PTX_NONE, 3, operands, at);
     }
-    fn_problem(f, at, "ptx_at: the index is %s, expected %s", ptx_type_name(type),
-               narrow ? "u32 or s32" : "u32, s32, u64 or s64");
-    return val_poison;
+    return wrong_index(f, type, narrow, at);
+}
+
+static ptx_val at_immediate(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_place at)
+{
+    switch (index.type) {
+    case PTX_U32:
+        return ptx_at_elements(f, pointer, (uint32_t)index.bits, at.file, at.line);
+    case PTX_S32:
+        return ptx_at_elements(f, pointer, (int32_t)(uint32_t)index.bits, at.file, at.line);
+    case PTX_U64:
+        return ptx_at_elements(f, pointer, index.bits > INT64_MAX ? INT64_MAX : (int64_t)index.bits, at.file,
+                               at.line);
+    case PTX_S64:
+        return ptx_at_elements(f, pointer, (int64_t)index.bits, at.file, at.line);
+    default:
+        return wrong_index(f, (ptx_type)index.type, false, at);
+    }
 }
 
 ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line)
@@ -122,10 +148,8 @@ ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *fi
         return val_poison;
     if (!val_settle(f, &index, PTX_S64, "ptx_at: the index", at))
         return val_poison;
-    if (index.kind == VAL_IMMEDIATE) {
-        int64_t n = index.type == PTX_S32 ? (int32_t)(uint32_t)index.bits : (int64_t)index.bits;
-        return ptx_at_elements(f, pointer, n, file, line);
-    }
+    if (index.kind == VAL_IMMEDIATE)
+        return at_immediate(f, pointer, index, at);
     int zeros = val_zeros(f, index);
     return with_step(f, pointer_in(f, add_index(f, pointer, index, at), pointer), zeros);
 }
@@ -171,6 +195,12 @@ ptx_val ptx_pointer_at(ptx_fn *f, ptx_space space, ptx_type element, ptx_val add
     ptx_place at = {file, line};
     if (!val_usable(f, address, "ptx_pointer: the address", at))
         return val_poison;
+    if ((unsigned)space > PTX_LOCAL) {
+        fn_problem(f, at, "ptx_pointer: the space is not a ptx_space");
+        return val_poison;
+    }
+    if (!element_fits(f, "ptx_pointer", element, at))
+        return val_poison;
     ptx_type expected = space == PTX_SHARED ? PTX_U32 : PTX_U64;
     if (address.kind != VAL_REGISTER || address.type != expected) {
         fn_problem(f, at, "ptx_pointer: the address is %s, expected %s in a register",
@@ -197,7 +227,11 @@ static int bits_set(int word, int mask)
 static const char *hint_trouble(int takes, int hints, bool global)
 {
     int orders = bits_set(hints, HINT_ORDERS), scopes = bits_set(hints, HINT_SCOPES);
-    int only_orders = HINT_ORDERS | HINT_SCOPES;
+    int only_orders = HINT_ORDERS | HINT_SCOPES, known = 0;
+    for (size_t i = 0; i < hint_row_count; i++)
+        known |= (int)hint_rows[i].bit;
+    if (hints & ~known)
+        return "a number that is not a ptx_hint";
     for (size_t i = 0; i < hint_row_count; i++)
         if ((hints & hint_rows[i].bit) && !(hint_rows[i].takes & takes))
             return hints & only_orders ? "an order, scope or hint that it does not take"
@@ -227,13 +261,15 @@ bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, p
     return !trouble;
 }
 
+enum { MOST_ELEMENTS = 16 }; /* of a vector */
+
 /* At most 16 bytes, or 32 in global memory, which need sm_100. */
 static bool vector_fits(ptx_fn *f, const char *what, int count, ptx_val pointer, ptx_place at)
 {
     uint32_t size = ptx_type_bytes((ptx_type)pointer.element), bytes = size * (uint32_t)count;
     bool small = (count == 1 || count == 2 || count == 4) && bytes <= 16;
     bool wide = bytes == 32 && size >= 4 && pointer.space == PTX_GLOBAL;
-    if (count > 0 && size > 0 && (small || wide))
+    if (count > 0 && count <= MOST_ELEMENTS && size > 0 && (small || wide))
         return true;
     fn_problem(f, at, "%s: no vector of %d %s there", what, count, ptx_type_name((ptx_type)pointer.element));
     return false;
@@ -264,6 +300,7 @@ bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces,
     fn_problem(f, at, "%s is not to %s memory", operand,
                spaces == 1u << PTX_SHARED   ? "shared"
                : spaces == 1u << PTX_GLOBAL ? "global"
+               : spaces & 1u << PTX_LOCAL   ? "writable"
                                             : "global or shared");
     return false;
 }
@@ -272,7 +309,8 @@ static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer,
                         ptx_place at)
 {
     enum {
-        ANYWHERE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_CONST | 1 << PTX_LOCAL
+        WRITABLE = 1 << PTX_GENERIC | 1 << PTX_GLOBAL | 1 << PTX_SHARED | 1 << PTX_LOCAL,
+        ANYWHERE = WRITABLE | 1 << PTX_CONST
     };
     char operand[48];
     snprintf(operand, sizeof operand, "%s: the pointer", what);
@@ -286,7 +324,7 @@ static bool access_fits(ptx_fn *f, const char *what, int count, ptx_val pointer,
     if (pointer_policy(pointer).kind == VAL_REGISTER)
         hints |= HINT_POLICY;
     return hints_fit(f, what, takes, hints, pointer.space == PTX_GLOBAL, at) &&
-           pointer_fits(f, what, pointer, ANYWHERE, bytes, at);
+           pointer_fits(f, what, pointer, takes == TAKE_STORE ? WRITABLE : ANYWHERE, bytes, at);
 }
 
 void inst_describe(ptx_inst *inst, ptx_val pointer, int hints)
@@ -319,7 +357,7 @@ static ptx_type loaded_type(ptx_type element)
 
 static bool load(ptx_fn *f, ptx_type into, int count, ptx_val out[], ptx_val pointer, int hints, ptx_place at)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && i < MOST_ELEMENTS; i++)
         out[i] = val_poison;
     if (!access_fits(f, "load", count, pointer, hints, TAKE_LOAD, at))
         return false;
@@ -403,7 +441,8 @@ static void store(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[],
 void ptx_ordered_store(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
     ptx_place at = call_place(f, file, line);
-    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, at) &&
+    if (usable_pointer(f, pointer, "store: the pointer", at) &&
+        vals_in_order(f, 2, (ptx_val[]){pointer, value}, at) &&
         val_settle(f, &value, (ptx_type)pointer.element, "store: value 1", at))
         store(f, 1, pointer, &value, hints, at);
 }

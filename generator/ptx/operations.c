@@ -53,14 +53,27 @@ void ptx_ordered_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char 
 
 /* ---- conversion ------------------------------------------------------------------------------------------------- */
 
+/* The other types are in the table. */
+static bool can_convert_to(ptx_fn *f, ptx_type to, ptx_place at)
+{
+    if (to == PTX_PRED || ptx_type_bytes(to) > 0)
+        return true;
+    fn_problem(f, at, "cvt: the type of the result is none");
+    return false;
+}
+
 ptx_val ptx_cvt_at(ptx_fn *f, ptx_op op, ptx_type to, ptx_val a, const char *file, int line)
 {
-    return inst_apply(f, op, to, 1, &a, (ptx_place){file, line});
+    ptx_place at = {file, line};
+    return can_convert_to(f, to, at) ? inst_apply(f, op, to, 1, &a, at) : val_poison;
 }
 
 ptx_val ptx_ordered_cvt_pair(ptx_fn *f, ptx_type to, ptx_val low, ptx_val high, const char *file, int line)
 {
-    return ordered_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, call_place(f, file, line));
+    ptx_place at = call_place(f, file, line);
+    if (!can_convert_to(f, to, at))
+        return val_poison;
+    return ordered_apply(f, PTX_OP_CVT_PAIR, to, 2, (ptx_val[]){high, low}, at);
 }
 
 ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int line)
@@ -77,9 +90,11 @@ ptx_val ptx_as_at(ptx_fn *f, ptx_type type, ptx_val a, const char *file, int lin
     return val_retyped(a, type);
 }
 
+enum { MOST_PARTS = 4 };
+
 static bool parts_fit(ptx_fn *f, const char *what, ptx_type whole, ptx_type part, int count, ptx_place at)
 {
-    if (count >= 2 && count <= 4 && ptx_type_bytes(part) * (uint32_t)count == ptx_type_bytes(whole))
+    if (count >= 2 && count <= MOST_PARTS && ptx_type_bytes(part) * (uint32_t)count == ptx_type_bytes(whole))
         return true;
     fn_problem(f, at, "%s: %d parts of %s are not as wide as %s", what, count, ptx_type_name(part),
                ptx_type_name(whole));
@@ -89,7 +104,7 @@ static bool parts_fit(ptx_fn *f, const char *what, ptx_type whole, ptx_type part
 ptx_val ptx_pack_at(ptx_fn *f, ptx_type type, int count, const ptx_val parts[], const char *file, int line)
 {
     ptx_place at = {file, line};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && i < MOST_PARTS; i++)
         if (!val_given(f, parts[i], "ptx_pack: a part", at))
             return val_poison;
     if (!parts_fit(f, "ptx_pack", type, (ptx_type)parts[0].type, count, at))
@@ -102,7 +117,7 @@ void ptx_unpack_at(ptx_fn *f, ptx_type type, int count, ptx_val parts[], ptx_val
                    int line)
 {
     ptx_place at = {file, line};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && i < MOST_PARTS; i++)
         parts[i] = val_poison;
     if (!val_given(f, a, "ptx_unpack: the value", at) ||
         !parts_fit(f, "ptx_unpack", (ptx_type)a.type, type, count, at))

@@ -160,10 +160,10 @@ void print_value(text *out, const names *n, ptx_val v)
     } else {
         text_add_char(out, '[');
         print_register(out, n, v.reg);
-        if (v.offset > 0)
+        if (v.offset) { /* ptxas takes +-4, not -4 */
             text_add_char(out, '+');
-        if (v.offset)
             print_signed(out, v.offset);
+        }
         text_add_char(out, ']');
     }
 }

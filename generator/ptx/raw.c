@@ -19,7 +19,7 @@ int raw_number(const char **s)
 static const char *text_trouble(const char *written, int values)
 {
     uint32_t named = 0;
-    if (!text_is_ptx(written))
+    if (!written || !text_is_ptx(written))
         return "the text is printable ASCII on one line";
     if (strchr(written, ';') || strstr(written, "//") || strstr(written, "/*"))
         return "the text is one instruction, without a semicolon or a comment";
@@ -40,8 +40,11 @@ static bool raw_fits(ptx_fn *f, const ptx_raw_form *form, int results, const ptx
                               ? "too many values"
                               : text_trouble(form->text, results + operands);
     for (int i = 0; !trouble && i < results; i++)
-        if (types[i] == PTX_NONE || types[i] == PTX_PTR)
-            trouble = "a result cannot be a pointer: take an address";
+        trouble = types[i] == PTX_PTR ? "a result cannot be a pointer: take an address"
+                  : types[i] != PTX_PRED && ptx_type_bytes(types[i]) == 0 ? "a result has no type"
+                                                                          : NULL;
+    if (!trouble && form->kind && form->kind != 'a' && form->kind != 'f')
+        trouble = "the kind of target is not 0, 'a' or 'f'";
     if (trouble) {
         fn_problem(f, at, "ptx_raw: %s", trouble);
         return false;
@@ -59,10 +62,11 @@ void ptx_raw_at(ptx_fn *f, ptx_raw_form form, int results, const ptx_type types[
 {
     ptx_place at = {file, line};
     ptx_val ready[MOST_VALUES];
-    for (int i = 0; i < results; i++)
-        out[i] = val_poison;
-    if (!raw_fits(f, &form, results, types, operands, values, at))
+    if (!raw_fits(f, &form, results, types, operands, values, at)) {
+        for (int i = 0; i < results && i < MOST_VALUES; i++)
+            out[i] = val_poison;
         return;
+    }
     for (int i = 0; i < operands; i++)
         ready[i] = val_in_register(f, values[i], at);
     const target_kind kind = form.kind == 'a' ? TARGET_ARCH : form.kind == 'f' ? TARGET_FAMILY : TARGET_BASE;

@@ -1,4 +1,5 @@
 /* Types and immediates. */
+#include <math.h>
 #include <string.h>
 
 #include "ir.h"
@@ -99,7 +100,7 @@ bool type_is_integer(ptx_type type)
 
 uint32_t type_bit(ptx_type type)
 {
-    return 1u << type;
+    return 1u << known(type);
 }
 
 /* ---- immediates ------------------------------------------------------------------------------------------------- */
@@ -179,6 +180,18 @@ static uint16_t narrow_float(double value, int exponent, int fraction)
     return (uint16_t)(sign | ((field << fraction) + kept));
 }
 
+/* An integer; a literal, which the operation reports, if the number does not fit the type. */
+static ptx_val whole_number(ptx_type type, double value)
+{
+    const int bits = 8 * (int)ptx_type_bytes(type);
+    const bool is_signed = type == PTX_S8 || type == PTX_S16 || type == PTX_S32 || type == PTX_S64;
+    const double least = is_signed ? -ldexp(1, bits - 1) : 0, end = ldexp(1, is_signed ? bits - 1 : bits);
+    if (!type_is_integer(type) || !(value >= least && value < end))
+        return (ptx_val){.kind = VAL_REAL, .bits = ptx_f64(value).bits};
+    const uint64_t whole = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+    return ptx_bits(type, bits < 64 ? whole & ((UINT64_C(1) << bits) - 1) : whole);
+}
+
 ptx_val ptx_number(ptx_type type, double value)
 {
     switch (type) {
@@ -196,19 +209,7 @@ ptx_val ptx_number(ptx_type type, double value)
         return ptx_bits(type, UINT64_C(0x10001) * narrow_float(value, 8, 7));
     case PTX_F32X2:
         return ptx_bits(type, UINT64_C(0x100000001) * ptx_f32((float)value).bits);
-    case PTX_U16:
-        return ptx_u16((uint16_t)value);
-    case PTX_S16:
-        return ptx_s16((int16_t)value);
-    case PTX_U32:
-        return ptx_u32((uint32_t)value);
-    case PTX_S32:
-        return ptx_s32((int32_t)value);
-    case PTX_U64:
-        return ptx_u64((uint64_t)value);
-    case PTX_S64:
-        return ptx_s64((int64_t)value);
     default:
-        return ptx_bits(type, (uint64_t)value);
+        return whole_number(type, rint(value));
     }
 }

@@ -34,9 +34,18 @@ static bool is_possible(const ptx_fn *f, ptx_val v)
            (v.element <= PTX_PTR && v.space <= PTX_LOCAL && v.bits < (uint64_t)f->regs.count);
 }
 
+/* Whether an immediate's bits are those of its type; a negative number may have more. */
+static bool is_as_wide(ptx_val v)
+{
+    const uint32_t bits = v.type == PTX_PRED ? 1 : 8 * ptx_type_bytes((ptx_type)v.type);
+    if (v.kind != VAL_IMMEDIATE || bits == 0 || bits == 64 || v.bits >> bits == 0)
+        return true;
+    return v.type != PTX_PRED && ~v.bits >> (bits - 1) == 0;
+}
+
 bool val_is_fine(const ptx_fn *f, ptx_val v)
 {
-    if (v.kind == VAL_POISON || !is_possible(f, v))
+    if (v.kind == VAL_POISON || !is_possible(f, v) || !is_as_wide(v))
         return false;
     const ptx_reg *r = v.kind == VAL_REGISTER ? fn_reg(f, v.reg) : NULL;
     return !r || (!r->moved_line && fn_scope(f, r->scope)->open);
@@ -56,6 +65,11 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
 {
     if (!val_given(f, v, what, at))
         return false;
+    if (!is_as_wide(v)) {
+        fn_problem(f, at, "%s is 0x%llx, which does not fit %s", what, (unsigned long long)v.bits,
+                   ptx_type_name((ptx_type)v.type));
+        return false;
+    }
     if (v.kind != VAL_REGISTER)
         return true;
     const ptx_reg *r = fn_reg(f, v.reg);
@@ -68,6 +82,14 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
         return false;
     }
     return true;
+}
+
+bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at)
+{
+    if (element != PTX_PTR && ptx_type_bytes(element) > 0)
+        return true;
+    fn_problem(f, at, "%s: an element cannot be of type %s", what, ptx_type_name(element));
+    return false;
 }
 
 /* ---- literals --------------------------------------------------------------------------------------------------- */

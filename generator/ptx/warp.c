@@ -87,10 +87,40 @@ ptx_val ptx_elect_at(ptx_fn *f, const char *file, int line)
     return second_result(f, PTX_OP_ELECT, 1, &all, (ptx_place){file, line});
 }
 
+/* Operations of two operands that give every lane the same result, whatever the order. */
+static bool is_reduction(ptx_op op)
+{
+    switch (op) {
+    case PTX_OP_ADD:
+    case PTX_OP_ADD_RZ:
+    case PTX_OP_ADD_RM:
+    case PTX_OP_ADD_RP:
+    case PTX_OP_MUL:
+    case PTX_OP_MUL_RZ:
+    case PTX_OP_MUL_RM:
+    case PTX_OP_MUL_RP:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_MIN_NAN:
+    case PTX_OP_MAX_NAN:
+    case PTX_OP_AND:
+    case PTX_OP_OR:
+    case PTX_OP_XOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
 ptx_val ptx_reduce_lanes_at(ptx_fn *f, ptx_op op, int lanes, ptx_val a, const char *file, int line)
 {
     if (lanes < 1 || lanes > 32 || (lanes & (lanes - 1)) != 0) {
         fn_problem(f, (ptx_place){file, line}, "ptx_reduce_lanes: %d lanes, expected 1, 2, 4, ... 32", lanes);
+        return val_poison;
+    }
+    if (!is_reduction(op)) {
+        fn_problem(f, (ptx_place){file, line},
+                   "ptx_reduce_lanes: the operation is not add, mul, min, max, and, or, xor");
         return val_poison;
     }
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
@@ -111,6 +141,10 @@ static level special_level(const ptx_fn *f, ptx_sreg which)
 
 ptx_val ptx_special_at(ptx_fn *f, ptx_sreg which, const char *file, int line)
 {
+    if ((unsigned)which >= PTX_SREG_COUNT) {
+        fn_problem(f, (ptx_place){file, line}, "ptx_special: the register is not a ptx_sreg");
+        return val_poison;
+    }
     const sreg_row *row = &sreg_rows[which];
     ptx_inst *inst = inst_append(f, INST_OP, 1, 0, (ptx_place){file, line});
     inst->row = op_first(PTX_OP_SPECIAL);

@@ -13,6 +13,8 @@ static int d_registers(const wgmma_row *row, int n)
 
 ptx_mma_info ptx_wgmma_describe(ptx_wgmma_form form)
 {
+    if ((unsigned)form.types >= PTX_WGMMA_TYPES_COUNT)
+        return (ptx_mma_info){.m = 0};
     const wgmma_row *row = &wgmma_rows[form.types];
     return (ptx_mma_info){.m = ROWS,
                           .n = form.n,
@@ -25,7 +27,8 @@ ptx_mma_info ptx_wgmma_describe(ptx_wgmma_form form)
 
 ptx_element ptx_wgmma_a(ptx_wgmma_types types, int thread, int i)
 {
-    const int each = 32 / wgmma_rows[types].bits, reg = i / each, lane = thread % 32;
+    const int bits = (unsigned)types < PTX_WGMMA_TYPES_COUNT ? wgmma_rows[types].bits : 32;
+    const int each = 32 / bits, reg = i / each, lane = thread % 32;
     return (ptx_element){thread / 32 * WARP_ROWS + lane / 4 + reg % 2 * 8,
                          lane % 4 * each + reg / 2 * 4 * each + i % each};
 }
@@ -115,7 +118,7 @@ static bool registers_fit(ptx_fn *f, const wgmma_row *row, int n, const ptx_val 
             return false;
         }
     if (are_variables(f, d_registers(row, n), d, &which))
-        return true;
+        return are_different(f, "wgmma", 'd', d_registers(row, n), d, at);
     fn_problem(f, at, "wgmma: d[%d] is not a variable", which);
     return false;
 }

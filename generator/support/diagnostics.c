@@ -57,6 +57,25 @@ __attribute__((format(printf, 2, 0), noreturn)) static void end(const char *kind
 }
 
 static _Thread_local jmp_buf *errors_jump_to;
+static _Thread_local const char *family_code; /* whose function runs; null: none */
+
+void family_code_begin(const char *id)
+{
+    family_code = id;
+}
+
+void family_code_end(void)
+{
+    family_code = NULL;
+}
+
+void family_code_check(void)
+{
+    if (!family_code)
+        return;
+    fprintf(stderr, "kiln: error: %s: its emit or shape ended the program\n", family_code);
+    _Exit(EXIT_BAD_KILN);
+}
 
 void family_errors_jump_to(jmp_buf *where)
 {
@@ -70,6 +89,7 @@ bool family_errors_are_silent(void)
 
 void family_error(const char *format, ...)
 {
+    family_code_end();
     if (errors_jump_to)
         longjmp(*errors_jump_to, 1);
     va_list arguments;
@@ -80,6 +100,7 @@ void family_error(const char *format, ...)
 void internal_error(const char *format, ...)
 {
     va_list arguments;
+    family_code_end();
     va_start(arguments, format);
     end("internal error", format, arguments);
 }

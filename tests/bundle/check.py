@@ -580,6 +580,8 @@ def failing(scratch):
              ("kernel without its map", text + "  - family: unmapped\n", 3, "parameter is missing where the descriptor has the tensor map m"),
              ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
              ("side trips without their loop", text + "  - family: untimed_side\n", 3, "time has side_trips, but the kernel has no ptx_side_loop"),
+             ("emit that ends the program", text + "  - family: leaving\n", 3, "leaving: its emit or shape ended the program"),
+             ("too little shared memory", text + "  - family: cramped\n", 3, "cramped: the kernel uses 1 bytes of dynamic shared memory or more"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
              ("name that is too long", text.replace("bundle: sample", "bundle: " + "s" * 48), 1, "47"))
@@ -588,6 +590,8 @@ def failing(scratch):
         output = generate(folder, scratch / "bad.yaml", status=status)
         expect(says in output, f"{what}: the message does not say '{says}': {output}")
         expect(bytes_of(folder, FILES) == before and sorted(os.listdir(folder)) == names, f"{what}: files changed")
+    (scratch / "bad.yaml").write_text(text + "  - {family: uncosted, tile: [1, 2]}\n")
+    generate(scratch / "uncosted", scratch / "bad.yaml")
     for where, kept in ((folder, names), (scratch / "new", None)):  # a full disk: a new folder is removed
         output = run(GENERATOR, "generate", HERE / "sample.yaml", "--output", where, status=1, preexec_fn=no_room)
         expect("cannot write: File too large" in output, f"no room: the message is: {output}")

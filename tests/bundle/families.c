@@ -1,4 +1,6 @@
 /* Families that exercise the writers: every kind of parameter, argument, rule and row. */
+#include <stdlib.h>
+
 #include "../test_families.h"
 
 /* ---- axpy: no parameters, so the variant's function is the family's ---------------------------------------------- */
@@ -448,5 +450,60 @@ static const kiln_family lacking = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const test_families[] = {&axpy,         &blend,   &parts, &broken,   &untimed,
-                                            &untimed_side, &lacking, &boxes, &unmapped, NULL};
+/* ---- leaving: its emit ends the program, as if it had succeeded ------------------------------------------------------ */
+
+static void emit_leaving(ptx_fn *f, const kiln_variant *v)
+{
+    emit_untimed(f, v);
+    exit(0);
+}
+
+static const kiln_family leaving = {
+    .name = "leaving",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .min_sm = 75,
+    .emit = emit_leaving,
+};
+
+/* ---- cramped: uses dynamic shared memory that its shape does not have --------------------------------------------------- */
+
+static void emit_cramped(ptx_fn *f, const kiln_variant *v)
+{
+    emit_untimed(f, v);
+    ptx_store(f, ptx_shared_dynamic(f, PTX_F32), 1);
+}
+
+static const kiln_family cramped = {
+    .name = "cramped",
+    .summary = "nothing",
+    .source = "this file",
+    .args = broken_args,
+    .min_sm = 75,
+    .emit = emit_cramped,
+};
+
+/* ---- uncosted: states no bytes, which are then 0 -------------------------------------------------------------------------- */
+
+static const kiln_param uncosted_params[] = {{.name = "tile",
+                                              .type = KILN_PARAM_INT,
+                                              .role = KILN_ROLE_TUNING,
+                                              .words = "1 2",
+                                              .default_value = "1",
+                                              .summary = "no effect"},
+                                             {0}};
+
+static const kiln_family uncosted = {
+    .name = "uncosted",
+    .summary = "nothing",
+    .source = "this file",
+    .params = uncosted_params,
+    .args = broken_args,
+    .min_sm = 75,
+    .emit = emit_untimed,
+};
+
+const kiln_family *const test_families[] = {&axpy,         &blend,    &parts, &broken,   &untimed,
+                                            &untimed_side, &lacking,  &boxes, &unmapped, &leaving,
+                                            &cramped,      &uncosted, NULL};

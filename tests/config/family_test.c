@@ -75,6 +75,7 @@ static void test_mistakes(void **state)
         const char *expected;
         kiln_family family;
     } rows[] = {
+        {"a family has no name", {BASE, .name = NULL}},
         {"family F: not a legal family name", {BASE, .name = "F"}},
         {"family f__g: not a legal family name", {BASE, .name = "f__g"}},
         {"family 2f: not a legal family name", {BASE, .name = "2f"}},
@@ -82,6 +83,24 @@ static void test_mistakes(void **state)
         {"family f: no emit function", {BASE, .emit = NULL}},
         {"family f: min_sm is 70; the lowest target is sm_75", {BASE, .min_sm = 70}},
         {"family f: no arguments", {BASE, .args = NULL}},
+        {"family f: parameter 'p': the type or the role is not one of family.h's",
+         {BASE, .params = PARAMS(
+                    {.name = "p", .type = (kiln_param_type)99, .default_value = "a", .summary = "s"})}},
+        {"family f: argument 'z': the kind is not one of family.h's",
+         {BASE, .args = ARGS(
+                    X, {.name = "n", .type = "u64", .summary = "s"},
+                    {.name = "z", .kind = (kiln_arg_kind)99, .type = "f32", .shape = "n", .summary = "s"})}},
+        {"family f: the bound of \"w\" has no text",
+         {BASE, .bounds = (const kiln_bound[]){{"w", NULL}, {0}}}},
+        {"family f: the example's value of 'n' is null",
+         {BASE, .example = (const kiln_value[]){{"n", NULL}, {0}}}},
+        {"family f: usual: the value of 'n' is null",
+         {BASE, .usual = (const kiln_value[]){{"n", NULL}, {0}}}},
+        {"family f: dense: \"x\" has no dims or no strides",
+         {BASE, .dense = (const kiln_dense[]){{.args = "x", .dims = "n"}, {0}}}},
+        {"family f: workspace: no arg, counters, size or elements",
+         {BASE, .workspace = &(const kiln_workspace){.arg = "x"}}},
+        {"family f: workspace_parts: 'nope' is no unsigned argument", {BASE, .workspace_parts = "nope"}},
         {"family f: 'Type' is not a legal parameter name: " SPELLING,
          {BASE, .params = PARAMS({.name = "Type", .words = "a", WORD})}},
         {"family f: 'sm' is not a legal parameter name: " TAKEN,
@@ -293,6 +312,11 @@ SHAPE(none, .shared_bytes = 4)
 SHAPE(large, .block = {32, 11, 3})
 SHAPE(upside_down, .block = {32}, .shared_bytes = 4, .least_shared_bytes = 8)
 SHAPE(most, .block = {4, 4, 64})
+SHAPE(crowded, .block = {32}, .blocks_per_multiprocessor = 33)
+static void unnamed(kiln_shape *s, const kiln_variant *v)
+{
+    kiln_number(s, v, NULL, 1);
+}
 
 static void test_shapes(void **state)
 {
@@ -305,6 +329,8 @@ static void test_shapes(void **state)
         {"f/type=f32,tile=3: 65 threads along z of a block; 1 to 64 can be there", {BASE, .shape = deep}},
         {"f/type=f32,tile=3: 0 threads along x of a block; 1 to 1024 can be there", {BASE, .shape = none}},
         {"f/type=f32,tile=3: a block of 1056 threads; the limit is 1024", {BASE, .shape = large}},
+        {"f/type=f32,tile=3: 33 blocks per multiprocessor; the limit is 32", {BASE, .shape = crowded}},
+        {"family f: shape gives a number '' that it does not list", {BASE, .shape = unnamed}},
         {"f/type=f32,tile=3: at least 8 bytes of dynamic shared memory, at most 4",
          {BASE, .shape = upside_down, .shared_bytes = "n"}},
     };

@@ -138,8 +138,53 @@ static void no_room_for_producer(ptx_fn *f)
     ptx_val map = ptx_tensor_map(f, "map");
     tile_pipeline_add_map(&p, map, &s.x, ptx_u32(0), 64, 0);
 }
+#line 1 "k.c"
+static void bad_types(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_matrix x = s.x, y = s.y;
+    x.rows = ptx_as(f, PTX_S32, x.rows);
+    tile_pipeline_add(&s.p, &x, ptx_u32(0), 64);
+    tile_pipeline_add(&s.p, &s.x, ptx_u64(0), 64);
+    tile_rows(&s.p, s.x_tile, ptx_f32(0));
+    tile_sums sums = tile_sums_open(f, 1, 2), none = {.f = f};
+    y.columns = ptx_u64(4);
+    tile_store(&sums, &y, ptx_u32(0), ptx_u32(0), NULL, NULL);
+    tile_store(&none, &s.y, ptx_u32(0), ptx_u32(0), NULL, NULL);
+    tile_pipeline_add_packed(&s.p, &s.w, ptx_u32(0), 64, 1u << 28);
+    tile_product_open(&s.p, s.x_tile, (tile_atom)7);
+}
+#line 1 "k.c"
+static void two_pipelines(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64), t = scene_of(f, 4, 64);
+    tile_pipeline_start(&s.p);
+    tile_pipeline_start(&t.p);
+}
+static ptx_val row_of(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column)
+{
+    (void)f, (void)of, (void)sum, (void)column;
+    return row;
+}
+/* Mistakes that the instructions of a call show have its place. */
+#line 1 "k.c"
+static void places(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_pipeline_start(&s.p);
+    PTX_IF(f, ptx_lt(f, ptx_tid_x(f), 5)) {
+        tile_pipeline_next(&s.p);
+    }
+}
+#line 1 "k.c"
+static void bad_map(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_sums sums = tile_sums_open(f, 1, 2);
+    tile_store(&sums, &s.y, ptx_u32(0), ptx_u32(0), row_of, NULL);
+}
 /* clang-format on */
-#line 143 "refused_test.c"
+#line 188 "refused_test.c"
 
 typedef struct mistake {
     const char *name;
@@ -148,6 +193,26 @@ typedef struct mistake {
 } mistake;
 
 static const mistake mistakes[] = {
+    {"bad_types", bad_types,
+     "k.c:6: error: tile_pipeline_add: the matrix's rows and the first row must be u32\n"
+     "k.c:7: error: tile_pipeline_add: the matrix's rows and the first row must be u32\n"
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the first row must be u32\n"
+     "k.c:11: error: tile_store: rows, columns and strides must be u32\n"
+     "k.c:12: error: tile_store: the sums are not of tile_sums_open\n"
+     "k.c:13: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
+     "k.c:14: error: tile_product_open: the atom is not a tile_atom\n"},
+    {"two_pipelines", two_pipelines,
+     "k.c:5: error: tile_pipeline_start: a kernel has at most one pipeline\n"},
+    {"places", places, "k.c:6: error: bar where threads of the block may have diverged\n"},
+    {"bad_map", bad_map,
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"
+     "k.c:5: error: ptx_set: the value is u32, expected f32\n"},
     {"opens_late", opens_late, "k.c:5: error: tile_product_open: the pipeline has started\n"},
     {"bad_slots", bad_slots,
      "k.c:4: error: tile_product_open: the slot must have at most 256 rows, a multiple of 16\n"
@@ -202,12 +267,26 @@ static void is_refused(void **state)
     arena_free(a);
 }
 
+/* tile_pipeline_bytes returns 0 for numbers that tile_pipeline_open refuses. */
+static void has_no_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(tile_pipeline_bytes(2, 32, 128, 64), 2 * 64 * 64);
+    assert_int_equal(tile_pipeline_bytes(0, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(1, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(17, 32, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 48, 128, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 32, 33, 64), 0);
+    assert_int_equal(tile_pipeline_bytes(2, 32, 128, 1025), 0);
+    assert_int_equal(tile_pipeline_packed_bytes(2, 32, 1u << 28, 128, 64), 0);
+}
+
 int main(void)
 {
     enum { COUNT = sizeof mistakes / sizeof *mistakes };
-    struct CMUnitTest tests[COUNT] = {{0}};
+    struct CMUnitTest tests[COUNT + 1] = {[COUNT] = cmocka_unit_test(has_no_bytes)};
     for (size_t i = 0; i < COUNT; i++)
         tests[i] = (struct CMUnitTest){
             .name = mistakes[i].name, .test_func = is_refused, .initial_state = (void *)&mistakes[i]};
-    return _cmocka_run_group_tests("device refused", tests, COUNT, NULL, NULL);
+    return _cmocka_run_group_tests("device refused", tests, COUNT + 1, NULL, NULL);
 }

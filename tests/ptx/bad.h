@@ -13,10 +13,10 @@ typedef struct bad_kernel {
 #define BAD(name, message) {#name, name, message}
 /* clang-format on */
 
-extern const bad_kernel bad_values[], bad_control[], bad_memory[], bad_warp[];
+extern const bad_kernel bad_values[], bad_numbers[], bad_control[], bad_memory[], bad_warp[];
 extern const bad_kernel bad_wgmma[], bad_bulk[]; /* on sm_90a, 256 threads */
-extern const size_t bad_values_count, bad_control_count, bad_memory_count, bad_warp_count, bad_wgmma_count,
-    bad_bulk_count;
+extern const size_t bad_values_count, bad_numbers_count, bad_control_count, bad_memory_count, bad_warp_count,
+    bad_wgmma_count, bad_bulk_count;
 
 /* These are correct above sm_75. */
 void above_target(ptx_fn *f);

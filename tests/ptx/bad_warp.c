@@ -26,7 +26,7 @@ static void mma_not_in_place(ptx_fn *f)
 #line 1 "k.c"
 static void mma_parted(ptx_fn *f)
 {
-    ptx_val a = ptx_var(f, ptx_bits(PTX_B32, 0)), s = ptx_var(f, ptx_s32(0)), sums[2] = {s, s};
+    ptx_val a = ptx_var(f, ptx_bits(PTX_B32, 0)), s = ptx_var(f, ptx_s32(0)), t = ptx_var(f, ptx_s32(0)), sums[2] = {s, t};
     ptx_val lane = ptx_laneid(f), lower = ptx_lt(f, lane, ptx_u32(16));
     PTX_IF(f, lower) {
         ptx_mma_to(f, PTX_MMA_M8N8K16_S8_S32, sums, &a, &a);

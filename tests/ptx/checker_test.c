@@ -425,12 +425,11 @@ int main(void)
         const bad_kernel *kernels;
         const size_t *count;
         void (*test)(void **state);
-    } groups[] = {{bad_values, &bad_values_count, is_refused},
-                  {bad_control, &bad_control_count, is_refused},
-                  {bad_memory, &bad_memory_count, is_refused},
-                  {bad_warp, &bad_warp_count, is_refused},
-                  {bad_wgmma, &bad_wgmma_count, is_refused_in_groups},
-                  {bad_bulk, &bad_bulk_count, is_refused_in_groups}};
+    } groups[] = {
+        {bad_values, &bad_values_count, is_refused},      {bad_numbers, &bad_numbers_count, is_refused},
+        {bad_control, &bad_control_count, is_refused},    {bad_memory, &bad_memory_count, is_refused},
+        {bad_warp, &bad_warp_count, is_refused},          {bad_wgmma, &bad_wgmma_count, is_refused_in_groups},
+        {bad_bulk, &bad_bulk_count, is_refused_in_groups}};
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(accepts_calls_on_one_line),
         cmocka_unit_test(accepts_uniform_control),

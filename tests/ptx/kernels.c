@@ -176,6 +176,29 @@ static void emit_pick(ptx_fn *f)
     ptx_store(f, ptx_at(f, out, i), own);
 }
 
+/* The difference of neighbours: a negative offset. */
+static void emit_differences(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), out = ptx_param_ptr(f, PTX_F32, "out");
+    ptx_val i = ptx_global_thread_x(f);
+    ptx_val at = ptx_at(f, ptx_at_const(f, x, 1), i);
+    ptx_val own = ptx_load(f, at), before = ptx_load(f, ptx_at_const(f, at, -2));
+    ptx_val to = ptx_at(f, out, i);
+    ptx_store(f, to, ptx_sub(f, own, before));
+}
+
+/* A product whose results take the place of its first operand. */
+static void emit_over_operands(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_B32, "x"), zero = ptx_var(f, ptx_f32(0)),
+            c[4] = {zero, zero, zero, zero};
+    ptx_val at = ptx_at(f, x, ptx_mul(f, ptx_tid_x(f), 4)), values[4];
+    ptx_load_vec(f, 4, values, at, PTX_PLAIN);
+    const ptx_val b[2] = {values[0], values[1]};
+    ptx_mma(f, PTX_MMA_M16N8K8_BF16_F32, values, values, b, c);
+    ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_F32), values, PTX_PLAIN);
+}
+
 const test_kernel test_kernels[] = {
     {"saxpy", {90, TARGET_BASE}, {256, 1, 1}, emit_saxpy},
     {"block_sum", {90, TARGET_BASE}, {256, 1, 1}, emit_block_sum},
@@ -194,5 +217,7 @@ const test_kernel test_kernels[] = {
     {"pairs", {100, TARGET_BASE}, {128, 1, 1}, emit_pairs},
     {"vectors", {90, TARGET_BASE}, {32, 1, 1}, emit_vectors}, /* vectors_test.c runs it */
     {"pick", {90, TARGET_BASE}, {32, 1, 1}, emit_pick},
+    {"over_operands", {90, TARGET_BASE}, {32, 1, 1}, emit_over_operands},
+    {"differences", {90, TARGET_BASE}, {32, 1, 1}, emit_differences},
 };
 const size_t test_kernel_count = sizeof test_kernels / sizeof test_kernels[0];

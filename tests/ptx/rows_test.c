@@ -233,7 +233,8 @@ static ptx_val operand_for(ptx_fn *f, char letter, const form *m, int index, con
     case 'w':
         return operand(f, type_wide(m->type));
     case 'a':
-        return ptx_cast_ptr(f, pointer_for(m, index, p), m->type);
+        return m->type == PTX_NONE ? pointer_for(m, index, p)
+                                   : ptx_cast_ptr(f, pointer_for(m, index, p), m->type);
     case 'k':
         return operand(f, PTX_B64);
     case 'f':

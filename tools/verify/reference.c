@@ -64,7 +64,7 @@ static argument *get_argument(const problem *p, const char *name)
 
 bool kiln_has_argument(const kiln_problem *p, const char *name)
 {
-    return manifest_find_arg(p->variant, name) != NULL;
+    return problem_find(p->call->problem, name) != NULL;
 }
 
 kiln_argument *kiln_get_argument(kiln_problem *p, const char *name)

@@ -129,7 +129,7 @@ typedef struct kiln_bound {
     const char *text;  /* "adds 40 * 2^-24 * S, truncated by tensor cores" */
 } kiln_bound;
 
-/* The minimum that the work needs, in closed form. Tests compare the emulator's counters with it. */
+/* The minimum that the work needs, in closed form; null: 0. Tests compare the emulator's counters with it. */
 typedef struct kiln_cost {
     const char *bytes_read; /* compulsory bytes of all inputs and outputs */
     const char *bytes_written;

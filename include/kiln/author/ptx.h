@@ -94,6 +94,7 @@ ptx_val ptx_f32(float value); /* printed exactly, as 0f and the bits in hex */
 ptx_val ptx_f64(double value);
 ptx_val ptx_bits(ptx_type type, uint64_t bits);    /* any type, by its bits */
 ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded to nearest even; x2: both halves */
+/* A number or bits that do not fit the type are an error where they are used. */
 /* 16-bit floats and pairs of floats cannot be immediate operands: each use of one emits a mov before the instruction.
  * Hold it in a ptx_var outside a loop. */
 
@@ -340,7 +341,7 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_store_vec(f, count, pointer, values, hints) ptx_store_vec_at(f, count, pointer, values, hints, PTX_HERE)
 
 /* Attaches an L2 cache policy to the pointer, for each load, store and ptx_cp_async through it; emits nothing. sm_80. A
- * policy is a B64 value: it applies to a fraction (0 to 1) of the lines; the others have normal priority. */
+ * policy is a B64 value: it applies to a fraction (above 0, at most 1) of the lines; the others have normal priority. */
 #define ptx_with_policy(f, pointer, policy) PTX_CALL_(f, with_policy, pointer, policy)
 #define ptx_policy_evict_first(f, share)     ptx_op1(f, PTX_OP_POLICY_FIRST, ptx_f32(share), PTX_HERE)
 #define ptx_policy_evict_last(f, share)      ptx_op1(f, PTX_OP_POLICY_LAST, ptx_f32(share), PTX_HERE)
@@ -353,8 +354,9 @@ typedef enum KILN_AS_INT ptx_hint {
  * are multiples of 16. sm_90. */
 #define ptx_prefetch_l2_bytes(f, pointer, bytes) ptx_prefetch_bytes_at(f, pointer, bytes, PTX_HERE)
 
-/* Declares an array in shared memory, aligned to `align` bytes. A kernel's static arrays take at most 48 KB together.
- * The dynamic array is larger: one per kernel, sized by the launch, aligned to 32 bytes, or to more. */
+/* Declares an array in shared memory, aligned to `align` bytes, a power of two up to 1024. A kernel's static arrays take
+ * at most 48 KB together. The dynamic array is larger: one per kernel, sized by the launch, aligned to 32 bytes, or to
+ * more. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, 0, PTX_HERE)
 #define ptx_shared_dynamic_aligned(f, element, align) ptx_shared_dynamic_at(f, element, align, PTX_HERE)
@@ -411,7 +413,8 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_activemask(f)       ptx_op0(f, PTX_OP_ACTIVEMASK, PTX_HERE)
 #define ptx_warp_barrier(f)     ptx_effect1(f, PTX_OP_WARP_BARRIER, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 /* Reduces over groups of `lanes` neighbouring lanes (2, 4, ... 32): a shuffle and an operation per step; every lane
- * gets the result. op is PTX_OP_ADD, PTX_OP_MIN, PTX_OP_MAX, PTX_OP_AND, PTX_OP_OR, ... */
+ * gets the result. op is PTX_OP_ADD, PTX_OP_MUL, PTX_OP_MIN, PTX_OP_MAX, PTX_OP_AND, PTX_OP_OR or PTX_OP_XOR, or one of
+ * these with _NAN or a rounding. */
 #define ptx_reduce_lanes(f, op, lanes, a) ptx_reduce_lanes_at(f, op, lanes, a, PTX_HERE)
 
 /* Waits for all threads of the block; stores to shared memory before it are visible after it. The checker reports one
