@@ -535,7 +535,7 @@ static const struct {
 } options[OPTION_COUNT] = {
     [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder (choose: to this file); default for generate and choose: beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
-    [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's or init's"},
+    [OPTION_TARGETS] = {"targets",  0,  "T,...", "these targets, not the configuration's or init's default"},
     [OPTION_DEVICE]  = {"device",  'd', "D",     "a device, by words of its name such as 'orin nano', or of a tuned file; an unknown name lists all"},
     [OPTION_IMAGES]  = {"images",   0,  "F,...", "these formats, not the configuration's: ptx, cubin, or ptx,cubin"},
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "the files that 'ptx: NAME' embeds, of one source; may be repeated"},

@@ -167,7 +167,7 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     const uint32_t dynamic_bytes = ptx_dynamic_bytes(kernel);
     if (dynamic_bytes > shape.shared_bytes)
         family_error(
-            "%s: the kernel uses %u bytes of dynamic shared memory or more, the shape's shared_bytes is %u",
+            "%s: the kernel uses at least %u bytes of dynamic shared memory, but its shape's shared_bytes is %u",
             v->id, (unsigned)dynamic_bytes, (unsigned)shape.shared_bytes);
     return kernel;
 }

@@ -97,7 +97,7 @@ uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
     return r->is_block_scaled ? stage_scales(r) : FP4_SCALE_BYTES;
 }
 
-/* Finds this thread's first word of its row; carried, one before the first stage. */
+/* Finds this thread's first word in its row; if carried, the word is in the stage before the first. */
 static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;

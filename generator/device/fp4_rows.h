@@ -7,7 +7,7 @@
  *
  * Scales as rows are copied in one of two ways. Decoded products: a thread copies all words of a row, up to 12 bytes; the next
  * stage has the last word again. Block-scaled products: neighbouring threads copy a word each, so that an instruction reads fewer
- * rows, and a stage has only the words that no earlier stage has. The reader carries each row's last word to the next stage. */
+ * rows, and a stage holds only new words: the scales are carried, which means that the reader keeps each row's last word. */
 #ifndef DEVICE_FP4_ROWS_H
 #define DEVICE_FP4_ROWS_H
 
@@ -18,7 +18,7 @@ enum {
     FP4_ROW_BYTES = FP4_STAGE / 2,
     FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
     FP4_SCALE_BYTES =
-        12, /* of a row's scales, decoded: an odd number of words puts eight rows in different banks */
+        12, /* a row's scales, if decoded: an odd number of words puts eight rows in different banks */
     FP4_MOST_PASSES = 4 /* passes whose rows have addresses of their own */
 };
 
@@ -32,7 +32,7 @@ typedef struct fp4_rows {
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
     bool is_block_scaled;           /* predicated copies of scales, which ptxas interleaves with products */
-    bool is_carried;                /* then also, unless scales are in tiles */
+    bool is_carried;                /* scales: block-scaled and not in tiles */
     layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
@@ -41,7 +41,7 @@ typedef struct fp4_rows {
         passes_left; /* with more passes only from[0]: bytes from pass to pass, U32; how many later passes have a row */
     ptx_val scales,
         scale_row; /* U64: the matrix's scales; the number of the row whose scales this thread copies */
-    ptx_val scale_pass_rows; /* U32, two passes of scales: rows from the first's to the second's; 0: none */
+    ptx_val scale_pass_rows; /* U32, two passes of scales: from a thread's first row to its second; 0: none */
 
     ptx_val to, left;         /* this thread's unit in the first stage; elements from the unit on, S32 */
     ptx_val scale_pass_bytes; /* from the first pass's row to the second's, U64 */
@@ -55,7 +55,7 @@ uint32_t fp4_rows_passes(const fp4_rows *r);
 uint32_t fp4_rows_pass(const fp4_rows *r);
 ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
 
-/* The same for scales, which have one pass or two; the bytes of a row's scales in a stage. */
+/* The same for scales, which take one or two passes. The last: bytes of a row's scales in a stage. */
 uint32_t fp4_rows_scale_passes(const fp4_rows *r);
 uint32_t fp4_rows_scale_pass(const fp4_rows *r);
 ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid);
@@ -66,14 +66,14 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 /* Starts to copy the next stage to `offset` in the ring, and counts it; from `end` on it copies zeros. */
 void fp4_rows_copy(fp4_rows *r, ptx_val offset);
 
-/* fp4_rows_copy in fp4_rows_pieces pieces, to be copied in order. */
+/* Does fp4_rows_copy in fp4_rows_pieces pieces, which must be copied in order. */
 uint32_t fp4_rows_pieces(const fp4_rows *r);
 void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece);
 
-/* Carried: starts to copy the last word before the first stage, to `offset`. Call it once, before the first stage is copied. */
+/* If carried: starts to copy each row's word before the first stage to `offset`. Call it once, before the first stage is copied. */
 void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid);
 
-/* The address of a row's first scale in the first stage; carried, of its fifth, since four begin in the word before the stage.
+/* The address of a row's first scale in the first stage; if carried, of its fifth, since the word before holds the first four.
  * `number` is the row's number in the matrix. */
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number);
 

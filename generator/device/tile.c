@@ -95,7 +95,7 @@ static void init_slot(tile_pipeline *p, tile_slot *s, const tile_matrix *of)
     }
 }
 
-/* Poison has been reported. */
+/* Poison, which has no type, passes: it was reported. */
 static bool is_u32(ptx_val v)
 {
     return v.type == PTX_U32 || v.type == PTX_NONE;
@@ -343,7 +343,7 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
     const place at = {file, line};
     EMIT_AT(f, at);
     require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
-            "tile_multiply: the sums are not of tile_sums_open");
+            "tile_multiply: the sums are not from tile_sums_open");
     require(f, at, rows->view == TILE_ROWS && columns->view == TILE_COLUMNS,
             "tile_multiply: the first operand must be of tile_rows, the second of tile_columns");
     require(f, at, rows->pipeline == columns->pipeline,
@@ -500,7 +500,7 @@ static ptx_val is_inside(const sink *s, ptx_val row, ptx_val column)
     return ptx_and(s->f, ptx_lt(s->f, row, s->y->rows), in_columns);
 }
 
-/* What the author's function emits has its own places. */
+/* Instructions that the author's function emits keep their own places. */
 static ptx_val map_sum(const sink *s, ptx_val sum, ptx_val row, ptx_val column)
 {
     const ptx_caller call = ptx_set_caller(s->f, (ptx_caller){0});
@@ -561,7 +561,7 @@ void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx
                  is_u32(y->rows) && is_u32(y->columns) && is_u32(y->stride) && is_u32(row) && is_u32(column),
                  "tile_store: rows, columns and strides must be u32") ||
         !require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
-                 "tile_store: the sums are not of tile_sums_open"))
+                 "tile_store: the sums are not from tile_sums_open"))
         return;
     const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
     sink s = {.f = f, .y = y, .map = map, .of = of, .is_transposed = is_transposed};

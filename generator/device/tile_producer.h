@@ -13,7 +13,7 @@ typedef ptx_caller place;
 
 enum { TILE_BARRIER_BYTES = 16 }; /* of a stage that a producer fills */
 
-/* Gives what a function emits, until it returns, the place of the author's call. */
+/* Gives all instructions that a function emits, until it returns, the place of the author's call. */
 typedef struct tile_call {
     ptx_fn *f;
     ptx_caller until_now;

@@ -47,7 +47,7 @@ void expression_note_counted(const expression *e, bool *args);
 uint64_t expression_value(const expression *e, const variant *v);
 
 /* The value of a bound expression for one call: `number` gives arguments and device properties. Floats are assumed to be
- * finite; only the sign of a float counts, as that of a signed 64-bit integer. */
+ * finite. A float counts only by its sign: -1, 0 or 1, as a signed 64-bit integer. */
 typedef uint64_t number_of_name(void *context, name_kind kind, const char *name, size_t index);
 uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context);
 /* The same, but a product or a sum above 2^64 - 1 is a mistake. The other wraps, as generated code does. */

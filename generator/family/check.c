@@ -327,7 +327,7 @@ static void check_workspace(arena *a, const kiln_family *family)
     if (!w)
         return;
     CHECK(family, w->arg && w->counters && w->size && w->elements,
-          "workspace: no arg, counters, size or elements");
+          "workspace: arg, counters, size or elements is missing");
     const char *const pointers[] = {w->arg, w->counters};
     for (int i = 0; i < 2; i++) {
         const kiln_arg *arg = arg_find(family->args, pointers[i]);
@@ -408,7 +408,7 @@ static void check_dense_row(arena *a, const kiln_family *family, const kiln_dens
           "dense: \"%s\" are not the strides of \"%s\"", row->strides, row->dims);
     for (size_t i = 0; i < stride_count; i++)
         CHECK(family, is_unsigned_value(arg_find(family->args, strides[i].arg)),
-              "dense: '%s' is no unsigned argument", strides[i].arg);
+              "dense: '%s' is not an unsigned argument", strides[i].arg);
 }
 
 static void check_dense(arena *a, const kiln_family *family)
@@ -437,7 +437,7 @@ static void check_call_values(arena *a, const kiln_family *family, const kiln_ca
     for (const kiln_value *v = call->values; v && v->arg; v++) {
         const kiln_arg *arg = arg_find(family->args, v->arg);
         CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
-              "call '%s' gives a value to '%s', which is no unsigned argument", call->name, v->arg);
+              "call '%s' gives a value to '%s', which is not an unsigned argument", call->name, v->arg);
         CHECK(family, v->value, "call '%s': the value of '%s' is null", call->name, v->arg);
         CHECK(family, !arg_find(call->args, v->arg), "call '%s' takes '%s' and gives it a value", call->name,
               v->arg);
@@ -488,7 +488,7 @@ static void check_usual(arena *a, const kiln_family *family)
     for (const kiln_value *v = family->usual; v && v->arg; v++) {
         const kiln_arg *arg = arg_find(family->args, v->arg);
         CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
-              "usual: '%s' is no unsigned argument", v->arg);
+              "usual: '%s' is not an unsigned argument", v->arg);
         CHECK(family, v->value, "usual: the value of '%s' is null", v->arg);
         check_expression(a, family, v->value, ARGS | PARAMS);
     }
@@ -529,7 +529,7 @@ void family_validate(const kiln_family *family)
         CHECK(family, b->text, "the bound of \"%s\" has no text", b->where);
     const kiln_arg *parts = family->workspace_parts ? arg_find(family->args, family->workspace_parts) : NULL;
     CHECK(family, !family->workspace_parts || is_unsigned_value(parts),
-          "workspace_parts: '%s' is no unsigned argument", family->workspace_parts);
+          "workspace_parts: '%s' is not an unsigned argument", family->workspace_parts);
     arena_free(a);
 }
 

@@ -210,8 +210,8 @@ static bool serves(arena *a, const constraints *r, const request *q, size_t vari
     return true;
 }
 
-/* The values to try for a parameter left at its default; none for a requested value or a range. Only tuning saves shared
- * memory. */
+/* The values to try for a parameter left at its default; none for a requested value or a range. To save shared
+ * memory, only tuning parameters change. */
 static const char *choices(arena *a, const constraint *broken, const request *q, size_t param)
 {
     const kiln_param *p = &q->family->params[param];

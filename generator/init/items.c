@@ -194,7 +194,7 @@ static bool has_family(const maker *k, const char *name)
     return strcmp(k->m->family, name) == 0;
 }
 
-/* What nf4_gemm lacks and linear has. */
+/* Notes an operation that nf4_gemm lacks and linear has. */
 static void note_nf4(const maker *k, const char *what, const char *epilogue)
 {
     model_note(k->arena, k->m,

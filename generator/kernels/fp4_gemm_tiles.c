@@ -3,8 +3,8 @@
  * As in linear_tiles.c, the weights are mma's first operand, a warp has 32 of their rows, and a thread block makes tile_m rows by
  * tile_n columns of y.
  *
- * SHARED MEMORY is a ring of `stages` stages of 128 elements of k. Trip i copies stage i + stages - 1. At the end sums overlay
- * all. A stage has these parts, padded to a multiple of 128 bytes:
+ * SHARED MEMORY is a ring of `stages` stages of 128 elements of k. Trip i copies stage i + stages - 1. At the end, sums overlay
+ * it. A stage has these parts, padded to a multiple of 128 bytes:
  *
  *     W         tile_n * FP4_ROW_BYTES
  *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
@@ -22,7 +22,7 @@
  *
  * A block-scaled trip begins with its stage's first fragments in registers. Before the products of the last tiles of x it waits
  * for the next stage, passes a barrier and loads that stage's first fragments: these products hide all three. Scales as rows are
- * carried (device/fp4_rows.h): registers keep the last word of each row. The words before the first stage are after the ring.
+ * carried (device/fp4_rows.h): registers keep the last word of each row. The words before the first stage lie after the ring.
  */
 #include <string.h>
 
@@ -53,12 +53,12 @@ enum {
 const weight_format fp4_gemm_codes = {
     .name = "fp4", .elements = 16, .bytes = 8, .groups = 1, .units = 2, .parts = 1};
 
-/* Block-scaled: a stage's first fragments, variables. Those of x are the codes of the first tile and the scales of the first four;
- * W's codes are as ldmatrix loads them. */
+/* Block-scaled: variables for a stage's first fragments. x's are the codes of the first tile and the scales of the first four
+ * tiles; W's codes are as ldmatrix loads them. */
 typedef struct scaled_fragments {
     ptx_val w[STEPS][TILES][4], w_scales[STEPS];
     ptx_val x[2 * MX_BLOCKS], x_scales[STEPS];
-    ptx_val w_carried, x_carried[MOST_TILES / QUAD_LANES]; /* if scales are rows; of x for every four tiles */
+    ptx_val w_carried, x_carried[MOST_TILES / QUAD_LANES]; /* if scales are rows; one of x for four tiles */
 } scaled_fragments;
 
 /* Block-scaled: where this lane reads x's codes and the scales of a stage. */
@@ -137,14 +137,14 @@ static uint32_t last_tiles(uint32_t tiles)
     return tiles < 8 ? 1 : tiles / 4;
 }
 
-/* Whether a fill begins right after the barrier that frees its stage, and not with the next trip: with two stages that trip waits
- * for it, and tiles of 128 rows leave no third thread block on the multiprocessor to hide the wait. */
+/* Whether a fill begins right after the barrier that frees its stage, not in the next trip. With two stages the next trip already
+ * waits for the fill, and with tiles of 128 rows a multiprocessor has no third thread block to hide the wait. */
 static bool fills_early(const fp4_gemm *g)
 {
     return g->of.stages == 2 && g->of.tile_m == SUMS_ROWS * MOST_TILES;
 }
 
-/* A stage is filled in as many parts, one before the products of each tile of x. */
+/* Parts in which a stage is filled: one before the products of each tile of x. */
 static uint32_t fill_parts(const fp4_gemm *g)
 {
     const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);

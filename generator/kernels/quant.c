@@ -4,7 +4,7 @@
  *
  * With groups of a fixed size a body is emitted twice. The fast one takes full tiles with plain numbers. The other takes the
  * rest, above all the tail of the tensor: it goes row by row, cuts rows off at the tensor's end, and divides by div.rn, except
- * where quant_invert needs no plain numbers. A fused quantizer knows its numbers only after it has read the tile; if they are not
+ * where quant_invert takes any numbers. A fused quantizer knows its numbers only after it has read the tile; if they are not
  * plain, the second body starts over.
  */
 #include "quant.h"

@@ -126,9 +126,9 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2]);
 
 /* Whether codes may be computed with the inverse of these numbers: neither huge nor tiny nor NaNs. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g);
-/* Replaces the scale by the numbers for division by its inverse. If the entry makes scales, the result serves only the scale's
- * own group, else any elements. A whole tile's numbers must be plain. Those of a cut tile are returned unchanged, except where the
- * product with the inverse gives the right codes for any scale. */
+/* Replaces the scale by the numbers that division by its inverse needs. If the entry makes scales, they are valid only for the
+ * scale's own group, else for any elements. A whole tile's numbers must be plain. Those of a cut tile are returned unchanged,
+ * unless the product with the inverse gives the right codes for any scale. */
 quant_numbers quant_invert(quant *q, const quant_numbers *g);
 
 /* Sets the tables that the entry needs. */

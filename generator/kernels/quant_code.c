@@ -75,8 +75,8 @@ quant_numbers quant_numbers_of(quant *q, const ptx_val extremes[2])
     return g;
 }
 
-/* Whether a quotient by an inverse takes one operation: NF4's is the product with the inverse, for any scale; that of symmetric
- * codes is lifted, for a plain one. quantisers.product tries all pairs of an element and a scale. */
+/* Whether one operation gives the quotient: for NF4 and any scale, the product with the inverse; for symmetric codes and a plain
+ * scale, the product plus a lift (see LIFTING). quantisers.product tries all pairs of an element and a scale. */
 static bool is_brief(const quant *q)
 {
     return !has_zero(q) && q->makes_scales && q->lane_elements == 8;

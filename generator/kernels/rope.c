@@ -470,7 +470,7 @@ static const kiln_arg args[] = {
 #define EIGHTHS(a, b) a " % 8 == 0 && " b " % 8 == 0"
 #define HOLDS_HEAD(stride, count, words) \
     {stride " >= head_dim || " count " <= 1", stride " must be at least head_dim where " words " is above 1"}
-#define HOLDS_HEADS(stride, count, heads) /* without heads, the stride counts nothing, and may be 0 */                 \
+#define HOLDS_HEADS(stride, count, heads) /* without heads the stride is unused, and may be 0 */                       \
     {stride " >= head_dim || " count " <= 1 || " heads " == 0",                                                        \
      stride " must be at least head_dim where " count " is above 1 and " heads " above 0"}
 

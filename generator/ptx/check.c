@@ -135,7 +135,7 @@ static void check_named(ptx_fn *f, const ptx_inst *inst)
                    (unsigned)threads.bits);
 }
 
-/* Numbers that the instruction does not take. */
+/* Reports constants out of the instruction's range. */
 static void check_numbers(ptx_fn *f, const ptx_inst *inst)
 {
     const ptx_val *operands = inst->operands;
@@ -148,7 +148,7 @@ static void check_numbers(ptx_fn *f, const ptx_inst *inst)
     case PTX_OP_CP_ASYNC_ZFILL:
     case PTX_OP_CP_ASYNC_ZFILL_POLICY:
         if (operands[3].kind == VAL_IMMEDIATE && operands[3].bits > operands[2].bits)
-            fn_problem(f, inst->at, "cp.async: reads %llu of %llu bytes",
+            fn_problem(f, inst->at, "cp.async: reads %llu bytes to write %llu",
                        (unsigned long long)operands[3].bits, (unsigned long long)operands[2].bits);
         break;
     case PTX_OP_POLICY_FIRST:
@@ -156,8 +156,8 @@ static void check_numbers(ptx_fn *f, const ptx_inst *inst)
     case PTX_OP_POLICY_NORMAL:
     case PTX_OP_POLICY_UNCHANGED:
         if (operands[0].bits == 0 ||
-            operands[0].bits > ptx_f32(1).bits) /* of positive floats the order is that of the bits */
-            fn_problem(f, inst->at, "createpolicy: the share of the lines is not above 0 and at most 1");
+            operands[0].bits > ptx_f32(1).bits) /* positive floats compare as their bits do */
+            fn_problem(f, inst->at, "createpolicy: the fraction of lines must be above 0 and at most 1");
         break;
     default:
         break;

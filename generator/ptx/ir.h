@@ -242,7 +242,7 @@ struct ptx_fn {
     uint32_t shared_bytes;  /* of static arrays */
     uint32_t dynamic_align; /* of dynamic shared memory; 0: there is none */
     uint32_t dynamic_bytes; /* taken by ptx_take_dynamic; 0: not taken */
-    ptx_caller caller;      /* the author's call, whose place the instructions get; null: theirs */
+    ptx_caller caller;      /* the author's call, whose place the instructions get; null: their own */
     uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };
@@ -311,7 +311,7 @@ bool mbarrier_fits(ptx_fn *f, ptx_val barrier, ptx_place at);
  * `what`. */
 bool pointer_fits(ptx_fn *f, const char *what, ptx_val pointer, uint32_t spaces, uint32_t bytes,
                   ptx_place at);
-/* Whether memory may have elements of a type. */
+/* Whether memory can hold elements of this type; reports if not. */
 bool element_fits(ptx_fn *f, const char *what, ptx_type element, ptx_place at);
 /* Whether an instruction of a kind (TAKE_) takes these hints, this order or scope. */
 bool hints_fit(ptx_fn *f, const char *what, int takes, int hints, bool global, ptx_place at);
@@ -324,7 +324,7 @@ void inst_describe(ptx_inst *inst, ptx_val pointer, int hints);
 bool fragment_fits(ptx_fn *f, const char *what, char name, int count, ptx_type type, const ptx_val values[],
                    ptx_place at);
 bool are_variables(const ptx_fn *f, int count, const ptx_val values[], int *which);
-/* Whether no two of these registers are the same; reports them. */
+/* Whether all these registers differ; reports two that are the same. */
 bool are_different(ptx_fn *f, const char *operation, char name, int count, const ptx_val values[],
                    ptx_place at);
 

@@ -53,12 +53,12 @@ void ptx_ordered_effect2(ptx_fn *f, ptx_op op, ptx_val a, ptx_val b, const char 
 
 /* ---- conversion ------------------------------------------------------------------------------------------------- */
 
-/* The other types are in the table. */
+/* Real types are checked by the table of operations. */
 static bool can_convert_to(ptx_fn *f, ptx_type to, ptx_place at)
 {
     if (to == PTX_PRED || ptx_type_bytes(to) > 0)
         return true;
-    fn_problem(f, at, "cvt: the type of the result is none");
+    fn_problem(f, at, "cvt: the result has no type");
     return false;
 }
 

@@ -180,7 +180,7 @@ static uint16_t narrow_float(double value, int exponent, int fraction)
     return (uint16_t)(sign | ((field << fraction) + kept));
 }
 
-/* An integer; a literal, which the operation reports, if the number does not fit the type. */
+/* An integer. If the number does not fit the type: a literal, which the operation reports. */
 static ptx_val whole_number(ptx_type type, double value)
 {
     const int bits = 8 * (int)ptx_type_bytes(type);

@@ -34,7 +34,7 @@ static bool is_possible(const ptx_fn *f, ptx_val v)
            (v.element <= PTX_PTR && v.space <= PTX_LOCAL && v.bits < (uint64_t)f->regs.count);
 }
 
-/* Whether an immediate's bits are those of its type; a negative number may have more. */
+/* Whether an immediate's bits fit its type; a negative number may be sign-extended. */
 static bool is_as_wide(ptx_val v)
 {
     const uint32_t bits = v.type == PTX_PRED ? 1 : 8 * ptx_type_bytes((ptx_type)v.type);

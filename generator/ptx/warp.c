@@ -87,7 +87,7 @@ ptx_val ptx_elect_at(ptx_fn *f, const char *file, int line)
     return second_result(f, PTX_OP_ELECT, 1, &all, (ptx_place){file, line});
 }
 
-/* Operations of two operands that give every lane the same result, whatever the order. */
+/* Binary operations that give every lane the same result, in any order. */
 static bool is_reduction(ptx_op op)
 {
     switch (op) {

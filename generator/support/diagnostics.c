@@ -57,7 +57,7 @@ __attribute__((format(printf, 2, 0), noreturn)) static void end(const char *kind
 }
 
 static _Thread_local jmp_buf *errors_jump_to;
-static _Thread_local const char *family_code; /* whose function runs; null: none */
+static _Thread_local const char *family_code; /* id of the variant whose function runs; null: none */
 
 void family_code_begin(const char *id)
 {

@@ -77,8 +77,8 @@ enum { KILN_KERNEL_DEPENDENT = 1 };
 /* One variant of a kernel. */
 typedef struct kiln_kernel {
     uint64_t key; /* XXH3, 64 bit, of id */
-    /* "family/param=value,..." with every parameter in the family's order, except one that the family gained later and that has
-     * its default; the kernel's name for external PTX */
+    /* "family/param=value,..." with every parameter in the family's order, except those that the family gained later and that
+     * have their default; the kernel's name for external PTX */
     const char *id;
     const char *entry; /* name of the .entry in the module */
     const kiln_module *module;

@@ -124,7 +124,7 @@ typedef struct kiln_reference {
 
 /* ---- arguments and parameters of a problem ---------------------------------------------------------------------- */
 
-/* kiln_has_argument returns whether the variant has an argument: one with a `when` may be missing. kiln_get_argument
+/* kiln_has_argument returns whether the call has an argument: one with a `when` may be missing. kiln_get_argument
  * returns an argument that must exist. */
 bool kiln_has_argument(const kiln_problem *p, const char *name);
 kiln_argument *kiln_get_argument(kiln_problem *p, const char *name);

@@ -23,7 +23,7 @@ typedef enum KILN_AS_INT kiln_status {
         17, /* less than NAME_SCRATCH_BYTES of options.scratch: error.needed, error.present */
     /* the bundle */
     KILN_ERROR_LAYOUT = 30,        /* the generator had another layout: error.needed, error.present */
-    KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name; for programs: kiln_find returns null */
+    KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name; kiln itself never returns it */
     KILN_ERROR_NO_VARIANT = 32,    /* for these arguments: error.detail says what differs */
     KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
     KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not match its hash */

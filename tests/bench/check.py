@@ -369,7 +369,7 @@ def misbehave(room, sets, emulator, faulty, fault):
     entry = "nf4_quantize_"
     environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),
                    "KILN_FAULTY_NAME": "NVIDIA H100 80GB HBM3"}
-    patience = "20" if fault == "hang" else "600"  # a busy machine must not lose a row that is only slow
+    patience = "20" if fault == "hang" else "600"  # only a hang may exceed it, even on a busy machine
     out, status, _ = call(room, "measure", faulty, "--launch-seconds", patience, "--scale", "20", "--only", "facts",
                           "--only", "verify shipped", "--only", "verify others", "--only", "times shipped", environment=environment)
     expect("measure", status, 0)

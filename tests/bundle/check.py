@@ -581,7 +581,7 @@ def failing(scratch):
              ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
              ("side trips without their loop", text + "  - family: untimed_side\n", 3, "time has side_trips, but the kernel has no ptx_side_loop"),
              ("emit that ends the program", text + "  - family: leaving\n", 3, "leaving: its emit or shape ended the program"),
-             ("too little shared memory", text + "  - family: cramped\n", 3, "cramped: the kernel uses 1 bytes of dynamic shared memory or more"),
+             ("too little shared memory", text + "  - family: cramped\n", 3, "cramped: the kernel uses at least 1 bytes of dynamic shared memory, but its shape's shared_bytes is 0"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
              ("name that is too long", text.replace("bundle: sample", "bundle: " + "s" * 48), 1, "47"))

@@ -45,7 +45,7 @@ static param_value draw_value(arena *a, const kiln_param *p, uint64_t *state)
     return param_value_of(a, p, arena_string(a, word, length));
 }
 
-/* The only constraint that the variant breaks; the number of constraints if it breaks none or several, as *broken says. */
+/* The only constraint that the variant breaks; the number of constraints if it breaks none or several. *broken counts these. */
 static size_t only_broken(arena *a, const variant *v, size_t *broken)
 {
     constraints asked = {.arena = a};
@@ -71,7 +71,7 @@ static void check_change(arena *a, const constraints *all, const variant *v, siz
         return;
     const constraint *c = &all->items[broken ? one : two];
     if (!words_contain(c->params, changed->name))
-        fail_msg("%s: '%s' names '%s' and depends on %s", v->family->name, c->text, c->params, changed->name);
+        fail_msg("%s: '%s' names '%s', depends on %s", v->family->name, c->text, c->params, changed->name);
 }
 
 static void test_named_params(void **unused)

@@ -166,7 +166,7 @@ static ptx_val row_of(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_v
     (void)f, (void)of, (void)sum, (void)column;
     return row;
 }
-/* Mistakes that the instructions of a call show have its place. */
+/* A mistake found in an instruction that a call emits has the place of the call. */
 #line 1 "k.c"
 static void places(ptx_fn *f)
 {
@@ -198,7 +198,7 @@ static const mistake mistakes[] = {
      "k.c:7: error: tile_pipeline_add: the matrix's rows and the first row must be u32\n"
      "k.c:8: error: tile_rows, tile_columns, tile_words_open: the first row must be u32\n"
      "k.c:11: error: tile_store: rows, columns and strides must be u32\n"
-     "k.c:12: error: tile_store: the sums are not of tile_sums_open\n"
+     "k.c:12: error: tile_store: the sums are not from tile_sums_open\n"
      "k.c:13: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
      "k.c:14: error: tile_product_open: the atom is not a tile_atom\n"},
     {"two_pipelines", two_pipelines,

@@ -139,9 +139,9 @@ const bad_kernel bad_numbers[] = {
     BAD(bad_enumerations,
         "k.c:4: error: mma: the shape is not a ptx_mma_shape\n"
         "k.c:5: error: ptx_special: the register is not a ptx_sreg\n"
-        "k.c:6: error: cvt: the type of the result is none\n"
-        "k.c:7: error: cvt: the type of the result is none\n"
-        "k.c:8: error: cvt: the type of the result is none\n"
+        "k.c:6: error: cvt: the result has no type\n"
+        "k.c:7: error: cvt: the result has no type\n"
+        "k.c:8: error: cvt: the result has no type\n"
         "k.c:9: error: ptx_reduce_lanes: the operation is not add, mul, min, max, and, or, xor\n"
         "k.c:10: error: ptx_reduce_lanes: the operation is not add, mul, min, max, and, or, xor\n"
         "k.c:11: error: ptx_reduce_lanes: the operation is not add, mul, min, max, and, or, xor\n"
@@ -162,13 +162,13 @@ const bad_kernel bad_numbers[] = {
     BAD(bad_limits,
         "k.c:4: error: lop3: the table is 256, expected 0 to 255\n"
         "k.c:5: error: cp needs sm_80, the target is sm_75\n"
-        "k.c:5: error: cp.async: reads 17 of 16 bytes\n"
+        "k.c:5: error: cp.async: reads 17 bytes to write 16\n"
         "k.c:6: error: createpolicy needs sm_80, the target is sm_75\n"
-        "k.c:6: error: createpolicy: the share of the lines is not above 0 and at most 1\n"
+        "k.c:6: error: createpolicy: the fraction of lines must be above 0 and at most 1\n"
         "k.c:7: error: createpolicy needs sm_80, the target is sm_75\n"
-        "k.c:7: error: createpolicy: the share of the lines is not above 0 and at most 1\n"
+        "k.c:7: error: createpolicy: the fraction of lines must be above 0 and at most 1\n"
         "k.c:8: error: createpolicy needs sm_80, the target is sm_75\n"
-        "k.c:8: error: createpolicy: the share of the lines is not above 0 and at most 1\n"),
+        "k.c:8: error: createpolicy: the fraction of lines must be above 0 and at most 1\n"),
     BAD(sums_twice,
         "k.c:4: error: mma: c[0] and c[1] are the same variable\n"),
 };

@@ -477,7 +477,7 @@ class Lifetimes(unittest.TestCase):
             k.close()
 
     def test_reused_address(self):
-        """A driver may give a freed address to the next buffer. The emulated one does not, so the test enters it."""
+        """A driver may give a freed address to the next buffer. The emulated one does not, so the test adds the address itself."""
         with kiln.load(MANIFEST, driver=DRIVER) as k:
             freed = k.alloc(64)
             address = freed.ptr

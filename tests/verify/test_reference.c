@@ -1,4 +1,4 @@
-/* A reference judges a call, whose arguments those of the variant that served it may lack. */
+/* A reference sees all arguments of the call, even if the variant that served it lacks some. */
 #include "test_verify.h"
 
 #include <stdio.h>

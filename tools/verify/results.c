@@ -92,8 +92,8 @@ static void add_target(target_list *list, const char *name)
     list->count++;
 }
 
-/* Notes the targets whose images an emulated device does not load, since it takes others of the same kernels; cubins do not
- * count, nor images that need a newer driver. On a GPU there are none: it cannot run the targets of other GPUs. */
+/* Notes the targets whose images an emulated device does not load, because it loads other images of the same kernels. Leaves out
+ * cubins, and images that need a newer driver. A GPU gets no such note: it cannot run other GPUs' targets. */
 static void note_targets(run_results *all, const device *d)
 {
     for (size_t i = 0; d->is_emulated && i < all->count; i++) {

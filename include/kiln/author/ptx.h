@@ -414,7 +414,7 @@ typedef enum KILN_AS_INT ptx_hint {
 #define ptx_warp_barrier(f)     ptx_effect1(f, PTX_OP_WARP_BARRIER, ptx_u32(PTX_ALL_LANES), PTX_HERE)
 /* Reduces over groups of `lanes` neighbouring lanes (2, 4, ... 32): a shuffle and an operation per step; every lane
  * gets the result. op is PTX_OP_ADD, PTX_OP_MUL, PTX_OP_MIN, PTX_OP_MAX, PTX_OP_AND, PTX_OP_OR or PTX_OP_XOR, or one of
- * these with _NAN or a rounding. */
+ * their forms with _NAN or a rounding. */
 #define ptx_reduce_lanes(f, op, lanes, a) ptx_reduce_lanes_at(f, op, lanes, a, PTX_HERE)
 
 /* Waits for all threads of the block; stores to shared memory before it are visible after it. The checker reports one

@@ -145,13 +145,13 @@ void ptx_setmaxnreg_at(ptx_fn *f, ptx_op op, uint32_t registers, const char *fil
 
 /* For functions that emit parts of kernels. */
 /* Gives the instructions that follow, and mistakes in them, the place of an author's call; a null file: their own. Returns the
- * place until now. */
+ * previous place. */
 typedef struct ptx_caller {
     const char *file;
     int line;
 } ptx_caller;
 ptx_caller ptx_set_caller(ptx_fn *f, ptx_caller caller);
-/* Takes the first `bytes` of dynamic shared memory, which the shape must have; false if another call took them. */
+/* Takes the first `bytes` of dynamic shared memory, which the shape must have. False if an earlier call took them. */
 bool ptx_take_dynamic(ptx_fn *f, uint32_t bytes);
 
 /* An open block of PTX_IF and similar macros. */

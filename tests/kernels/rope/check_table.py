@@ -12,7 +12,7 @@ from decimal import Decimal as D
 decimal.getcontext().prec = 50
 PI = D("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 
-# kind, rotary_dim, theta, factor, original length, low and high factors, or beta_slow and beta_fast; then, if not as usual,
+# kind, rotary_dim, theta, factor, original length, low and high factors, or yarn's beta_slow and beta_fast; then, if not USUAL,
 # mscale and mscale_all_dim, and whether yarn's ramp begins and ends at whole pairs
 USUAL = (0, 0, "whole")
 MODELS = [

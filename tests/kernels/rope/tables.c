@@ -1,6 +1,6 @@
 /* Code to copy: computes rope's table of frequencies from a model's configuration. Then tests: rotates a layer's Q and K in place,
- * as parts of one matrix whose cache rows are the tokens' own rows, rotates Q alone, appends K and V alone, and fills paged 8-bit
- * caches that attention reads.
+ * as parts of one matrix, with the tokens' own rows as the cache; rotates only Q; appends only K and V; fills paged 8-bit caches
+ * that attention reads.
  *
  * usage: rope_tables DRIVER
  *        rope_tables table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH MSCALE ALL_DIM whole|fractions
@@ -172,7 +172,7 @@ static void check_in_place(void)
 
 enum { PART_DIM = 16, PART_HEADS = 2, PART_PAGES = 3, PART_PAGE = 2, PART_ROW = PART_HEADS * PART_DIM };
 
-/* Rotates Q by no angle, or appends K and V, with strides for arrays without gaps: those of the absent arrays are 0. */
+/* Rotates Q by angle 0, or appends K and V, with strides for arrays without gaps: those of the absent arrays are 0. */
 static void check_part(uint32_t q_heads, uint32_t cache_heads, uint32_t cache, const char *what)
 {
     static float in[TOKENS][PART_ROW], out[TOKENS + 1][PART_ROW];

@@ -94,7 +94,7 @@ bool emu_read_limits(emu_limits *l)
 {
     static pthread_once_t counted = PTHREAD_ONCE_INIT;
     pthread_once(&counted, count_processors);
-    uint64_t flag; /* read where it is used */
+    uint64_t flag; /* only checked here; read where it is used */
     *l = (emu_limits){.threads = processors, .last_block = UINT64_MAX - 1, .verbose = 1};
     return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) && jumps_from("KILN_EMU_JUMPS", l) &&
            number_from("KILN_EMU_VERBOSE", 0, 2, &l->verbose) &&

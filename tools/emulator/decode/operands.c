@@ -162,7 +162,7 @@ static uint32_t decode_special(emu_decoder *d, const emu_operand *o, emu_type ty
     }
     emu_type own = emu_special_type(special);
     if (special == EMU_GRIDID &&
-        emu_types[type].bytes == 4) /* it once had 32 bits, and can still be read so */
+        emu_types[type].bytes == 4) /* it once was .u32, and can still be read as such */
         own = EMU_U32;
     if (!emu_type_fits(own, type) && !(own == EMU_U32 && emu_types[type].bytes == 2)) {
         log_mismatch(d, o, own == EMU_U64 ? ".u64" : own == EMU_PRED ? ".pred" : ".u32", type);

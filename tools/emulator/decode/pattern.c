@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* u32 operands whose constants have a range. Registers are checked by the launch. */
+/* u32 operands whose constants have a range. Values in registers are checked during the launch. */
 typedef struct constant_range {
     const char *word;
     uint32_t least, most, step;

@@ -117,7 +117,7 @@ typedef struct emu_instruction {
     emu_text text;            /* the whole line */
     const emu_source *source; /* NULL: unknown */
     emu_scope *scope;
-    uint32_t declared; /* the symbols that were declared before it, by emu_symbol.sequence */
+    uint32_t declared; /* number of symbols declared before it, as in emu_symbol.sequence */
 } emu_instruction;
 
 /* Valid PTX that is not emulated. `what` is NULL if there is none. */

@@ -59,7 +59,7 @@ typedef enum emu_list_kind {
 
 /* "(parameter, ...)". */
 emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *count);
-/* A directive between the parameters of a .func or a prototype and what follows. Returns true if there was one. */
+/* Accepts a directive after the parameters of a .func or prototype. Returns true if there was one. */
 bool emu_parse_device_directive(emu_parser *p);
 void emu_parse_prototype(emu_parser *p); /* ".callprototype (result) _ (parameters);" */
 

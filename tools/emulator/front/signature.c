@@ -8,7 +8,7 @@ emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *cou
     emu_lex_expect(l, "(");
     for (bool more = !emu_lex_is(l, ")"); more; more = emu_lex_accept(l, ",")) {
         emu_scope *scope = p->scope;
-        if (kind >= EMU_PARAMETERS_OF_PROTOTYPE) /* where all may have one name */
+        if (kind >= EMU_PARAMETERS_OF_PROTOTYPE) /* whose parameters may share a name */
             scope = emu_arena_alloc(&p->module->arena, sizeof *scope);
         emu_symbol *s = emu_parse_parameter(p, scope, kind >= EMU_PARAMETERS_OF_KERNEL);
         const bool may_lack_size = kind == EMU_PARAMETERS || kind == EMU_PARAMETERS_OF_PROTOTYPE;

@@ -2,7 +2,7 @@
  *
  * Let a be the largest |h| of a block and e the norm's error. A scale is within (2^-19 + e) a / 127 of a / 127, a code within
  * 1/2 + 2^-10 of h 127 / a; with an a below LOST the scale is at most 2 LOST / 127, and only codes of zeros are
- * known. Where h is not finite, or with a norm x, the scale is a NaN, and codes may be any. */
+ * known. Where h, or x with a norm, is not finite, the scale is a NaN and codes are undefined. */
 #include "families.h"
 
 #include "../design.h"
