@@ -87,7 +87,7 @@ static void set_scalar(argument *a, const char *text)
             errno = ERANGE;
     }
     if (!*text || *end || errno)
-        die(2, "--args: '%s' is no %s, which %s has to be", text, type, a->about->name);
+        die(2, "--args: expected %s for %s, found '%s'", type, a->about->name, text);
 }
 
 /* Reads NAME=VALUE,... and notes which scalars are given. */

@@ -17,7 +17,7 @@ static const constant_range ranges[] = {
      "the number of threads at a barrier must be a multiple of 32, not 0"},
     {"parity", 0, 1, 1, "the parity of a phase is 0 or 1"},
     {"arrivals", 1, INT32_MAX, 1, "an mbarrier object counts at least 1 arrival"},
-    {"bits", 0, 255, 1, "a position or a number of bits is from 0 to 255"},
+    {"bits", 0, 255, 1, "a position or a number of bits must be from 0 to 255"},
 };
 
 typedef struct pattern_item {

@@ -164,7 +164,7 @@ static void lex_decimal_float(emu_lexer *l, size_t size)
     errno = 0;
     double value = strtod(text, NULL); /* does not depend on the locale: the load runs in the C locale */
     if (errno == ERANGE)
-        emu_fail(l, "%s is beyond the normal numbers of a double", text);
+        emu_fail(l, "%s is outside the range of normal doubles", text);
     memcpy(&l->token.value, &value, sizeof value);
     l->token.kind = EMU_DOUBLE;
     l->at += size;

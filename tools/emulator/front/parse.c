@@ -196,8 +196,8 @@ static void declare_linkage(emu_parser *p, emu_function *f, bool is_first, emu_l
     if (is_first)
         f->linkage = linkage;
     else if (linkage != f->linkage && (linkage != EMU_STATIC || f->linkage == EMU_EXTERN))
-        emu_fail(&p->lexer, "function '%.*s' was declared with other linkage; first in line %u",
-                 EMU_TEXT(f->name), f->line);
+        emu_fail(&p->lexer, "function '%.*s' was declared with another linkage in line %u", EMU_TEXT(f->name),
+                 f->line);
 }
 
 static void parse_function(emu_parser *p, bool is_entry, emu_linkage linkage)
