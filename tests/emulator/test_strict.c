@@ -179,7 +179,7 @@ static const pair modules[] = {
     {".entry k(.param .u64 p);\n.entry k(.param .u32 p) { ret; }",
      "line 5: error: function 'k' was declared with other parameters",
      ".entry k(.param .u64 p);\n.entry k(.param .u64 q) { ret; }"},
-    {".global .attribute(.managed) .align 3 .u32 m;", "line 4: error: the alignment must be a power of two",
+    {".global .attribute(.managed) .align 3 .u32 m;", "line 4: error: the alignment must be a power of two up to 65536",
      ".global .attribute(.managed) .align 4 .u32 m = 3;"},
     {".global .attribute() .u32 m;", "line 4: error: expected '.unified', found ')'",
      ".global .attribute(.unified(1, 2), .managed) .u32 m;"},
