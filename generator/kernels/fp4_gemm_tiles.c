@@ -159,7 +159,7 @@ static uint32_t carried_offset(const fp4_gemm *g)
 
 static bool is_carried(const fp4_gemm *g)
 {
-    return g->of.is_block_scaled && !g->of.is_tiled;
+    return g->of.carried_bytes > 0;
 }
 
 /* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
@@ -514,7 +514,7 @@ static void init_fragments(fp4_gemm *g)
     const uint32_t early = fills_early(g) ? last_tiles(g->sums.row_tiles) : 0;
     for (uint32_t part = 0; part < early; part++)
         fill_part(g, part);
-    next_stage(g, early >= fill_parts(g) ? g->of.stages - 1 : g->of.stages - 2);
+    next_stage(g, g->of.stages - 2);
     if (!g->of.is_tiled) {
         of->w_carried = load_carried(g, g->w_scales, 0);
         for (uint32_t tile = 0; tile < g->sums.row_tiles; tile += QUAD_LANES)

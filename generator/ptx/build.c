@@ -123,11 +123,14 @@ static void spread_signature(const char *signature, int vector, char letters[40]
     int n = 0;
     for (const char *s = signature; *s; s++) {
         const bool is_box = *s == 'x';
-        int times = is_several(*s) || is_box ? vector : 1;
-        if (is_box)
+        const int times = is_several(*s) || is_box ? vector : 1;
+        char letter = *s;
+        if (is_box) {
             letters[n++] = 'a';
+            letter = 'u';
+        }
         for (int i = 0; i < times && n < 39; i++)
-            letters[n++] = is_box ? 'u' : *s;
+            letters[n++] = letter;
     }
     letters[n] = '\0';
 }
@@ -389,7 +392,7 @@ static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
     const char *word = words[s.space];
     bool is_kernels = s.space == PTX_SHARED || s.space == PTX_LOCAL;
     unsigned number = (unsigned)f->symbols.count + 1;
-    s.name = s.dynamic    ? "dynamic_shared"
+    s.name = s.dynamic    ? dynamic_name
              : is_kernels ? arena_format(f->arena, "%s_%u", word, number)
                           : arena_format(f->arena, "%s_%s_%u", f->entry, word, number);
     memory_array *slot = list_add(f, &f->symbols, sizeof *slot);
@@ -403,20 +406,20 @@ static ptx_val add_symbol(ptx_fn *f, memory_array s, ptx_place at)
     return v;
 }
 
-enum { MOST_ALIGN = 1024 };
+enum { MOST_ALIGN = 65536, MOST_DYNAMIC_ALIGN = 1024 };
 
-static bool align_fits(ptx_fn *f, uint32_t align, const char *what, ptx_place at)
+static bool align_fits(ptx_fn *f, uint32_t align, uint32_t most, const char *what, ptx_place at)
 {
-    if (align > 0 && align <= MOST_ALIGN && (align & (align - 1)) == 0)
+    if (align > 0 && align <= most && (align & (align - 1)) == 0)
         return true;
-    fn_problem(f, at, "%s: an alignment of %u, expected a power of two up to %d", what, align, MOST_ALIGN);
+    fn_problem(f, at, "%s: an alignment of %u, expected a power of two up to %u", what, align, most);
     return false;
 }
 
 static bool array_fits(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align, uint32_t *used,
                        uint32_t limit, const char *what, ptx_place at)
 {
-    if (!element_fits(f, what, element, at) || !align_fits(f, align, what, at))
+    if (!element_fits(f, what, element, at) || !align_fits(f, align, MOST_ALIGN, what, at))
         return false;
     if (count == 0) {
         fn_problem(f, at, "%s: no elements", what);
@@ -454,7 +457,7 @@ ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, uint32_t align, const
     ptx_place at = {file, line};
     memory_array s = {.space = PTX_SHARED, .element = element, .align = SHARED_ALIGN, .dynamic = true};
     if (!element_fits(f, "dynamic shared array", element, at) ||
-        (align > 0 && !align_fits(f, align, "dynamic shared array", at)))
+        (align > 0 && !align_fits(f, align, MOST_DYNAMIC_ALIGN, "dynamic shared array", at)))
         return val_poison;
     s.align = align > SHARED_ALIGN ? align : SHARED_ALIGN;
     f->dynamic_align = s.align > f->dynamic_align ? s.align : f->dynamic_align;

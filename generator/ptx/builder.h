@@ -47,7 +47,7 @@ bool ptx_is_dependent(const ptx_fn *f);
  * request unless the other half of its sector goes to the same aligned 32 bytes (measured on an H100). */
 enum { SHARED_ALIGN = 32 };
 
-/* The least dynamic shared memory that the kernel needs, in bytes; 0: it has none. */
+/* The least dynamic shared memory that the kernel uses, in bytes; 0: it uses none. */
 uint32_t ptx_dynamic_bytes(const ptx_fn *f);
 /* Bytes of the kernel's static shared arrays, up to the start of dynamic shared memory if there is any. */
 uint32_t ptx_shared_bytes(const ptx_fn *f);

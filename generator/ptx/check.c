@@ -155,8 +155,9 @@ static void check_numbers(ptx_fn *f, const ptx_inst *inst)
     case PTX_OP_POLICY_LAST:
     case PTX_OP_POLICY_NORMAL:
     case PTX_OP_POLICY_UNCHANGED:
-        if (operands[0].bits == 0 ||
-            operands[0].bits > ptx_f32(1).bits) /* positive floats compare as their bits do */
+        if (operands[0].kind == VAL_IMMEDIATE &&
+            (operands[0].bits == 0 ||
+             operands[0].bits > ptx_f32(1).bits)) /* positive floats compare as their bits do */
             fn_problem(f, inst->at, "createpolicy: the fraction of lines must be above 0 and at most 1");
         break;
     default:

@@ -215,6 +215,8 @@ typedef struct memory_array {
     bool dynamic;
 } memory_array;
 
+static const char dynamic_name[] = "dynamic_shared";
+
 typedef struct problem {
     ptx_place at;
     const char *text;

@@ -66,11 +66,6 @@ uint32_t ptx_shared_bytes(const ptx_fn *f)
     return (f->shared_bytes + align - 1) / align * align;
 }
 
-uint32_t ptx_dynamic_bytes(const ptx_fn *f)
-{
-    return f->dynamic_align && !f->dynamic_bytes ? 1 : f->dynamic_bytes;
-}
-
 bool ptx_take_dynamic(ptx_fn *f, uint32_t bytes)
 {
     const bool is_free = f->dynamic_bytes == 0;

@@ -1,4 +1,6 @@
 /* The one printer: from the IR to PTX text. */
+#include <string.h>
+
 #include "ir.h"
 
 /* ---- register names --------------------------------------------------------------------------------------------- */
@@ -79,6 +81,23 @@ names names_make(const ptx_fn *f)
 bool names_has(const names *n, const ptx_inst *inst)
 {
     return n->number[inst->results[0].reg] != 0;
+}
+
+/* Whether an instruction reads the address of dynamic shared memory: a kernel may declare it and leave it to other variants. */
+static bool uses_dynamic(const ptx_fn *f)
+{
+    const names n = names_make(f);
+    for (size_t i = 0; i < f->top.count; i++) {
+        const ptx_inst *inst = fn_inst(&f->top, i);
+        if (strcmp(inst->symbol, dynamic_name) == 0 && names_has(&n, inst))
+            return true;
+    }
+    return false;
+}
+
+uint32_t ptx_dynamic_bytes(const ptx_fn *f)
+{
+    return f->dynamic_align && !f->dynamic_bytes ? uses_dynamic(f) : f->dynamic_bytes;
 }
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */

@@ -119,7 +119,7 @@ const bad_kernel bad_numbers[] = {
         "k.c:13: error: table: an element cannot be of type pred\n"),
     BAD(bad_arrays,
         "k.c:3: error: shared array: no elements\n"
-        "k.c:4: error: shared array: an alignment of 2147483648, expected a power of two up to 1024\n"
+        "k.c:4: error: shared array: an alignment of 2147483648, expected a power of two up to 65536\n"
         "k.c:5: error: local array: no elements\n"
         "k.c:6: error: constant table: no elements\n"
         "k.c:7: error: constant table: no elements\n"

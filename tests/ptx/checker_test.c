@@ -272,6 +272,21 @@ static void records_raw(void **state)
     arena_free(a);
 }
 
+/* A share of a policy in a register, and a static array aligned to more than the dynamic one can be. */
+static void without_limits(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), share = ptx_param(f, PTX_F32, "share");
+    ptx_val policy = ptx_op1(f, PTX_OP_POLICY_LAST, share, PTX_HERE);
+    ptx_store(f, ptx_with_policy(f, x, policy), share);
+    ptx_store(f, ptx_shared(f, PTX_F32, 16, 4096), share);
+}
+
+static void accepts_no_limits(void **state)
+{
+    (void)state;
+    check_text("", without_limits, (target){80, TARGET_BASE});
+}
+
 static void accepts_set_variables(void **state)
 {
     (void)state;
@@ -438,6 +453,7 @@ int main(void)
         cmocka_unit_test(accepts_groups),
         cmocka_unit_test(dependent_launches),
         cmocka_unit_test(accepts_set_variables),
+        cmocka_unit_test(accepts_no_limits),
         cmocka_unit_test(records_raw),
         cmocka_unit_test(requirements),
         cmocka_unit_test(numbers),

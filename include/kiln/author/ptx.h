@@ -354,9 +354,9 @@ typedef enum KILN_AS_INT ptx_hint {
  * are multiples of 16. sm_90. */
 #define ptx_prefetch_l2_bytes(f, pointer, bytes) ptx_prefetch_bytes_at(f, pointer, bytes, PTX_HERE)
 
-/* Declares an array in shared memory, aligned to `align` bytes, a power of two up to 1024. A kernel's static arrays take
+/* Declares an array in shared memory, aligned to `align` bytes, a power of two up to 65536. A kernel's static arrays take
  * at most 48 KB together. The dynamic array is larger: one per kernel, sized by the launch, aligned to 32 bytes, or to
- * more. */
+ * more, up to 1024. */
 #define ptx_shared(f, element, count, align) ptx_shared_at(f, element, count, align, PTX_HERE)
 #define ptx_shared_dynamic(f, element)    ptx_shared_dynamic_at(f, element, 0, PTX_HERE)
 #define ptx_shared_dynamic_aligned(f, element, align) ptx_shared_dynamic_at(f, element, align, PTX_HERE)

@@ -48,7 +48,7 @@ static uint32_t parse_alignment(emu_parser *p)
 {
     uint64_t n = emu_parse_literal(p, ".align");
     if (n == 0 || n > 65536 || (n & (n - 1)))
-        emu_fail(&p->lexer, "the alignment must be a power of two");
+        emu_fail(&p->lexer, "the alignment must be a power of two up to 65536");
     return (uint32_t)n;
 }
 
