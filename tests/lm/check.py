@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 def run(arguments, environment=(), **more):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=600,
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=7200,
                           env={**os.environ, "KILN_EMU_CHECK": "none", **dict(environment)}, **more)
 
 
