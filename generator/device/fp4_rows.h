@@ -17,9 +17,8 @@ enum {
     FP4_STAGE = 128, /* elements */
     FP4_ROW_BYTES = FP4_STAGE / 2,
     FP4_ROW_UNITS = FP4_ROW_BYTES / UNIT_BYTES,
-    FP4_SCALE_BYTES =
-        12, /* a row's scales, if decoded: an odd number of words puts eight rows in different banks */
-    FP4_MOST_PASSES = 4 /* passes whose rows have addresses of their own */
+    FP4_SCALE_BYTES = 12, /* a decoded row's scales: three words, so eight rows differ in banks */
+    FP4_MOST_PASSES = 4   /* passes whose rows have addresses of their own */
 };
 
 /* The layout of a stage of e2m1. Lane (g, t) loads 8 bytes of row g, and a row's four lanes 32 contiguous bytes; or ldmatrix
