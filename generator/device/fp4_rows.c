@@ -36,25 +36,49 @@ static uint32_t stage_scales(const fp4_rows *r)
     return FP4_STAGE / block_of(r);
 }
 
-uint32_t fp4_rows_passes(const fp4_rows *r)
+/* Words of scales of a row that are new in each stage. */
+static uint32_t stage_words(const fp4_rows *r)
 {
-    const uint32_t units = r->rows * units_of(r);
-    return units > r->threads ? units / r->threads : 1;
+    return stage_scales(r) / WORD;
 }
 
-uint32_t fp4_rows_pass(const fp4_rows *r)
+/* Neighbouring threads that copy a row's scales, and its codes or scales. */
+static uint32_t scale_threads(const fp4_rows *r)
 {
-    return r->threads / units_of(r);
+    return fp4_rows_are_carried(r) ? stage_words(r) : 1;
 }
 
-static uint32_t addresses_of(const fp4_rows *r)
+static uint32_t row_threads(const fp4_rows *r, fp4_rows_part part)
 {
-    return r->pass_bytes.type == PTX_NONE ? fp4_rows_passes(r) : 1;
+    return part == FP4_ROWS_CODES ? units_of(r) : scale_threads(r);
 }
 
-ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid)
+uint32_t fp4_rows_passes(const fp4_rows *r, fp4_rows_part part)
 {
-    return ptx_shr(r->f, tid, lanes_log2(units_of(r)));
+    const uint32_t copies = r->rows * row_threads(r, part);
+    return copies > r->threads ? copies / r->threads : 1;
+}
+
+uint32_t fp4_rows_pass(const fp4_rows *r, fp4_rows_part part)
+{
+    return r->threads / row_threads(r, part);
+}
+
+ptx_val fp4_rows_row_of(const fp4_rows *r, fp4_rows_part part, ptx_val tid)
+{
+    return row_threads(r, part) == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(row_threads(r, part)));
+}
+
+static void find_threads(fp4_rows *r, fp4_rows_part part, ptx_val tid)
+{
+    const uint32_t copies = r->rows * row_threads(r, part);
+    if (copies < r->threads)
+        r->has[part] = ptx_lt(r->f, tid, copies);
+}
+
+static bool is_predicated(const fp4_rows *r, fp4_rows_part part)
+{
+    return r->has[part].type != PTX_NONE;
 }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
@@ -62,34 +86,6 @@ ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid)
 static ptx_val blocks_of_row(const fp4_rows *r)
 {
     return ptx_shr(r->f, r->k, lanes_log2(block_of(r)));
-}
-
-/* Words of a row that are new in each stage. */
-static uint32_t stage_words(const fp4_rows *r)
-{
-    return stage_scales(r) / WORD;
-}
-
-/* Neighbouring threads that copy a row's scales. */
-static uint32_t scale_threads(const fp4_rows *r)
-{
-    return r->is_carried ? stage_words(r) : 1;
-}
-
-uint32_t fp4_rows_scale_passes(const fp4_rows *r)
-{
-    const uint32_t words = r->rows * scale_threads(r);
-    return words > r->threads ? words / r->threads : 1;
-}
-
-uint32_t fp4_rows_scale_pass(const fp4_rows *r)
-{
-    return r->threads / scale_threads(r);
-}
-
-ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid)
-{
-    return scale_threads(r) == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(scale_threads(r)));
 }
 
 uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
@@ -127,15 +123,15 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
         }
         r->scale_from = ptx_var(f, at);
     }
-    if (fp4_rows_scale_passes(r) > 1)
+    if (fp4_rows_passes(r, FP4_ROWS_SCALES) > 1)
         r->scale_pass_bytes = ptx_mul_wide(f, r->scale_pass_rows, blocks);
     r->scale_left = ptx_var(f, ptx_as(f, PTX_S32, left));
-    ptx_val row = fp4_rows_scale_row_of(r, tid), to = ptx_mad(f, row, fp4_rows_scale_bytes(r), shared);
+    ptx_val row = fp4_rows_row_of(r, FP4_ROWS_SCALES, tid);
+    ptx_val to = ptx_mad(f, row, fp4_rows_scale_bytes(r), shared);
     if (scale_threads(r) > 1)
         to = ptx_mad(f, word, WORD, to);
     r->scale_to = ptx_add(f, to, r->scale_byte);
-    if (r->rows * scale_threads(r) < r->threads)
-        r->has_scales = ptx_lt(f, tid, r->rows * scale_threads(r));
+    find_threads(r, FP4_ROWS_SCALES, tid);
 }
 
 static void next_scales(fp4_rows *r)
@@ -149,7 +145,7 @@ static void copy_carried(fp4_rows *r, ptx_val to, uint32_t pass, ptx_val left)
 {
     ptx_fn *f = r->f;
     ptx_val at = pass == 0 ? r->scale_from : ptx_add(f, r->scale_from, r->scale_pass_bytes);
-    const uint32_t byte = pass * fp4_rows_scale_pass(r) * fp4_rows_scale_bytes(r);
+    const uint32_t byte = pass * fp4_rows_pass(r, FP4_ROWS_SCALES) * fp4_rows_scale_bytes(r);
     copy_word_cut(f, shared_at(f, PTX_U32, to, byte), ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), left);
 }
 
@@ -157,7 +153,7 @@ static void copy_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
     ptx_fn *f = r->f;
     ptx_val to = ptx_add(f, r->scale_to, offset);
-    if (r->is_carried) {
+    if (fp4_rows_are_carried(r)) {
         copy_carried(r, to, pass, r->scale_left);
         return;
     }
@@ -181,10 +177,15 @@ ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val 
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
 
+static uint32_t addresses_of(const fp4_rows *r)
+{
+    return r->pass_bytes.type == PTX_NONE ? fp4_rows_passes(r, FP4_ROWS_CODES) : 1;
+}
+
 static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
-    ptx_val unit = ptx_and(f, tid, units_of(r) - 1), row = fp4_rows_row_of(r, tid);
+    ptx_val unit = ptx_and(f, tid, units_of(r) - 1), row = fp4_rows_row_of(r, FP4_ROWS_CODES, tid);
     ptx_val element = ptx_mad(f, unit, unit_elements(r), r->first);
     ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, lanes_log2(FP4_STAGE / r->codes.row_bytes)));
     for (uint32_t i = 0; i < addresses_of(r); i++)
@@ -193,8 +194,7 @@ static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
     r->to = ptx_add(f, ptx_add(f, layout_at(f, &r->codes, row, unit), shared), r->code_byte);
     if (!r->is_mx)
         r->is_narrow = ptx_ne(f, ptx_and(f, r->k, block_of(r)), 0);
-    if (r->rows * units_of(r) < r->threads)
-        r->has_codes = ptx_lt(f, tid, r->rows * units_of(r));
+    find_threads(r, FP4_ROWS_CODES, tid);
 }
 
 static ptx_val pass_address(fp4_rows *r, uint32_t pass)
@@ -211,7 +211,7 @@ static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, b
     ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
     for (uint32_t i = first; i < past; i++) {
         ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, i));
-        const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r));
+        const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r, FP4_ROWS_CODES));
         if (!is_narrow)
             copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
         for (uint32_t half = 0; half < 2 && is_narrow; half++)
@@ -239,8 +239,7 @@ static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t pa
 
 static void copy_codes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
 {
-    const bool all_have_codes = r->has_codes.type == PTX_NONE;
-    IF_NEEDED (r->f, !all_have_codes, r->has_codes) {
+    IF_NEEDED (r->f, is_predicated(r, FP4_ROWS_CODES), r->has[FP4_ROWS_CODES]) {
         copy_passes(r, offset, first, past);
     }
 }
@@ -263,22 +262,21 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared)
 static void copy_scales_pass(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
     ptx_fn *f = r->f;
-    const bool all_have_scales = r->has_scales.type == PTX_NONE;
-    if (r->is_block_scaled && !all_have_scales) {
-        PTX_WHEN (f, r->has_scales) {
+    if (r->is_block_scaled && is_predicated(r, FP4_ROWS_SCALES)) {
+        PTX_WHEN (f, r->has[FP4_ROWS_SCALES]) {
             copy_scales(r, offset, pass);
         }
         return;
     }
-    IF_NEEDED (f, !all_have_scales, r->has_scales) {
+    IF_NEEDED (f, is_predicated(r, FP4_ROWS_SCALES), r->has[FP4_ROWS_SCALES]) {
         copy_scales(r, offset, pass);
     }
 }
 
 void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
-    copy_codes(r, offset, 0, fp4_rows_passes(r));
-    for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
+    copy_codes(r, offset, 0, fp4_rows_passes(r, FP4_ROWS_CODES));
+    for (uint32_t pass = 0; pass < fp4_rows_passes(r, FP4_ROWS_SCALES); pass++)
         copy_scales_pass(r, offset, pass);
     next_codes(r);
     next_scales(r);
@@ -286,12 +284,12 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 
 uint32_t fp4_rows_pieces(const fp4_rows *r)
 {
-    return fp4_rows_passes(r) + fp4_rows_scale_passes(r);
+    return fp4_rows_passes(r, FP4_ROWS_CODES) + fp4_rows_passes(r, FP4_ROWS_SCALES);
 }
 
 void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
 {
-    const uint32_t passes = fp4_rows_passes(r);
+    const uint32_t passes = fp4_rows_passes(r, FP4_ROWS_CODES);
     if (piece < passes)
         copy_codes(r, offset, piece, piece + 1);
     else
@@ -310,9 +308,8 @@ void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid)
         ptx_val has_word = ptx_eq(f, ptx_and(f, tid, scale_threads(r) - 1), scale_threads(r) - 1);
         left = ptx_select(f, has_word, left, 0);
     }
-    const bool all_have_scales = r->has_scales.type == PTX_NONE;
-    IF_NEEDED (f, !all_have_scales, r->has_scales) {
-        for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
+    IF_NEEDED (f, is_predicated(r, FP4_ROWS_SCALES), r->has[FP4_ROWS_SCALES]) {
+        for (uint32_t pass = 0; pass < fp4_rows_passes(r, FP4_ROWS_SCALES); pass++)
             copy_carried(r, to, pass, left);
     }
     next_scales(r);

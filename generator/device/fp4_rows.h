@@ -25,13 +25,14 @@ enum {
  * loads units of eight rows. E4m3 uses layout_of_codes. */
 layout fp4_rows_layout(bool for_matrices);
 
+typedef enum fp4_rows_part { FP4_ROWS_CODES, FP4_ROWS_SCALES, FP4_ROWS_PARTS } fp4_rows_part;
+
 /* The user sets the members down to `scale_row`. */
 typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads;         /* at least as many threads as rows */
     bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
     bool is_block_scaled;           /* predicated copies of scales, which ptxas interleaves with products */
-    bool is_carried;                /* scales: block-scaled and not in tiles */
     layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
@@ -45,19 +46,22 @@ typedef struct fp4_rows {
     ptx_val to, left;         /* this thread's unit in the first stage; elements from the unit on, S32 */
     ptx_val scale_pass_bytes; /* from the first pass's row to the second's, U64 */
     ptx_val scale_from, scale_to, scale_left; /* this thread's scales, U64, and bytes from them on, S32 */
-    ptx_val has_codes, has_scales;            /* whether this thread copies any; poison: all threads do */
+    ptx_val has[FP4_ROWS_PARTS];              /* whether this thread copies any; poison: all threads do */
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
 } fp4_rows;
 
-/* Passes of the threads over the rows; rows of a pass; a thread's row in the first one. */
-uint32_t fp4_rows_passes(const fp4_rows *r);
-uint32_t fp4_rows_pass(const fp4_rows *r);
-ptx_val fp4_rows_row_of(const fp4_rows *r, ptx_val tid);
+/* Whether scales are carried: block-scaled, and not in tiles. */
+static inline bool fp4_rows_are_carried(const fp4_rows *r)
+{
+    return r->is_block_scaled && !r->is_tiled;
+}
 
-/* The same for scales, which take one or two passes. The last: bytes of a row's scales in a stage. */
-uint32_t fp4_rows_scale_passes(const fp4_rows *r);
-uint32_t fp4_rows_scale_pass(const fp4_rows *r);
-ptx_val fp4_rows_scale_row_of(const fp4_rows *r, ptx_val tid);
+/* Passes of the threads over the rows, one or two over their scales; rows of a pass; a thread's row in the first one. */
+uint32_t fp4_rows_passes(const fp4_rows *r, fp4_rows_part part);
+uint32_t fp4_rows_pass(const fp4_rows *r, fp4_rows_part part);
+ptx_val fp4_rows_row_of(const fp4_rows *r, fp4_rows_part part, ptx_val tid);
+
+/* Bytes of a row's scales in a stage. */
 uint32_t fp4_rows_scale_bytes(const fp4_rows *r);
 
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);

@@ -157,48 +157,49 @@ static uint32_t carried_offset(const fp4_gemm *g)
     return g->of.stages * g->of.stage_bytes - g->of.w_scale_byte;
 }
 
-static bool is_carried(const fp4_gemm *g)
-{
-    return g->of.carried_bytes > 0;
-}
-
 /* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
 static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
 {
-    if (fp4_rows_scale_passes(r) == 1)
+    if (fp4_rows_passes(r, FP4_ROWS_SCALES) == 1)
         return;
-    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, fp4_rows_scale_pass(r)), count);
+    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, fp4_rows_pass(r, FP4_ROWS_SCALES)), count);
     r->scale_pass_rows = ptx_select(r->f, exists, ptx_u32(rows), 0);
+}
+
+/* Copies of W or x, with the layout of W's codes. */
+static fp4_rows rows_of(const fp4_gemm *g, uint32_t rows)
+{
+    return (fp4_rows){.f = g->f,
+                      .rows = rows,
+                      .threads = g->of.threads,
+                      .is_mx = g->of.is_mx,
+                      .is_tiled = g->of.is_tiled,
+                      .is_block_scaled = g->of.is_block_scaled,
+                      .codes = fp4_rows_layout(g->of.is_block_scaled),
+                      .k = g->l->k};
 }
 
 static void init_w_copies(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->w = (fp4_rows){.f = f,
-                      .rows = g->of.tile_n,
-                      .threads = g->of.threads,
-                      .is_mx = g->of.is_mx,
-                      .is_tiled = g->of.is_tiled,
-                      .is_block_scaled = g->of.is_block_scaled,
-                      .is_carried = is_carried(g),
-                      .codes = fp4_rows_layout(g->of.is_block_scaled),
-                      .scale_byte = g->of.w_scale_byte,
-                      .k = l->k,
-                      .first = l->split_k == 1 ? ptx_u32(0) : l->part_element,
-                      .end = l->k};
+    g->w = rows_of(g, g->of.tile_n);
+    g->w.scale_byte = g->of.w_scale_byte;
+    g->w.first = l->split_k == 1 ? ptx_u32(0) : l->part_element;
+    g->w.end = l->k;
     if (l->split_k != 1)
         g->w.end = ptx_min(f, l->k, ptx_mad(f, l->part_stages, FP4_STAGE, l->part_element));
-    ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, l->tid), g->tile.first_w);
-    for (uint32_t i = 0; i < fp4_rows_passes(&g->w); i++) {
-        ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * fp4_rows_pass(&g->w)), l->w_rows);
+    const uint32_t pass = fp4_rows_pass(&g->w, FP4_ROWS_CODES);
+    ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, FP4_ROWS_CODES, l->tid), g->tile.first_w);
+    for (uint32_t i = 0; i < fp4_rows_passes(&g->w, FP4_ROWS_CODES); i++) {
+        ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * pass), l->w_rows);
         const linear_row of = linear_find_row(l, clamped);
         g->w.from[i] = ptx_mad_wide(f, of.number, l->w_row_bytes, linear_pick_address(l, &of, l->w));
     }
-    ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->w, l->tid), g->tile.first_w);
+    ptx_val mine = ptx_add(f, fp4_rows_row_of(&g->w, FP4_ROWS_SCALES, l->tid), g->tile.first_w);
     const linear_row of = linear_find_row(l, tail_clamp(f, mine, l->w_rows));
     g->w.scale_row = of.number;
-    find_second_pass(&g->w, mine, l->w_rows, fp4_rows_scale_pass(&g->w) / l->column_rows);
+    find_second_pass(&g->w, mine, l->w_rows, fp4_rows_pass(&g->w, FP4_ROWS_SCALES) / l->column_rows);
     g->w.scales = linear_pick_address(l, &of, l->scales_of);
     fp4_rows_init(&g->w, l->tid, g->tile.shared);
 }
@@ -207,32 +208,27 @@ static void init_x_codes(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->x_codes =
-        (fp4_rows){.f = f,
-                   .rows = g->of.tile_m,
-                   .threads = g->of.threads,
-                   .is_mx = g->of.is_mx,
-                   .is_tiled = g->of.is_tiled,
-                   .is_block_scaled = g->of.is_block_scaled,
-                   .is_carried = is_carried(g),
-                   .codes = g->of.is_e4m3 ? layout_of_codes() : fp4_rows_layout(g->of.is_block_scaled),
-                   .code_byte = g->of.x_byte,
-                   .scale_byte = g->of.x_scale_byte,
-                   .k = l->k,
-                   .first = g->w.first,
-                   .end = g->w.end,
-                   .scales = ptx_address(f, g->in_scales)};
-    const uint32_t pass = fp4_rows_pass(&g->x_codes);
+    fp4_rows *x = &g->x_codes;
+    *x = rows_of(g, g->of.tile_m);
+    if (g->of.is_e4m3)
+        x->codes = layout_of_codes();
+    x->code_byte = g->of.x_byte;
+    x->scale_byte = g->of.x_scale_byte;
+    x->first = g->w.first;
+    x->end = g->w.end;
+    x->scales = ptx_address(f, g->in_scales);
+    const uint32_t pass = fp4_rows_pass(x, FP4_ROWS_CODES);
     ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
-    ptx_val row = tail_clamp(f, ptx_add(f, fp4_rows_row_of(&g->x_codes, l->tid), g->tile.first_x), l->m);
+    ptx_val row =
+        tail_clamp(f, ptx_add(f, fp4_rows_row_of(x, FP4_ROWS_CODES, l->tid), g->tile.first_x), l->m);
     ptx_val left = ptx_sub(f, ptx_sub(f, l->m, 1), row);
-    g->x_codes.from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
-    g->x_codes.pass_bytes = ptx_mul(f, stride, pass);
-    g->x_codes.passes_left = ptx_div(f, left, pass);
-    ptx_val mine = ptx_add(f, fp4_rows_scale_row_of(&g->x_codes, l->tid), g->tile.first_x);
-    g->x_codes.scale_row = tail_clamp(f, mine, l->m);
-    find_second_pass(&g->x_codes, mine, l->m, fp4_rows_scale_pass(&g->x_codes));
-    fp4_rows_init(&g->x_codes, l->tid, g->tile.shared);
+    x->from[0] = ptx_mad_wide(f, row, stride, ptx_address(f, l->in));
+    x->pass_bytes = ptx_mul(f, stride, pass);
+    x->passes_left = ptx_div(f, left, pass);
+    ptx_val mine = ptx_add(f, fp4_rows_row_of(x, FP4_ROWS_SCALES, l->tid), g->tile.first_x);
+    x->scale_row = tail_clamp(f, mine, l->m);
+    find_second_pass(x, mine, l->m, fp4_rows_pass(x, FP4_ROWS_SCALES));
+    fp4_rows_init(x, l->tid, g->tile.shared);
 }
 
 static void init_x(fp4_gemm *g)
@@ -487,16 +483,23 @@ static void next_stage(fp4_gemm *g, uint32_t pending)
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
-static void init_words(ptx_fn *f, uint32_t count, ptx_val words[])
+/* Moves loaded words to the variables that the products read; the first move makes the variables. */
+static void move_words(ptx_fn *f, bool is_first, uint32_t count, ptx_val to[], const ptx_val from[])
 {
     for (uint32_t i = 0; i < count; i++)
-        words[i] = ptx_var(f, words[i]);
+        if (is_first)
+            to[i] = ptx_var(f, from[i]);
+        else
+            ptx_set(f, to[i], from[i]);
 }
 
-static void set_words(ptx_fn *f, uint32_t count, ptx_val to[], const ptx_val from[])
+static void move_fragments(fp4_gemm *g, bool is_first, const scaled_fragments *from)
 {
-    for (uint32_t i = 0; i < count; i++)
-        ptx_set(f, to[i], from[i]);
+    scaled_fragments *to = &g->fragments;
+    move_words(g->f, is_first, STEPS * TILES * 4, to->w[0][0], from->w[0][0]);
+    move_words(g->f, is_first, x_words(g), to->x, from->x);
+    move_words(g->f, is_first, scale_words(g), to->w_scales, from->w_scales);
+    move_words(g->f, is_first, scale_words(g), to->x_scales, from->x_scales);
 }
 
 static ptx_val load_carried(fp4_gemm *g, ptx_val scales, uint32_t row)
@@ -521,14 +524,7 @@ static void init_fragments(fp4_gemm *g)
             of->x_carried[tile / QUAD_LANES] = load_carried(g, g->x_scales, SUMS_ROWS * tile);
     }
     const scaled_fragments first = load_fragments(g);
-    memcpy(of->w, first.w, sizeof of->w);
-    memcpy(of->x, first.x, sizeof of->x);
-    memcpy(of->w_scales, first.w_scales, sizeof of->w_scales);
-    memcpy(of->x_scales, first.x_scales, sizeof of->x_scales);
-    init_words(f, STEPS * TILES * 4, of->w[0][0]);
-    init_words(f, x_words(g), of->x);
-    init_words(f, scale_words(g), of->w_scales);
-    init_words(f, scale_words(g), of->x_scales);
+    move_fragments(g, true, &first);
 }
 
 /* Spreads the eight e2m1 codes of a word, in order, to bits 2 to 5 of the bytes of two words, as kind mxf8f6f4 needs them
@@ -570,7 +566,6 @@ static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES
 
 static void multiply_scaled(fp4_gemm *g)
 {
-    ptx_fn *f = g->f;
     const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles);
     const scaled_stage at = find_stage(g);
     scaled_fragments *of = &g->fragments, next = {0};
@@ -598,10 +593,7 @@ static void multiply_scaled(fp4_gemm *g)
             fill_part(g, tile < last ? tile + tiles - last : tile - last);
         multiply_tile(g, tile, w, x[tile], scales[tile / QUAD_LANES]);
     }
-    set_words(f, STEPS * TILES * 4, of->w[0][0], next.w[0][0]);
-    set_words(f, x_words(g), of->x, next.x);
-    set_words(f, scale_words(g), of->w_scales, next.w_scales);
-    set_words(f, scale_words(g), of->x_scales, next.x_scales);
+    move_fragments(g, false, &next);
 }
 
 /* prmt's selector for the word at `address`, from the two aligned words that contain it. */
@@ -732,7 +724,7 @@ static void make_tile(void *strategy)
         ptx_var(f, l->split_k == 1 ? ptx_div(f, ptx_add(f, l->k, FP4_STAGE - 1), FP4_STAGE) : l->part_stages);
     init_w_copies(g);
     init_x(g);
-    if (is_carried(g)) {
+    if (fp4_rows_are_carried(&g->w)) {
         fp4_rows_copy_carried(&g->w, ptx_u32(carried_offset(g)), l->tid);
         fp4_rows_copy_carried(&g->x_codes, ptx_u32(carried_offset(g)), l->tid);
     }
