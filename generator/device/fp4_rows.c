@@ -261,14 +261,7 @@ void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared)
 
 static void copy_scales_pass(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
-    ptx_fn *f = r->f;
-    if (r->is_block_scaled && is_predicated(r, FP4_ROWS_SCALES)) {
-        PTX_WHEN (f, r->has[FP4_ROWS_SCALES]) {
-            copy_scales(r, offset, pass);
-        }
-        return;
-    }
-    IF_NEEDED (f, is_predicated(r, FP4_ROWS_SCALES), r->has[FP4_ROWS_SCALES]) {
+    WHEN_NEEDED (r->f, is_predicated(r, FP4_ROWS_SCALES), !r->is_block_scaled, r->has[FP4_ROWS_SCALES]) {
         copy_scales(r, offset, pass);
     }
 }

@@ -14,10 +14,13 @@ static inline void if_needed_end(ptx_block *block)
         ptx_block_end(block);
 }
 
-/* A PTX_IF if is_needed, a C condition, holds. Else the block runs in all threads, and the predicate is not emitted. */
-#define IF_NEEDED(fn, is_needed, predicate)                                                                  \
-    for (ptx_block PTX_NAME_(needed_) = (is_needed) ? ptx_if_begin(fn, predicate, PTX_HERE)                  \
-                                                    : (ptx_block){.f = (fn), .state = IF_NOT_NEEDED};        \
+/* A PTX_IF if is_needed, a C condition, holds. Else the block runs in all threads, and the predicate is not emitted.
+ * WHEN_NEEDED: a PTX_IF or, unless may_branch, a PTX_WHEN. */
+#define IF_NEEDED(fn, is_needed, predicate) WHEN_NEEDED (fn, is_needed, true, predicate)
+#define WHEN_NEEDED(fn, is_needed, may_branch, predicate)                                                    \
+    for (ptx_block PTX_NAME_(needed_) = !(is_needed)   ? (ptx_block){.f = (fn), .state = IF_NOT_NEEDED}      \
+                                        : (may_branch) ? ptx_if_begin(fn, predicate, PTX_HERE)               \
+                                                       : ptx_when_begin(fn, predicate, PTX_HERE);            \
          PTX_NAME_(needed_).f; if_needed_end(&PTX_NAME_(needed_)))
 
 #endif

@@ -105,14 +105,8 @@ static void copy_row(linear_simt *g, ptx_val to, uint32_t r, bool is_last)
         if (is_last)
             left = ptx_sub(f, g->next[r].left, byte);
         const bool all_have = byte + UNIT_BYTES * WARP_LANES <= g->of.tile_bytes; /* an i-th piece */
-        if (all_have || may_branch) {
-            IF_NEEDED (f, !all_have, g->has_last) {
-                copy_piece(g, piece_to, piece, is_last ? &left : NULL);
-            }
-        } else {
-            PTX_WHEN (f, g->has_last) {
-                copy_piece(g, piece_to, piece, is_last ? &left : NULL);
-            }
+        WHEN_NEEDED (f, !all_have, may_branch, g->has_last) {
+            copy_piece(g, piece_to, piece, is_last ? &left : NULL);
         }
     }
 }
