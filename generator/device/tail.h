@@ -11,4 +11,7 @@ ptx_val tail_clamp(ptx_fn *f, ptx_val index, ptx_val count);
 void tail_load(ptx_fn *f, ptx_type type, uint32_t count, ptx_val out[], ptx_val from,
                const ptx_val *in_bounds, int hints);
 
+/* Sets `count` variables to neighbouring elements in memory. */
+void tail_set(ptx_fn *f, uint32_t count, const ptx_val variables[], ptx_val from, int hints);
+
 #endif

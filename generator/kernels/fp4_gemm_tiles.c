@@ -264,19 +264,14 @@ static void copy_x(fp4_gemm *g, ptx_val offset)
     ptx_add_to(f, g->next_step, STEPS);
 }
 
-static void copy_stage(fp4_gemm *g, ptx_val offset)
-{
-    fp4_rows_copy(&g->w, offset);
-    copy_x(g, offset);
-}
-
 /* Starts to copy the next stage to `offset`, if there is one: `ahead` stages after the current one. Block-scaled products copy
  * zeros past the last one. */
 static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     IF_NEEDED (f, !g->of.is_block_scaled, ptx_gt(f, g->left, ahead)) {
-        copy_stage(g, offset);
+        fp4_rows_copy(&g->w, offset);
+        copy_x(g, offset);
     }
     copy_commit(f);
 }
@@ -596,12 +591,6 @@ static void multiply_scaled(fp4_gemm *g)
     move_fragments(g, false, &next);
 }
 
-/* prmt's selector for the word at `address`, from the two aligned words that contain it. */
-static ptx_val selector_of(ptx_fn *f, ptx_val address)
-{
-    return ptx_mad(f, ptx_and(f, address, 3), 0x1111, ptx_u32(0x3210));
-}
-
 /* Block-scaled: what this lane reads of W or x. Rows are the tile's. */
 typedef struct scaled_operand {
     const fp4_rows *rows;
@@ -620,7 +609,8 @@ static void find_scaled(fp4_gemm *g, const scaled_operand *of, ptx_val codes[], 
         codes[load] =
             ptx_add(f, layout_at(f, &of->rows->codes, of->row, ptx_add(f, of->unit, 2 * load)), start);
     ptx_val at = fp4_rows_scales(of->rows, g->tile.shared, of->scale_row, of->number);
-    *selector = selector_of(f, at);
+    *selector =
+        ptx_mad(f, ptx_and(f, at, 3), 0x1111, ptx_u32(0x3210)); /* the word at `at` of two aligned words */
     *scales = ptx_and(f, at, ~UINT32_C(3));
 }
 

@@ -268,14 +268,6 @@ static void init_x_copies(q8_product *g)
     init_scale_copies(g, unit, row);
 }
 
-static void copy_number(ptx_fn *f, const x_copies *c, ptx_val to, ptx_val from, const ptx_val *in_bounds)
-{
-    if (c->bytes == 1)
-        copy_unit(f, to, from, in_bounds, PTX_NC);
-    else
-        copy_word(f, to, from, in_bounds);
-}
-
 /* If there are more threads than scales, the others copy none. */
 static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
 {
@@ -288,7 +280,7 @@ static void copy_rows(q8_product *g, const x_copies *c, ptx_val offset)
             from = ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), c->step), PTX_U32);
         ptx_val row_to = shared_at(f, PTX_U32, to, c->to_step * row);
         IF_NEEDED (f, c->apart > g->of.tile_m, ptx_lt(f, g->l->tid, g->of.tile_m * g->of.scales)) {
-            copy_number(f, c, row_to, from, &in_bounds);
+            copy_async(f, c->bytes == 1 ? UNIT_BYTES : 4, row_to, from, &in_bounds, PTX_NC);
         }
     }
 }

@@ -42,14 +42,6 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
                        .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES};
 }
 
-void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
-{
-    ptx_val loaded[4];
-    ptx_load_vec(f, (int)count, loaded, from, hints);
-    for (uint32_t i = 0; i < count; i++)
-        ptx_set(f, words[i], loaded[i]);
-}
-
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
                       uint32_t count)
 {

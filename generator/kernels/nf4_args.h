@@ -52,9 +52,6 @@ extern const kiln_value nf4_example[];
 /* The table of a variant's nibbles and `table`, of `type`; up to `reserved` bytes of shared memory may precede it. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 
-/* Sets `count` variables to words in global memory. */
-void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
-
 /* Adds the parts' sums, with split_k above 1. Each of the first `threads` threads passes `count` variables. The predicate that
  * it returns holds in all threads of the tile's last thread block; there the variables become the sums over all parts. All
  * threads must call it. */

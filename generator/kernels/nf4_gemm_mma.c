@@ -236,8 +236,8 @@ static void load_ahead(gemm_mma *g, uint32_t ahead)
     const uint32_t words = ahead * g->k_warps * NF4_BLOCK_WORDS;
     PTX_WHEN (f, in_bounds(g, g->ends, ahead)) {
         for (uint32_t i = 0; i < 2 * g->groups; i++)
-            nf4_load_words(f, NF4_LANE_WORDS, g->codes[ahead % g->depth][i],
-                           ptx_at_const(f, g->codes_at[i], words), NF4_CODE_HINTS);
+            tail_set(f, NF4_LANE_WORDS, g->codes[ahead % g->depth][i], ptx_at_const(f, g->codes_at[i], words),
+                     NF4_CODE_HINTS);
     }
 }
 

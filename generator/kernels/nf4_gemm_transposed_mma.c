@@ -24,10 +24,12 @@
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
  */
 #include "device/fragment.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
+#include "device/tail.h"
 #include "device/tensor.h"
 #include "nf4_gemm.h"
 
@@ -159,7 +161,7 @@ static void load_codes(transposed_mma *g, ptx_val chunk)
     for (uint32_t i = 0; i < CODES_LOADS; i++) {
         ptx_val column = ptx_min(f, ptx_add(f, first, i * CHUNK / CODES_LOADS), last);
         ptx_val at = ptx_mad_wide(f, column, column_bytes, g->codes_at);
-        nf4_load_words(f, 4, g->loaded_codes[i], ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
+        tail_set(f, 4, g->loaded_codes[i], ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
     }
 }
 
@@ -193,38 +195,30 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
             if (g->row_words == 1)
                 ptx_set(f, g->loaded_rows[i], ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
             else
-                nf4_load_words(f, 4, g->loaded_rows, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
+                tail_set(f, 4, g->loaded_rows, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
         }
-    }
-}
-
-/* The first `threads` threads. */
-static void on_threads(transposed_mma *g, uint32_t threads, void (*what)(transposed_mma *g, ptx_val of),
-                       ptx_val of)
-{
-    if (threads == THREADS) {
-        what(g, of);
-        return;
-    }
-    PTX_IF (g->f, ptx_lt(g->f, g->tid, threads)) {
-        what(g, of);
     }
 }
 
 static void load_columns(transposed_mma *g, ptx_val chunk)
 {
+    ptx_fn *f = g->f;
     load_codes(g, chunk);
-    on_threads(g, SCALE_THREADS, load_scales, chunk);
-    on_threads(g, g->row_threads, load_rows, chunk);
+    PTX_IF (f, ptx_lt(f, g->tid, SCALE_THREADS)) {
+        load_scales(g, chunk);
+    }
+    IF_NEEDED (f, g->row_threads < THREADS, ptx_lt(f, g->tid, g->row_threads)) {
+        load_rows(g, chunk);
+    }
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
 
-static void store_scales(transposed_mma *g, ptx_val buffer)
+static void store_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val halves[2], high[2], low[2];
-    ptx_val to = ptx_add(f, g->scales.to, buffer);
+    ptx_val to = ptx_add(f, g->scales.to, g->buffer);
     if (g->is_tf32) {
         ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 0), g->loaded_scales, PTX_PLAIN);
         return;
@@ -237,10 +231,10 @@ static void store_scales(transposed_mma *g, ptx_val buffer)
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
-static void store_rows(transposed_mma *g, ptx_val buffer)
+static void store_rows(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->rows.to, buffer);
+    ptx_val to = ptx_add(f, g->rows.to, g->buffer);
     for (uint32_t i = 0; i < g->row_loads; i++)
         ptx_store_vec(f, (int)g->row_words,
                       shared_at(f, g->row_words == 1 ? PTX_U16 : PTX_U32, to, i * 8 * ROW_BYTES),
@@ -254,8 +248,12 @@ static void store_columns(transposed_mma *g)
     for (uint32_t i = 0; i < CODES_LOADS; i++)
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->loaded_codes[i],
                       PTX_PLAIN);
-    on_threads(g, SCALE_THREADS, store_scales, g->buffer);
-    on_threads(g, g->row_threads, store_rows, g->buffer);
+    PTX_IF (f, ptx_lt(f, g->tid, SCALE_THREADS)) {
+        store_scales(g);
+    }
+    IF_NEEDED (f, g->row_threads < THREADS, ptx_lt(f, g->tid, g->row_threads)) {
+        store_rows(g);
+    }
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "device/fragment.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
+#include "device/tail.h"
 #include "nvfp4.h"
 
 enum {
@@ -28,8 +29,9 @@ enum {
     SCALES_AT = 2 * BLOCK_BYTES, /* two scales of a chunk, in 4 bytes */
     HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of the two halves have no bank conflicts */
     SUPER_BYTES = 2 * HALF_BYTES,
-    ZERO_BYTES = 512, /* before the first super-step */
-    ZERO_APART = 32   /* so that zeros and lanes' own data are in different banks */
+    ZERO_BYTES = 512,                     /* before the first super-step */
+    ZERO_APART = 32,                      /* so that zeros and lanes' own data are in different banks */
+    LOAD_HINTS = PTX_NC | PTX_NO_ALLOCATE /* for codes and scales of A */
 };
 
 /* A lane's part of a row in a super-step: variables. */
@@ -151,20 +153,12 @@ static void multiply_step(gemv *g, uint32_t s, ptx_val block_at[2], const ptx_va
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-static void load_into(ptx_fn *f, uint32_t count, ptx_val to[], ptx_val from)
-{
-    ptx_val loaded[4];
-    ptx_load_vec(f, (int)count, loaded, from, PTX_NC | PTX_NO_ALLOCATE);
-    for (uint32_t i = 0; i < count; i++)
-        ptx_set(f, to[i], loaded[i]);
-}
-
 static void load_words(gemv *g, uint32_t s)
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
-        load_into(f, 4, g->p[r].word[s],
-                  ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
+        tail_set(f, 4, g->p[r].word[s],
+                 ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s), LOAD_HINTS);
 }
 
 /* In tiles the scales of two rows in neighbouring places are adjacent, four per step. */
@@ -174,10 +168,10 @@ static void load_scales(gemv *g)
     for (uint32_t r = 0; r < 2 * g->tiles; r += g->of.is_tiled ? 2 : 1) {
         ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.sfa_at[r]);
         if (!g->of.is_tiled)
-            load_into(f, STEPS, g->p[r].scales, pointer);
+            tail_set(f, STEPS, g->p[r].scales, pointer, LOAD_HINTS);
         for (uint32_t s = 0; s < STEPS && g->of.is_tiled; s++) {
             ptx_val both[2] = {g->p[r].scales[s], g->p[r + 1].scales[s]};
-            load_into(f, 2, both, ptx_at_bytes(f, pointer, SCALE_TILE_BYTES * s));
+            tail_set(f, 2, both, ptx_at_bytes(f, pointer, SCALE_TILE_BYTES * s), LOAD_HINTS);
         }
     }
 }
