@@ -28,8 +28,7 @@ static ptx_val unit_element(x_ring *x, ptx_val unit)
 }
 
 /* Neighbouring threads copy the units of a row. */
-static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val stride,
-                        ptx_val tid)
+static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val tid)
 {
     ptx_fn *f = x->f;
     const uint32_t step = x->threads / UNITS;
@@ -37,9 +36,9 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
     ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
     x->unit_element = unit_element(x, unit);
-    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
+    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, x->end));
     x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
-    x->row_bytes = ptx_mul(f, stride, 2 * step);
+    x->row_bytes = ptx_mul(f, x->end, 2 * step);
     ptx_val left = ptx_sub(f, ptx_sub(f, end, 1), number);
     x->rows_left = ptx_div(f, left, step);
     ptx_val place = layout_place(f, &rows, row, unit);
@@ -63,11 +62,11 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
     }
 }
 
-void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
-                 ptx_val tid, ptx_val lane)
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
+                 ptx_val lane)
 {
     x->end = k;
-    init_copies(x, shared, in, first, end, stride, tid);
+    init_copies(x, shared, in, first, end, tid);
     init_reads(x, shared, lane);
 }
 

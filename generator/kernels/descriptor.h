@@ -18,6 +18,15 @@
         WORD, CONTRACT, "nibbles", "low high", "low",                                                        \
         "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse")
 
+/* Arguments of thread blocks that share sums over `along`: sums of a type, a counter for each `per` of them; y is the result. */
+/* clang-format off */
+#define SHARING_ARGS(along, of_type, per, y)                                                                             \
+    {"workspace", KILN_ARG_SCRATCH, of_type, "workspace_size", 16, "split_k != 1",                                       \
+     "partial sums over " along "\nworkspace and tile_counters belong to one launch at a time"},                         \
+    {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / " per, 4, "split_k != 1",                                 \
+     "all 0 before a launch, which leaves them 0\nif one is not 0, " y " is wrong; they belong to one launch at a time"}
+/* clang-format on */
+
 /* The index of a parameter's value among these words, null-terminated. */
 static inline uint32_t param_index(const kiln_variant *v, const char *param, const char *const words[])
 {

@@ -92,7 +92,8 @@ static uint32_t rows_at_once(const fp4_gemm_geometry *g)
 {
     enum { MOST_ROWS = 64 };
     uint32_t rows = g->tile_m < MOST_ROWS ? g->tile_m : MOST_ROWS;
-    while (rows > SUMS_ROWS && linear_sums_bytes(rows, g->tile_n, 1) > g->stages * g->stage_bytes)
+    const uint32_t stages = g->stages * g->stage_bytes;
+    while (rows > SUMS_ROWS && linear_bytes(stages, rows, g->tile_n, 1) > stages)
         rows /= 2;
     return rows;
 }
@@ -124,9 +125,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 
 uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes + g->carried_bytes,
-                   sums = linear_sums_bytes(g->rows_at_once, g->tile_n, 1);
-    return stages > sums ? stages : sums;
+    return linear_bytes(g->stages * g->stage_bytes + g->carried_bytes, g->rows_at_once, g->tile_n, 1);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -244,7 +243,7 @@ static void init_x(fp4_gemm *g)
                     .threads = g->of.threads,
                     .is_wide = true,
                     .is_woven = true};
-    x_ring_init(&g->x, ptx_add(g->f, g->tile.shared, g->of.x_byte), l->in, g->tile.first_x, l->m, l->k, l->k,
+    x_ring_init(&g->x, ptx_add(g->f, g->tile.shared, g->of.x_byte), l->in, g->tile.first_x, l->m, l->k,
                 l->tid, l->lane);
     g->next_step = ptx_var(g->f, ptx_div(g->f, g->w.first, STEP));
 }

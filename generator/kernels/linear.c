@@ -20,6 +20,7 @@
  * CHUNKS. If `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
  * rows. Every 256 rows then need new shares.
  */
+#include "device/if_needed.h"
 #include "device/tail.h"
 #include "gguf.h"
 #include "linear_simt.h"
@@ -263,18 +264,16 @@ static void store_element(linear_simt *g, const linear_column *column, ptx_val b
 static void store_rows(linear_simt *g)
 {
     ptx_fn *f = g->f;
+    const bool has_all = g->l->has_all_vectors;
     ptx_val in_pass = g->l->is_pair ? ptx_mul(f, g->l->tid, g->l->column_rows) : g->l->tid;
     PTX_IF (f, ptx_lt(f, in_pass, g->rows_here)) {
         ptx_val from = ptx_mad(f, in_pass, 4, g->sums), row = ptx_add(f, in_pass, g->first_row);
         const linear_column column = linear_find_column(g->l, row);
         ptx_val bias = linear_bias(g->l, &column);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
-            if (g->l->has_all_vectors) {
-                store_element(g, &column, bias, from, b, ptx_u32(b));
-                continue;
-            }
-            PTX_IF (f, ptx_gt(f, g->vectors, b)) {
-                store_element(g, &column, bias, from, b, ptx_add(f, g->first_vector, b));
+            IF_NEEDED (f, !has_all, ptx_gt(f, g->vectors, b)) {
+                ptx_val vector = has_all ? ptx_u32(b) : ptx_add(f, g->first_vector, b);
+                store_element(g, &column, bias, from, b, vector);
             }
         }
     }

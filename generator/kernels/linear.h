@@ -196,8 +196,8 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
 /* The sums of a warp with `rows` rows, cleared. */
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
 
-/* Shared memory for a thread block's sums at the end. */
-uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
+/* Shared memory of a thread block whose stages take `bytes`: at the end its sums overlay them. */
+uint32_t linear_bytes(uint32_t bytes, uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Reloads the tile's values, which no register has kept, after the loop along k and a barrier. Then adds `count` sums of each
  * thread over the thread blocks that share the tile: see split_add. */

@@ -24,7 +24,7 @@
  *     W       layout_rows(w.rows, tile_n)
  *     x       tile_m * x_row_bytes
  *     numbers linear_numbers_bytes: W's scales and zeros, if they are in arrays
- *     sums    overlay all stages after the loop: linear_sums_bytes
+ *     sums    overlay all stages after the loop
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -105,12 +105,9 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
     return g;
 }
 
-/* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const mma_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes,
-                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
-    return stages > sums ? stages : sums;
+    return linear_bytes(g->stages * g->stage_bytes, g->tile_m, g->tile_n, g->k_warps);
 }
 
 /* Pairs take more shared memory: they are not used if they would not fit on sm_75, and single units would. */

@@ -183,13 +183,10 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     return g;
 }
 
-/* At the end the sums of the warps overlay the stages. */
 static uint32_t shared_bytes(const q8_geometry *g)
 {
-    const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0)),
-                   stages = copies + g->threads / WARP_LANES * g->number_bytes,
-                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
-    return stages > sums ? stages : sums;
+    const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0));
+    return linear_bytes(copies + g->threads / WARP_LANES * g->number_bytes, g->tile_m, g->tile_n, g->k_warps);
 }
 
 /* ---- copies of x -------------------------------------------------------------------------------------------------- */

@@ -203,11 +203,11 @@ static shared_sums shared_of(const linear_tile *s, uint32_t slices)
     return (shared_sums){.rows = rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
 }
 
-uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
+uint32_t linear_bytes(uint32_t bytes, uint32_t rows, uint32_t columns, uint32_t k_warps)
 {
     const linear_tile s = {.rows = rows, .columns = columns};
     const shared_sums sums = shared_of(&s, k_warps);
-    return shared_sums_bytes(&sums);
+    return bytes > shared_sums_bytes(&sums) ? bytes : shared_sums_bytes(&sums);
 }
 
 /* Stores the warps' sums to shared memory, between barriers. */

@@ -98,12 +98,9 @@ static uint32_t trip_elements(const tiles_geometry *g)
     return g->is_unrolled ? g->steps * X_RING_STEP : X_RING_STEP;
 }
 
-/* At the end the sums overlay the stages. */
 static uint32_t shared_bytes(const tiles_geometry *g)
 {
-    const uint32_t stages = g->w_byte + W_STAGES * g->w_stage_bytes,
-                   sums = linear_sums_bytes(g->tile_m, g->tile_n, 1);
-    return stages > sums ? stages : sums;
+    return linear_bytes(g->w_byte + W_STAGES * g->w_stage_bytes, g->tile_m, g->tile_n, 1);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -156,7 +153,7 @@ static void init_copies(tiles *g)
                     .threads = g->of.threads,
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
-    x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
+    x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->tid, l->lane);
     g->next_step = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
         g->w.left = ptx_var(f, trips_of_part(g));

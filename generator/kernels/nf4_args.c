@@ -5,8 +5,10 @@
 
 const kiln_value nf4_example[] = {{"m", "16"}, {"n", "256"}, {"k", "512"}, {.arg = NULL}};
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_transposed)
 {
+    const bool is_nested = !is_transposed && kiln_is(v, "scale_type", "nested");
+    const bool is_strided = !is_transposed && kiln_is(v, "rows", "strided");
     nf4_args a = {.type = kiln_type(v, "a"),
                   .wide = kiln_type(v, "acc"),
                   .split_k = kiln_int(v, "split_k"),

@@ -25,7 +25,8 @@ typedef struct nf4_args {
     uint32_t split_k;
 } nf4_args;
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
+/* nf4_gemm_transposed has neither nested scales nor strides. */
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_transposed);
 
 /* The descriptors' rows for nested scales. */
 /* clang-format off */

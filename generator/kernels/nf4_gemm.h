@@ -4,11 +4,6 @@
 
 #include "nf4_args.h"
 
-static inline nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
-{
-    return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
-}
-
 /* Emit strategy simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
@@ -39,6 +34,10 @@ void nf4_scales_align(nf4_scales *s);
 
 /* Sets up the copies to `at`, and fills the table of nested scales; `k_warp` must be set. */
 void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
+
+/* Adds a step's partial sums, row by row, times the scales of the lane's columns, `apart` from each other, to the sums. */
+void nf4_scales_add(const nf4_scales *s, ptx_val scales, uint32_t apart, uint32_t columns, uint32_t count,
+                    const ptx_val partial[], const ptx_val sums[]);
 
 /* The main loop: calls `multiply` for each of this k_warp's steps, with the step's first element along K and the address of
  * this lane's scale. */

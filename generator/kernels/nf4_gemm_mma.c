@@ -651,9 +651,9 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     const uint32_t table = nf4_pairs_bytes(&g.pairs),
                    copies = table + g.tile_n * g.scales.row_bytes + g.rows.stages * g.rows.stage_bytes +
                             (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0),
-                   sums = (g.split_k == 0 ? table : 0) + linear_sums_bytes(g.tile_m, g.tile_n, g.k_warps);
+                   kept = g.split_k == 0 ? table : 0;
     s->block[0] = g.threads;
-    s->shared_bytes = copies > sums ? copies : sums;
+    s->shared_bytes = kept + linear_bytes(copies - kept, g.tile_m, g.tile_n, g.k_warps);
     s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows || is_tiles ? 80 : 75;
     /* As many as leave enough registers for a thread's sums. */
     const uint32_t resident = g.tile_m >= 64 || g.holds_rows    ? 256
@@ -780,7 +780,7 @@ static linear arguments_of(ptx_fn *f, const nf4_args *args)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemm_mma of = geometry(f, v), *g = &of;
-    g->args = nf4_gemm_declare_args(f, v);
+    g->args = nf4_declare_args(f, v, false);
     g->l = arguments_of(f, &g->args);
     g->tile = find_tile(g);
     g->scales.at = ptx_add(f, g->tile.shared, nf4_pairs_layout(&g->pairs, g->tile.shared));

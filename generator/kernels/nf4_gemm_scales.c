@@ -123,6 +123,19 @@ static void copy_chunk(const nf4_scales *s, ptx_val first)
     }
 }
 
+void nf4_scales_add(const nf4_scales *s, ptx_val scales, uint32_t apart, uint32_t columns, uint32_t count,
+                    const ptx_val partial[], const ptx_val sums[])
+{
+    ptx_fn *f = s->f;
+    for (uint32_t c = 0; c < columns; c++) {
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, c * apart * nf4_scales_column_bytes(s)));
+        if (s->args->wide == PTX_F64)
+            scale = ptx_cvt(f, PTX_F64, scale);
+        for (uint32_t i = c; i < count; i += columns)
+            ptx_fma_to(f, sums[i], partial[i], scale);
+    }
+}
+
 void nf4_scales_each_step(const nf4_scales *s, void (*multiply)(void *strategy, ptx_val k, ptx_val scales),
                           void *strategy)
 {

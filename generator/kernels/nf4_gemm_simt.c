@@ -186,14 +186,7 @@ static void multiply_stretch(void *strategy, ptx_val k, ptx_val scales)
             multiply_four(g, words, round, i, partial);
         ptx_warp_barrier(f);
     }
-    for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale =
-            ptx_load(f, shared_at(f, PTX_F32, scales, c * GROUPS * nf4_scales_column_bytes(&g->scales)));
-        if (g->wide == PTX_F64)
-            scale = ptx_cvt(f, PTX_F64, scale);
-        for (uint32_t i = c; i < g->sums; i += g->columns)
-            ptx_fma_to(f, g->sum[i], partial[i], scale);
-    }
+    nf4_scales_add(&g->scales, scales, GROUPS, g->columns, g->sums, partial, g->sum);
 }
 
 /* ---- sums over lanes and warps --------------------------------------------------------------------------------- */
@@ -293,7 +286,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, false);
     g.tid = ptx_tid_x(f);
     g.first_row = ptx_mul(f, ptx_ctaid_y(f), g.rows);
     g.lane = ptx_laneid(f);

@@ -274,7 +274,7 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
 static void emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     product g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, false, false);
+    g.args = nf4_declare_args(f, v, true);
     g.lane = ptx_laneid(f);
     init(&g);
     nf4_pairs_layout(&g.pairs, g.shared);
@@ -316,10 +316,7 @@ static const kiln_arg args[] = {
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K\ncolumn after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
-    {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "split_k != 1",
-     "partial sums over n\nworkspace and tile_counters belong to one launch at a time"},
-    {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "split_k != 1",
-     "all 0 before a launch, which leaves them 0\nif one is not 0, C is wrong; they belong to one launch at a time"},
+    SHARING_ARGS("n", "$acc", "512", "C"),
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},

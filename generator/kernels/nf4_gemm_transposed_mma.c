@@ -519,7 +519,7 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, false, false);
+    g.args = nf4_declare_args(f, v, true);
     init_thread(&g);
     if (g.scales_rows)
         g.minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));

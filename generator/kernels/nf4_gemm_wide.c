@@ -168,12 +168,7 @@ static void multiply_block(void *strategy, ptx_val k, ptx_val scales)
         multiply_round(g);
         ptx_warp_barrier(f);
     }
-    for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(
-            f, shared_at(f, PTX_F32, scales, c * LANE_COLUMNS * nf4_scales_column_bytes(&g->scales)));
-        for (uint32_t i = c; i < g->sums; i += g->columns)
-            ptx_fma_to(f, g->sum[i], g->partial[i], scale);
-    }
+    nf4_scales_add(&g->scales, scales, LANE_COLUMNS, g->columns, g->sums, g->partial, g->sum);
 }
 
 /* ---- sums over warps ------------------------------------------------------------------------------------------- */
@@ -235,7 +230,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, false);
     g.scales.args = &g.args;
     init(&g);
     for (uint32_t i = 0; i < g.sums; i++) {
