@@ -6,12 +6,10 @@ enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
 
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase)
 {
-    byte_order order = {.alignment = alignment, .phase = phase};
+    byte_order order = {.alignment = alignment};
     if (alignment % WORD == 0)
         return order;
-    ptx_val address = ptx_address(f, pointer);
-    ptx_val low = address.type == PTX_U64 ? ptx_cvt(f, PTX_U32, address) : address;
-    ptx_val offset = ptx_and(f, low, WORD - 1);
+    ptx_val offset = ptx_and(f, ptx_address(f, pointer), WORD - 1);
     order.selector[0] = ptx_mad(f, offset, BYTE_FURTHER, IN_PLACE);
     order.selector[1] = order.selector[0];
     if (phase > 0)
@@ -23,10 +21,8 @@ ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment)
 {
     if (alignment % WORD == 0)
         return ptx_cast_ptr(f, pointer, PTX_U32);
-    ptx_val address = ptx_address(f, pointer);
-    bool is_wide = address.type == PTX_U64;
-    ptx_val rounded = ptx_and(f, address, is_wide ? ptx_u64(~(uint64_t)(WORD - 1)) : ptx_u32(~(WORD - 1u)));
-    return ptx_pointer(f, (ptx_space)pointer.space, PTX_U32, rounded);
+    ptx_val rounded = ptx_and(f, ptx_address(f, pointer), ~(WORD - 1u));
+    return ptx_pointer(f, PTX_SHARED, PTX_U32, rounded);
 }
 
 /* Words per load: 4, 2 or 1. */

@@ -6,13 +6,13 @@
 
 /* How words are read from addresses with equal remainders modulo 4. */
 typedef struct byte_order {
-    uint32_t alignment;  /* known alignment of the addresses */
-    uint32_t phase;      /* words begin at bytes that equal 0 or this, modulo 4 */
-    ptx_val selector[2]; /* prmt selectors for the two phases; poison where words are aligned */
+    uint32_t alignment; /* known alignment of the addresses */
+    ptx_val selector
+        [2]; /* prmt selectors of words at bytes 0 and `phase`, modulo 4; poison where words are aligned */
 } byte_order;
 
-/* The order for addresses that equal this pointer modulo 4, in global or shared memory. `alignment`
- * is 1, 2 or a multiple of 4. */
+/* The order for addresses that equal this pointer to shared memory modulo 4. `alignment` is 1, 2 or a multiple of 4; words begin
+ * at bytes that equal 0 or `phase`, modulo 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
 /* Rounds a pointer down to a multiple of 4, for the functions below. */

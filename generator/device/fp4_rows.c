@@ -21,11 +21,6 @@ static uint32_t units_of(const fp4_rows *r)
     return r->codes.row_bytes / UNIT_BYTES;
 }
 
-static uint32_t unit_elements(const fp4_rows *r)
-{
-    return FP4_STAGE / units_of(r);
-}
-
 static uint32_t block_of(const fp4_rows *r)
 {
     return r->is_mx ? 32 : 16;
@@ -102,9 +97,9 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
     ptx_val left = ptx_sub(f, ptx_shr(f, r->end, bits), first);
     if (r->is_tiled) {
         ptx_val down = ptx_shr(f, r->scale_row, lanes_log2(SCALE_TILE_ROWS));
-        ptx_val across = ptx_shr(f, ptx_add(f, blocks, SCALE_TILE_BLOCKS - 1), lanes_log2(SCALE_TILE_BLOCKS));
-        ptx_val tile = ptx_mad_wide(f, down, across,
-                                    ptx_cvt(f, PTX_U64, ptx_shr(f, first, lanes_log2(SCALE_TILE_BLOCKS))));
+        ptx_val across = scale_tiles_across(f, blocks);
+        ptx_val before = ptx_cvt(f, PTX_U64, ptx_shr(f, first, lanes_log2(SCALE_TILE_BLOCKS)));
+        ptx_val tile = ptx_mad_wide(f, down, across, before);
         ptx_val quarter = ptx_bfe(f, r->scale_row, 5, 2), line = ptx_and(f, r->scale_row, 31);
         ptx_val in_tile = ptx_mad(f, line, UNIT_BYTES, ptx_mul(f, quarter, WORD));
         ptx_val tile_at = ptx_add(f, r->scales, ptx_mul(f, tile, SCALE_TILE_BYTES));
@@ -186,7 +181,7 @@ static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
     ptx_val unit = ptx_and(f, tid, units_of(r) - 1), row = fp4_rows_row_of(r, FP4_ROWS_CODES, tid);
-    ptx_val element = ptx_mad(f, unit, unit_elements(r), r->first);
+    ptx_val element = ptx_mad(f, unit, FP4_STAGE / units_of(r), r->first);
     ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, lanes_log2(FP4_STAGE / r->codes.row_bytes)));
     for (uint32_t i = 0; i < addresses_of(r); i++)
         r->from[i] = ptx_var(f, ptx_add(f, r->from[i], byte));
@@ -197,20 +192,17 @@ static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
     find_threads(r, FP4_ROWS_CODES, tid);
 }
 
-static ptx_val pass_address(fp4_rows *r, uint32_t pass)
-{
-    if (pass < addresses_of(r))
-        return r->from[pass];
-    return ptx_mad_wide(r->f, ptx_min(r->f, r->passes_left, pass), r->pass_bytes, r->from[0]);
-}
-
 /* Copies this thread's units of some passes; a narrow unit in two halves, the second of which may be past the row's end. */
 static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, bool is_narrow)
 {
     ptx_fn *f = r->f;
-    ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, (int32_t)unit_elements(r) / 2);
+    const uint32_t half_elements = FP4_STAGE / units_of(r) / 2;
+    ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, half_elements);
     for (uint32_t i = first; i < past; i++) {
-        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, pass_address(r, i));
+        ptx_val at = i < addresses_of(r)
+                         ? r->from[i]
+                         : ptx_mad_wide(f, ptx_min(f, r->passes_left, i), r->pass_bytes, r->from[0]);
+        ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
         const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r, FP4_ROWS_CODES));
         if (!is_narrow)
             copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);

@@ -22,9 +22,8 @@ static void read_arguments(linear *l, const fp4_gemm_geometry *g, ptx_val *in_sc
     }
     linear_read_y(l);
     if (l->has_scale)
-        l->scale[0] = ptx_param(f, PTX_F32, "alpha");
-    if (l->has_scale && l->is_pair)
-        l->scale[1] = ptx_param(f, PTX_F32, "gate_alpha");
+        linear_read_each(l, l->matrices, false, PTX_F32, (const char *const[]){"alpha", "gate_alpha"},
+                         l->scale);
     if (l->split_k != 1)
         ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
 }

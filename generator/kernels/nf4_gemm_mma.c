@@ -58,8 +58,7 @@ enum {
     BLOCK_PRODUCTS = 4,            /* products of a quantised block */
     BLOCK_BYTES = 2 * NF4_BLOCK_K, /* of a row of A */
     BLOCK_UNITS = BLOCK_BYTES / UNIT_BYTES,
-    PAD_WORDS = 4, /* padding after a column's scales */
-    SCALES_AT_ONCE = 8,
+    PAD_WORDS = 4,   /* padding after a column's scales */
     MOST_GROUPS = 4, /* groups of 16 columns per warp */
     MOST_LANE_COLUMNS = 2 * MOST_GROUPS,
     MOST_DEPTH = 4,
@@ -300,10 +299,10 @@ static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_in_bounds)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (g->args.is_nested) {
-        const uint32_t count = s->copies < SCALES_AT_ONCE ? s->copies : SCALES_AT_ONCE;
+        const uint32_t count = s->copies < NF4_NESTED_AT_ONCE ? s->copies : NF4_NESTED_AT_ONCE;
         PTX_IF (f, is_in_bounds) {
             for (uint32_t first = 0; first < s->copies; first += count) {
-                ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
+                ptx_val number[NF4_NESTED_AT_ONCE], scale[NF4_NESTED_AT_ONCE];
                 for (uint32_t i = 0; i < count; i++)
                     number[i] = scale_number(g, first + i);
                 nf4_nested_load(&g->args.nested, count, number, NULL, scale);

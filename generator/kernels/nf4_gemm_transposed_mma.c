@@ -539,12 +539,10 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     multiply_columns(&g); /* its first barrier is also the table's */
     if (g.groups == MOST_GROUPS || (g.args.split_k > 1 && g.args.type == PTX_F16))
         init_thread(&g);
-    if (g.args.split_k == 1) {
-        store_tile(&g);
-        return;
-    }
-    PTX_IF (f, nf4_add_parts(f, &g.args, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
-        ptx_rarely(f);
+    const bool is_split = g.args.split_k > 1;
+    IF_NEEDED (f, is_split, nf4_add_parts(f, &g.args, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
+        if (is_split)
+            ptx_rarely(f);
         store_tile(&g);
     }
 }
