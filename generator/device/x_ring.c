@@ -36,8 +36,7 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
     ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
     x->unit_element = unit_element(x, unit);
-    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, x->end));
-    x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
+    x->from = ptx_address(f, tail_element(f, in, number, x->end, x->unit_element));
     x->row_bytes = ptx_mul(f, x->end, 2 * step);
     ptx_val left = ptx_sub(f, ptx_sub(f, end, 1), number);
     x->rows_left = ptx_div(f, left, step);

@@ -29,6 +29,7 @@
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/row_ring.h"
+#include "device/tail.h"
 #include "device/tensor.h"
 #include "linear.h"
 
@@ -127,8 +128,7 @@ static void init_x_copies(mma *g)
     ptx_val number = ptx_add(f, g->l->warp, g->tile.first_x), element = ptx_mul(f, g->l->lane, X_UNIT);
     if (g->l->split_k != 1)
         element = ptx_add(f, element, g->l->part_element);
-    ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
-    g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
+    g->x_from = ptx_var(f, ptx_address(f, tail_element(f, g->l->in, number, g->l->k, element)));
     g->x_step = ptx_mul_wide(f, g->l->k, 2 * g->of.threads / WARP_LANES);
     ptx_val to = ptx_mad(f, g->l->warp, g->of.x_row_bytes, g->tile.shared);
     ptx_val of_unit = ptx_mad(f, g->l->lane, UNIT_BYTES, to);

@@ -41,6 +41,7 @@
 #include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/row_ring.h"
+#include "device/tail.h"
 #include "device/tensor.h"
 #include "linear.h"
 
@@ -201,8 +202,7 @@ static uint32_t sum_lanes(const q8_geometry *g)
 static void find_source(q8_product *g, x_copies *c, ptx_val in, ptx_val row, ptx_val first, ptx_val count)
 {
     ptx_fn *f = g->f;
-    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, row, count));
-    c->from = ptx_var(f, ptx_address(f, ptx_at(f, line, first)));
+    c->from = ptx_var(f, ptx_address(f, tail_element(f, in, row, count, first)));
     c->step = ptx_mul_wide(f, count, c->bytes * c->apart);
 }
 

@@ -364,8 +364,8 @@ static void init_row_copies(gemm_mma *g)
     ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_x);
     if (g->is_tiles)
         first = tail_clamp(f, first, g->args.m);
-    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
-    r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
+    ptx_val at = tail_element(f, g->args.in, first, g->args.a_stride, position);
+    r->from = ptx_var(f, ptx_cast_ptr(f, at, PTX_U8));
     r->step = g->is_tiles ? ptx_mul(f, g->args.a_stride, 2 * r->apart) /* below 2^32 by nf4_gemm's rule */
                           : ptx_mul_wide(f, g->args.a_stride, 2 * r->apart);
     ptx_val left = ptx_sub(f, ptx_sub(f, g->args.m, 1), first);

@@ -72,8 +72,7 @@ static void init_stage(gemm *g)
     ptx_val start = ptx_add(f, row, g->first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, start, i * WARP_LANES / row_loads), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
-        g->a_at[i] = ptx_at(f, line, g->a_k);
+        g->a_at[i] = tail_element(f, g->args.in, at, g->args.a_stride, g->a_k);
     }
     uint32_t piece_units = g->vector * g->wide_bytes / UNIT_BYTES;
     ptx_val unit = ptx_mad(f, piece, piece_units * g->unit_stride, member);
@@ -202,8 +201,8 @@ static void add_k_warps(gemm *g, ptx_val number)
     ptx_val row = ptx_add(f, ptx_div(f, number, g->tile_n), g->first_row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    narrow_store_where(f, g->type, g->wide, ptx_at(f, line, column), sum, in_bounds);
+    ptx_val at = tail_element(f, g->args.out, row, g->args.c_stride, column);
+    narrow_store_where(f, g->type, g->wide, at, sum, in_bounds);
 }
 
 /* Each warp's sums overlay its stage. */

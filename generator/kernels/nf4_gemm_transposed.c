@@ -29,6 +29,7 @@
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
+#include "device/tail.h"
 #include <kiln/author/families.h>
 
 enum {
@@ -93,8 +94,7 @@ static void init_loads(product *g)
     ptx_val last = ptx_sub(f, g->args.m, 1);
     for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = ptx_min(f, ptx_add(f, row, 2 * i), last);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
-        g->a_at[i] = ptx_at(f, line, g->a_column);
+        g->a_at[i] = tail_element(f, g->args.in, at, g->args.n, g->a_column);
     }
 }
 
@@ -165,8 +165,7 @@ static void store_tile(product *g)
     ptx_val k = ptx_add(f, g->first_k, g->tid);
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val at_row = ptx_add(f, g->first_row, row);
-        ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
-        ptx_val at = ptx_at(f, line, k);
+        ptx_val at = tail_element(f, g->args.out, at_row, g->args.k, k);
         for (uint32_t i = 0; i < g->row_elements; i++) {
             ptx_val mine = ptx_add(f, k, i * g->threads);
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);

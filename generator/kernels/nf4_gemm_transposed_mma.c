@@ -141,8 +141,7 @@ static void init_streams(transposed_mma *g, ptx_val codes, ptx_val scales, ptx_v
     ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, 1);
     for (uint32_t i = 0; i < g->row_loads; i++) {
         ptx_val at = ptx_min(f, ptx_add(f, first, 8 * i), last);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
-        g->row_at[i] = ptx_at(f, line, g->rows.column);
+        g->row_at[i] = tail_element(f, g->args.in, at, g->args.n, g->rows.column);
     }
     to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->rows.column, 2));
     g->rows.to = ptx_add(f, to, rows);
@@ -471,8 +470,7 @@ static void store_tile(transposed_mma *g)
         for (uint32_t odd = 0; odd < 2; odd++) {
             ptx_val words[FRAGMENTS];
             ptx_val row = ptx_add(f, first, 8 * group + odd);
-            ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.k));
-            ptx_val at = ptx_cast_ptr(f, ptx_at(f, line, k), PTX_U32);
+            ptx_val at = ptx_cast_ptr(f, tail_element(f, g->args.out, row, g->args.k, k), PTX_U32);
             for (uint32_t i = 0; i < FRAGMENTS; i++)
                 words[i] =
                     narrow_pair(f, g->args.type, sum_of(g, i, group)[odd], sum_of(g, i, group)[2 + odd]);

@@ -99,14 +99,12 @@ static void init(wide *g)
     ptx_val row = ptx_add(f, g->first_row, lane_column), column = ptx_add(f, g->tile, in_side);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, row, 8 * i), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
-        g->a_at[i] = ptx_at(f, line, along);
+        g->a_at[i] = tail_element(f, g->args.in, at, g->args.a_stride, along);
     }
     ptx_val words = ptx_shr(f, g->args.k, 3), start = ptx_shl(f, side, 2);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, column, i * CODE_COLUMNS), g->args.n);
-        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
-        g->codes_at[i] = ptx_at(f, line, start);
+        g->codes_at[i] = tail_element(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), at, words, start);
     }
 }
 

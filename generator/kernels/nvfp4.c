@@ -19,24 +19,22 @@ static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
     return ptx_prmt(f, ptx_u32(0x03020100), 0x0c080604, selector);
 }
 
-nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
+void nvfp4_split(ptx_fn *f, ptx_val word, ptx_val bytes[2][2])
 {
-    nvfp4_bytes bytes;
     ptx_val flipped = ptx_xor(f, word, 0x88888888);
     ptx_val word_high = ptx_shr(f, word, 16);
     ptx_val flipped_high = ptx_shr(f, flipped, 16);
-    bytes.positive[0] = magnitudes(f, word);
-    bytes.negative[0] = magnitudes(f, flipped);
-    bytes.positive[1] = magnitudes(f, word_high);
-    bytes.negative[1] = magnitudes(f, flipped_high);
-    return bytes;
+    bytes[0][0] = magnitudes(f, word);
+    bytes[1][0] = magnitudes(f, flipped);
+    bytes[0][1] = magnitudes(f, word_high);
+    bytes[1][1] = magnitudes(f, flipped_high);
 }
 
 /* One of the two words as signed bytes, negated if is_opposite: 128 + positive - negative never borrows from the next byte. */
-static ptx_val signed_bytes(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half, bool is_opposite)
+static ptx_val signed_bytes(ptx_fn *f, ptx_val bytes[2][2], uint32_t half, bool is_opposite)
 {
-    ptx_val raised = ptx_or(f, (is_opposite ? bytes->negative : bytes->positive)[half], 0x80808080);
-    ptx_val difference = ptx_sub(f, raised, (is_opposite ? bytes->positive : bytes->negative)[half]);
+    ptx_val raised = ptx_or(f, bytes[is_opposite][half], 0x80808080);
+    ptx_val difference = ptx_sub(f, raised, bytes[!is_opposite][half]);
     return ptx_xor(f, difference, 0x80808080);
 }
 
@@ -53,16 +51,16 @@ void nvfp4_store_block(const nvfp4_rows *g, const ptx_val word[2], ptx_val at, u
 {
     ptx_fn *f = g->f;
     const uint32_t vectors = g->is_hardware || with_opposites ? 2 : 1;
-    ptx_val value[2][4];
+    ptx_val value[2][4], bytes[2][2];
     for (uint32_t w = 0; w < 2; w++) {
         if (g->is_hardware) {
             nvfp4_halves(f, word[w], value[w]);
             continue;
         }
-        const nvfp4_bytes bytes = nvfp4_split(f, word[w]);
+        nvfp4_split(f, word[w], bytes);
         for (uint32_t half = 0; half < 2; half++)
             for (uint32_t i = 0; i < vectors; i++)
-                value[i][2 * w + half] = signed_bytes(f, &bytes, half, i == 1);
+                value[i][2 * w + half] = signed_bytes(f, bytes, half, i == 1);
     }
     for (uint32_t i = 0; i < vectors; i++) {
         for (uint32_t j = 0; j < 4; j++)

@@ -18,11 +18,9 @@ enum {
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Magnitudes of 8 codes, times 2: four bytes per word, 0 for the other sign. */
-typedef struct nvfp4_bytes {
-    ptx_val positive[2], negative[2]; /* U32 */
-} nvfp4_bytes;
-nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word);
+/* Magnitudes of 8 codes, times 2, of the positive codes and of the negative ones: two words of four bytes each, U32, which are 0
+ * for the other sign. */
+void nvfp4_split(ptx_fn *f, ptx_val word, ptx_val bytes[2][2]);
 
 /* 8 codes as four F16X2, on targets with the conversion. */
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);

@@ -89,15 +89,14 @@ static void multiply_bytes(gemv *g, const ptx_val *word[2], ptx_val value[2][4],
 {
     ptx_fn *f = g->of.f;
     for (uint32_t w = 0; w < 2; w++) {
-        nvfp4_bytes upper = nvfp4_split(f, word[0][w]);
-        nvfp4_bytes lower = nvfp4_split(f, word[1][w]);
-        const ptx_val positive[4] = {upper.positive[0], lower.positive[0], upper.positive[1],
-                                     lower.positive[1]};
-        const ptx_val negative[4] = {upper.negative[0], lower.negative[0], upper.negative[1],
-                                     lower.negative[1]};
-        ptx_val next[4];
-        ptx_mma(f, PTX_MMA_M16N8K32_U8S8_S32, next, positive, &value[0][2 * w], sums);
-        ptx_mma(f, PTX_MMA_M16N8K32_U8S8_S32, sums, negative, &value[1][2 * w], next);
+        ptx_val upper[2][2], lower[2][2], next[4];
+        nvfp4_split(f, word[0][w], upper);
+        nvfp4_split(f, word[1][w], lower);
+        for (uint32_t i = 0; i < 2; i++) { /* positive codes, then negative ones */
+            const ptx_val bytes[4] = {upper[i][0], lower[i][0], upper[i][1], lower[i][1]};
+            ptx_mma(f, PTX_MMA_M16N8K32_U8S8_S32, i == 0 ? next : sums, bytes, &value[i][2 * w],
+                    i == 0 ? sums : next);
+        }
     }
 }
 

@@ -143,13 +143,13 @@ static vector_piece load_vector(gemv *g, ptx_val at, ptx_val scales_at)
 static void add_bytes(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_val value[4], ptx_val scale)
 {
     ptx_fn *f = g->of.f;
-    ptx_val positive = ptx_s32(0), negative = ptx_s32(0);
+    ptx_val bytes[2][2], positive = ptx_s32(0), negative = ptx_s32(0);
     for (uint32_t w = 0; w < 2; w++) {
-        nvfp4_bytes bytes = nvfp4_split(f, word[w]);
+        nvfp4_split(f, word[w], bytes);
         for (uint32_t half = 0; half < 2; half++) {
             ptx_val of_b = ptx_as(f, PTX_S32, value[2 * w + half]);
-            positive = ptx_dp4a_us(f, bytes.positive[half], of_b, positive);
-            negative = ptx_dp4a_us(f, bytes.negative[half], of_b, negative);
+            positive = ptx_dp4a_us(f, bytes[0][half], of_b, positive);
+            negative = ptx_dp4a_us(f, bytes[1][half], of_b, negative);
         }
     }
     ptx_val whole = ptx_sub(f, positive, negative);
