@@ -650,12 +650,12 @@ static bool same_steps(const format_run *a, const format_run *b)
     return a->kind == b->kind && a->group == b->group && a->half == b->half && a->odd == b->odd;
 }
 
-static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
+static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run, uint32_t units)
 {
     const format_run *r = &lane->format->runs[run];
     const bool has_unit = lane->unit.type != PTX_NONE && r->kind == RUN_UNITS;
     ptx_val *offset = &lane->offset[run];
-    lane->alignment[run] = run_alignment(lane->format, r, has_unit ? 4 : 0);
+    lane->alignment[run] = run_alignment(lane->format, r, has_unit ? 4 * units : 0);
     if (run > 0 && same_steps(r, r - 1)) {
         *offset = lane->offset[run - 1];
         return;
@@ -670,25 +670,19 @@ static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
         add_term(f, offset, lane->unit, 4);
 }
 
-format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
+format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, uint32_t units,
+                             format_rule rule)
 {
     format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
     const char *flaw = format_flaw(w);
     ptx_require_at(f, flaw == NULL, flaw, PTX_HERE);
     for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
-        find_offset(f, &lane, run);
+        find_offset(f, &lane, run, units);
     if (w->decoder->values != NULL)
         load_values(f, w->decoder->values, lane.value);
     if (w->decoder->init != NULL)
         w->decoder->init(f, &lane);
     return lane;
-}
-
-void format_lane_pair(format_lane *lane)
-{
-    for (uint32_t run = 0; run < FORMAT_RUNS; run++)
-        if (lane->format->runs[run].kind == RUN_UNITS)
-            lane->alignment[run] = run_alignment(lane->format, &lane->format->runs[run], 8);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */

@@ -164,13 +164,10 @@ typedef struct format_lane {
     ptx_val select, shift, rotation, first, last, value[16];
 } format_lane;
 
-/* `group` is a U32, register or immediate; so is `unit`, the first of the lane's units if it takes only some of the group's;
- * poison is 0. */
-format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit,
+/* `group` is a U32, register or immediate; so is `unit`, the first of the lane's units if it takes only some of the group's: a
+ * multiple of `units`, 1 or 2, which are loaded at once. Poison is 0. */
+format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, uint32_t units,
                              format_rule rule);
-
-/* Declares that the lane's first unit is even: two units are loaded at once. */
-void format_lane_pair(format_lane *lane);
 
 /* Loads the value table, if the format's codes index values; a no-op for others. `type` is F32 for format_floats and
  * format_weights, F16 or BF16 for format_pairs. */

@@ -63,7 +63,7 @@ static void store_tile(dequantize *d, ptx_val bytes)
     ptx_val in_block = ptx_rem(f, d->lane, block_lanes);
     ptx_val group = ptx_div(f, in_block, GROUP_LANES);
     ptx_val unit = ptx_rem(f, d->lane, GROUP_LANES);
-    format_lane lane = format_lane_init(f, w, group, unit, FORMAT_EXACT);
+    format_lane lane = format_lane_init(f, w, group, unit, 1, FORMAT_EXACT);
     ptx_val first = ptx_at(f, bytes, ptx_mul(f, in_trip, w->bytes));
     format_place place = format_find(f, &lane, first);
     ptx_val group_element = format_group_element(f, w, group);

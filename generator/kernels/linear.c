@@ -429,7 +429,7 @@ void linear_emit_simt(linear *l)
     layout_shared(g);
     find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->l->lane, g->of.format->groups - 1);
-    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_SCALED_SHIFT);
+    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, 0, FORMAT_SCALED_SHIFT);
     format_lane_values(f, &g->w_lane, PTX_F32);
     g->lane_share = ptx_mad(f, g->l->lane, g->of.share_bytes, g->shares);
     if (g->may_scale) { /* factors of 1, until x's squares leave the range of f32 */

@@ -356,11 +356,9 @@ static void init_reads(mma *g)
     ptx_val unit = g->of.is_paired ? ptx_mul(f, g->tile.lane.t, 2) : g->tile.lane.t;
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
-        g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_FINITE);
-        if (g->of.is_paired)
-            format_lane_pair(&g->codes[i]);
+        g->codes[i] = format_lane_init(f, format, group, unit, g->of.is_paired ? 2 : 1, FORMAT_FINITE);
         format_lane_values(f, &g->codes[i], g->type);
-        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
+        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, 0, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, format->elements, element);

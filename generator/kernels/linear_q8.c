@@ -638,10 +638,8 @@ static void init_reads(q8_product *g)
     ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);
-        g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_SCALED_SHIFT);
-        if (units_of(format) == 2)
-            format_lane_pair(&g->codes[i]);
-        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_SCALED_SHIFT);
+        g->codes[i] = format_lane_init(f, format, group, unit, units_of(format), FORMAT_SCALED_SHIFT);
+        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, 0, FORMAT_SCALED_SHIFT);
     }
     init_x_reads(g, unit);
 }

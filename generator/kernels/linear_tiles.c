@@ -233,11 +233,9 @@ static step_group decode_group(tiles *g, uint32_t i)
     find_group(g, i, &block, &in_block);
     ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_PLAIN_SHIFT : FORMAT_SCALED_SHIFT;
-    group.codes = format_lane_init(f, format, in_block, unit, rule);
-    if (g->of.units == 2)
-        format_lane_pair(&group.codes);
+    group.codes = format_lane_init(f, format, in_block, unit, g->of.units, rule);
     format_lane_values(f, &group.codes, PTX_F32);
-    const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
+    const format_lane numbers = format_lane_init(f, format, in_block, (ptx_val){0}, 0, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         format_place place = has_constants ? format_find_group(f, &group.codes, g->row_at[r], in_stage)
                                            : find_block(g, &group.codes, g->row_at[r], block);
