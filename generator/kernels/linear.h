@@ -130,11 +130,11 @@ ptx_val linear_numbers_at(linear *g, const linear_row *row, uint32_t array, ptx_
 /* ---- linear_ring.c ------------------------------------------------------------------------------------------------ */
 
 /* The tile's rows of W in a ring of stages, and those that a lane reads: four rows, eight apart, and the row whose numbers it
- * decodes. The user sets the members down to `shared`. */
+ * decodes. */
 typedef struct linear_ring {
     linear *l;
     const linear_tile *tile;
-    row_ring codes;       /* the user sets `of` and options */
+    row_ring codes;
     uint32_t number_byte; /* offset of the numbers in a stage */
     ptx_val shared;       /* address of the first stage */
     ptx_val left;         /* trips of the loop from this one on; a variable if k is split */
@@ -149,8 +149,9 @@ row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements,
 layout linear_numbers_layout(const weight_format *format, uint32_t stage);
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
 
-/* Sets up this thread's copies. */
-void linear_init_ring(linear_ring *ring);
+/* A ring with this thread's copies; `codes` has the shape and options. If k is split, the user sets `left`. */
+linear_ring linear_init_ring(linear *l, const linear_tile *tile, row_ring codes, uint32_t number_byte,
+                             ptx_val shared);
 
 /* Whether there is a stage `ahead` trips after the current one. */
 ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead);

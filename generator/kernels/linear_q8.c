@@ -690,14 +690,10 @@ static void make_tile(void *strategy)
     q8_product *g = strategy;
     linear *l = g->l;
     ptx_fn *f = g->f;
-    g->w = (linear_ring){.l = l,
-                         .tile = &g->tile,
-                         .codes = {.of = g->of.w, .is_lean = true},
-                         .number_byte = g->of.number_byte,
-                         .shared = g->tile.shared};
-    if (l->split_k != 1)
-        g->w.left = ptx_var(f, l->part_stages);
-    linear_init_ring(&g->w);
+    ptx_val left = l->split_k == 1 ? (ptx_val){0} : ptx_var(f, l->part_stages);
+    g->w = linear_init_ring(l, &g->tile, (row_ring){.of = g->of.w, .is_lean = true}, g->of.number_byte,
+                            g->tile.shared);
+    g->w.left = left;
     init_x_copies(g);
     const uint32_t last = g->of.stages - 1;
     fill_stages(g, last);

@@ -87,19 +87,19 @@ row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements,
     return row_ring_stage(bytes, alignment, is_paired ? 2 * WORD : WORD, number_bytes);
 }
 
-void linear_init_ring(linear_ring *ring)
+linear_ring linear_init_ring(linear *l, const linear_tile *tile, row_ring codes, uint32_t number_byte,
+                             ptx_val shared)
 {
-    linear *l = ring->l;
     ptx_fn *f = l->f;
-    row_ring *codes = &ring->codes;
-    codes->f = f;
-    codes->threads = ptx_block_x(f);
-    codes->rows = ring->tile->columns;
-    ptx_val row = ptx_add(f, row_ring_row_of(codes, l->tid), ring->tile->first_w);
-    for (uint32_t i = 0; i < row_ring_passes(codes); i++)
-        codes->from[i] = linear_row_address(l, ptx_add(f, row, i * row_ring_pass(codes)));
-    row_ring_init(codes, l->tid, ring->shared,
+    codes.f = f;
+    codes.threads = ptx_block_x(f);
+    codes.rows = tile->columns;
+    ptx_val row = ptx_add(f, row_ring_row_of(&codes, l->tid), tile->first_w);
+    for (uint32_t i = 0; i < row_ring_passes(&codes); i++)
+        codes.from[i] = linear_row_address(l, ptx_add(f, row, i * row_ring_pass(&codes)));
+    row_ring_init(&codes, l->tid, shared,
                   l->split_k == 1 ? l->w_row_bytes : ptx_sub(f, l->w_row_bytes, l->part_byte));
+    return (linear_ring){.l = l, .tile = tile, .codes = codes, .number_byte = number_byte, .shared = shared};
 }
 
 ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead)

@@ -141,12 +141,8 @@ static void init_copies(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->w = (linear_ring){.l = l,
-                         .tile = &g->tile,
-                         .codes = {.of = g->of.w},
-                         .number_byte = g->of.number_byte,
-                         .shared = ptx_add(f, g->tile.shared, g->of.w_byte)};
-    linear_init_ring(&g->w);
+    g->w = linear_init_ring(l, &g->tile, (row_ring){.of = g->of.w}, g->of.number_byte,
+                            ptx_add(f, g->tile.shared, g->of.w_byte));
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .rows = g->of.tile_m,
