@@ -164,11 +164,6 @@ static void copy_rows(row_ring *r, ptx_val to, bool is_last)
     }
 }
 
-ptx_val row_ring_has_next(const row_ring *r)
-{
-    return ptx_gt(r->f, r->left, 0);
-}
-
 void row_ring_copy(row_ring *r, ptx_val offset)
 {
     ptx_fn *f = r->f;

@@ -62,9 +62,6 @@ static inline bool row_ring_is_aligned(const row_ring_shape *s)
     return s->alignment >= s->start;
 }
 
-/* Whether there is a next stage. */
-ptx_val row_ring_has_next(const row_ring *r);
-
 /* Starts to copy the next stage to `offset` in the ring, and counts it. */
 void row_ring_copy(row_ring *r, ptx_val offset);
 void row_ring_step(row_ring *r);

@@ -256,7 +256,7 @@ static void store_element(linear_simt *g, const linear_column *column, ptx_val b
     for (uint32_t i = 0; i < g->l->column_rows; i++)
         sum[i] = ptx_load(f, shared_at(f, PTX_F32, from, 4 * (LINEAR_PASS_ROWS * b + i)));
     if (g->of.has_norm)
-        factor = linear_factor(g, b);
+        factor = ptx_rsqrt_approx(f, linear_find_mean(g, b));
     linear_store(g->l, column, sum, bias, g->of.has_norm ? &factor : NULL, element);
 }
 

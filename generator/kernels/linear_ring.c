@@ -104,7 +104,8 @@ linear_ring linear_init_ring(linear *l, const linear_tile *tile, row_ring codes,
 
 ptx_val linear_has_stage(const linear_ring *ring, uint32_t ahead)
 {
-    return ring->l->split_k == 1 ? row_ring_has_next(&ring->codes) : ptx_gt(ring->l->f, ring->left, ahead);
+    ptx_fn *f = ring->l->f;
+    return ring->l->split_k == 1 ? ptx_gt(f, ring->codes.left, 0) : ptx_gt(f, ring->left, ahead);
 }
 
 void linear_copy_ring(linear_ring *ring, ptx_val offset)

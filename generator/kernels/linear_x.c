@@ -340,8 +340,7 @@ static void make_pass(linear_simt *g, ptx_val is_start)
 
 /* ---- the norm ----------------------------------------------------------------------------------------------------- */
 
-/* The mean of the scaled squares, and eps. */
-static ptx_val find_mean(linear_simt *g, uint32_t b)
+ptx_val linear_find_mean(linear_simt *g, uint32_t b)
 {
     ptx_fn *f = g->f;
     ptx_val sum = shared_join_warps(f, PTX_OP_ADD, g->partials, 4 * LINEAR_WARPS * b, LINEAR_WARPS);
@@ -353,17 +352,12 @@ static ptx_val find_mean(linear_simt *g, uint32_t b)
     return ptx_fma(f, sum, share, eps);
 }
 
-ptx_val linear_factor(linear_simt *g, uint32_t vector)
-{
-    return ptx_rsqrt_approx(g->f, find_mean(g, vector));
-}
-
 static ptx_val is_out_of_range(linear_simt *g)
 {
     ptx_fn *f = g->f;
-    ptx_val most = find_mean(g, 0), least = most;
+    ptx_val most = linear_find_mean(g, 0), least = most;
     for (uint32_t b = 1; b < g->of.vectors; b++) {
-        ptx_val mean = find_mean(g, b);
+        ptx_val mean = linear_find_mean(g, b);
         most = ptx_max(f, most, mean);
         least = ptx_min(f, least, mean);
     }
