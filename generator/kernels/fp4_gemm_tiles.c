@@ -400,11 +400,6 @@ static uint32_t scale_words(const fp4_gemm *g)
     return g->of.is_mx ? 1 : STEPS;
 }
 
-static uint32_t x_words(const fp4_gemm *g)
-{
-    return g->of.is_mx ? 2 * MX_BLOCKS : 2 * STEPS;
-}
-
 /* Finds where this lane reads the current stage. */
 static scaled_stage find_stage(fp4_gemm *g)
 {
@@ -491,7 +486,7 @@ static void move_fragments(fp4_gemm *g, bool is_first, const scaled_fragments *f
 {
     scaled_fragments *to = &g->fragments;
     move_words(g->f, is_first, STEPS * TILES * 4, to->w[0][0], from->w[0][0]);
-    move_words(g->f, is_first, x_words(g), to->x, from->x);
+    move_words(g->f, is_first, g->of.is_mx ? 2 * MX_BLOCKS : 2 * STEPS, to->x, from->x);
     move_words(g->f, is_first, scale_words(g), to->w_scales, from->w_scales);
     move_words(g->f, is_first, scale_words(g), to->x_scales, from->x_scales);
 }

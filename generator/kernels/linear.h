@@ -37,9 +37,6 @@ typedef struct linear_geometry {
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
 } linear_geometry;
 
-/* The gate applied to a product, or to a pair of them. */
-typedef enum linear_gate { LINEAR_NO_GATE, LINEAR_SILU, LINEAR_GELU } linear_gate;
-
 typedef struct linear {
     linear_geometry of;
     ptx_fn *f;
@@ -47,11 +44,10 @@ typedef struct linear {
     bool has_bias, has_residual, has_scale;
     bool has_all_vectors; /* a thread block has all vectors, and there is no m */
     uint32_t matrices;
-    linear_gate gate;
-    bool is_pair;
-    uint32_t column_rows; /* of W, for a column of y: two in a pair */
-    bool overlaps;        /* the kernel waits for the preceding launch */
-    bool keeps_infinity;  /* an infinite sum stays infinite; else it becomes a NaN */
+    bool is_pair, is_gelu; /* one product goes through SiLU, or GELU, and multiplies the other */
+    uint32_t column_rows;  /* of W, for a column of y: two in a pair */
+    bool overlaps;         /* the kernel waits for the preceding launch */
+    bool keeps_infinity;   /* an infinite sum stays infinite; else it becomes a NaN */
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],

@@ -64,7 +64,7 @@ static void join_vectors(linear_simt *g, ptx_op op, uint32_t lanes, ptx_val valu
 /* How many lanes have a part's elements. */
 static uint32_t part_lanes(const linear_simt *g)
 {
-    return format_group_elements(g->of.format) / g->of.format->parts / RUN;
+    return format_part_elements(g->of.format) / RUN;
 }
 
 /* Where this thread stores: the offset of its elements in the first vector's part of a share; and the offset of the numbers
@@ -79,7 +79,7 @@ static slot first_slot(linear_simt *g)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t element_bytes = g->of.is_q8 ? 1 : 4;
-    const uint32_t part_elements = format_group_elements(format) / format->parts;
+    const uint32_t part_elements = format_part_elements(format);
     slot s;
     ptx_val element = ptx_mul(f, g->l->tid, RUN);
     ptx_val part, share;

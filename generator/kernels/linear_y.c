@@ -10,10 +10,8 @@ void linear_set_epilogue(linear *g, const kiln_variant *v)
     g->y_type = kiln_type(v, "y");
     g->has_bias = has_both || kiln_is(v, "epilogue", "bias");
     g->has_residual = has_both || kiln_is(v, "epilogue", "residual");
-    g->gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
-              : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
-                                                : LINEAR_NO_GATE;
-    g->is_pair = g->gate != LINEAR_NO_GATE;
+    g->is_gelu = kiln_is(v, "epilogue", "geglu");
+    g->is_pair = g->is_gelu || kiln_is(v, "epilogue", "swiglu");
     g->column_rows = g->matrices = g->is_pair ? 2 : 1;
     g->split_k = kiln_int(v, "split_k");
 }
@@ -87,7 +85,7 @@ static ptx_val activate(linear *g, ptx_val x)
     ptx_fn *f = g->f;
     const double log2_e = 1.4426950408889634, twice_root = 1.5957691216057308 /* of 2 / pi */;
     ptx_val factor = ptx_f32((float)-log2_e);
-    if (g->gate == LINEAR_GELU)
+    if (g->is_gelu)
         factor = ptx_fma(f, ptx_mul(f, x, x), (float)(-0.044715 * twice_root * log2_e),
                          (float)(-twice_root * log2_e));
     ptx_val power = ptx_ex2_approx(f, ptx_mul(f, x, factor));

@@ -643,7 +643,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
     const gemm_mma g = geometry(NULL, v);
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide, is_tiles = g.is_tiles,
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_tiles = g.is_tiles,
                is_compact = kiln_is(v, "table", "compact");
     const uint32_t stages = kiln_int(v, "stages");
     const ptx_type type = kiln_type(v, "a");
@@ -668,15 +668,15 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || is_tiles || (stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages 4 and split_k other than 1 need strategy mma or tiles");
     kiln_require(s, !is_mma || type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
-    kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
+    kiln_require(s, !is_mma || g.is_wide || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
     kiln_require(
-        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= SUMS_ROWS && g.tile_m >= g.tile_n / 8),
+        s, !is_mma || !g.is_wide || (g.tile_n >= 32 && g.tile_m >= SUMS_ROWS && g.tile_m >= g.tile_n / 8),
         "strategy tile_m tile_n",
         "strategy mma needs tile_m of at most 8 with tile_n 16, of at least 8 with 64, and of at least 16 with 128");
     kiln_require(
         s,
-        !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256) ||
+        !is_mma || !g.is_wide || (g.threads >= 128 && g.threads <= 256) ||
             (g.has_most_threads && g.tile_m <= 32 && g.tile_n <= 64),
         "strategy tile_m tile_n k_warps",
         "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
