@@ -15,10 +15,10 @@ static void read_arguments(linear *l, const fp4_gemm_geometry *g, ptx_val *in_sc
     if (g->has_codes)
         *in_scales = ptx_param_ptr(f, PTX_U8, "in_scales");
     l->w[0] = ptx_param_ptr(f, PTX_U8, "w");
-    l->scales_of[0] = ptx_param_ptr(f, PTX_U8, "w_scales");
+    l->arrays[0][0] = ptx_param_ptr(f, PTX_U8, "w_scales");
     if (l->is_pair) {
         l->w[1] = ptx_param_ptr(f, PTX_U8, "gate");
-        l->scales_of[1] = ptx_param_ptr(f, PTX_U8, "gate_scales");
+        l->arrays[0][1] = ptx_param_ptr(f, PTX_U8, "gate_scales");
     }
     linear_read_y(l);
     if (l->has_scale)
@@ -41,7 +41,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const fp4_gemm_geometry g = fp4_gemm_plan(v);
-    const uint32_t shared_bytes = fp4_gemm_shared_bytes(&g), split_k = kiln_int(v, "split_k");
+    const uint32_t shared_bytes = g.shared_bytes + linear_split_bytes(v);
     kiln_require(s, !g.has_codes || g.is_e4m3 == g.is_mx, "format x",
                  "x nvfp4 needs format nvfp4, and x mxfp8 format mxfp4");
     kiln_require(s, !g.is_block_scaled || g.has_codes, "x strategy",
@@ -49,18 +49,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s, g.has_codes ? g.tile_m <= g.tile_n : 8 * g.tile_m >= g.tile_n, "x tile_m tile_n",
         "tile_m is at least an eighth of tile_n with x f16 or bf16, and at most tile_n with x nvfp4 or mxfp8");
-    kiln_require_shared_bytes(s, shared_bytes + linear_split_bytes(v),
-                              g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
+    kiln_require_shared_bytes(s, shared_bytes, g.is_block_scaled ? SHARED_SM_86 : SHARED_SM_80,
                               "x strategy tile_m tile_n stages", "tile_m, tile_n and stages");
     s->block[0] = g.threads;
-    s->shared_bytes = s->least_shared_bytes = shared_bytes;
+    s->shared_bytes = s->least_shared_bytes = g.shared_bytes;
     s->is_specific = g.is_block_scaled;
-    s->min_sm = g.is_block_scaled                                                           ? 120
-                : g.type == PTX_BF16 || shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80
-                                                                                            : 75;
+    s->min_sm = g.is_block_scaled ? 120 : g.type == PTX_BF16 || shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = FP4_STAGE;
     /* Lanes per multiprocessor, by the registers of the sums: 512 with tile_m up to 32, then 384 and 256. A join needs more. */
-    const bool has_join = split_k != 1;
+    const bool has_join = kiln_int(v, "split_k") != 1;
     const uint32_t lanes = g.tile_m <= 32 && !has_join ? 512 : g.tile_m <= (has_join ? 32 : 64) ? 384 : 256;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, lanes);
 }

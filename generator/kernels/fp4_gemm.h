@@ -14,14 +14,11 @@ typedef struct fp4_gemm_geometry {
     ptx_type type;           /* of decoded operands */
     uint32_t x_row_bytes;    /* in a stage, without scales */
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
-    uint32_t carried_bytes;                                   /* after the stages */
     uint32_t rows_at_once;                                    /* rows of sums, stored at the end */
+    uint32_t shared_bytes;                                    /* dynamic */
 } fp4_gemm_geometry;
 
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v);
-
-/* Dynamic shared memory. */
-uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g);
 
 /* The products. The caller sets l's types, matrices and epilogue, and the arguments; `in_scales` is null unless x has codes. */
 void fp4_gemm_emit(linear *l, const fp4_gemm_geometry *g, ptx_val in_scales);

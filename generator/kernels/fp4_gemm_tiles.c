@@ -113,19 +113,15 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_row_bytes = !g.has_codes ? FP4_STAGE * 2 : g.is_e4m3 ? FP4_STAGE : FP4_STAGE / 2;
     g.x_byte = g.tile_n * FP4_ROW_BYTES;
     g.w_scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
-    const fp4_rows rows = {.is_mx = g.is_mx, .is_block_scaled = g.is_block_scaled};
+    const fp4_rows rows = {.is_mx = g.is_mx, .is_tiled = g.is_tiled, .is_block_scaled = g.is_block_scaled};
     const uint32_t scale_bytes = fp4_rows_scale_bytes(&rows);
     g.x_scale_byte = g.w_scale_byte + g.tile_n * scale_bytes;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * scale_bytes : 0);
-    g.carried_bytes = g.is_block_scaled && !g.is_tiled ? bytes - g.w_scale_byte : 0;
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
     g.rows_at_once = rows_at_once(&g);
+    const uint32_t carried_bytes = fp4_rows_are_carried(&rows) ? bytes - g.w_scale_byte : 0;
+    g.shared_bytes = linear_bytes(g.stages * g.stage_bytes + carried_bytes, g.rows_at_once, g.tile_n, 1);
     return g;
-}
-
-uint32_t fp4_gemm_shared_bytes(const fp4_gemm_geometry *g)
-{
-    return linear_bytes(g->stages * g->stage_bytes + g->carried_bytes, g->rows_at_once, g->tile_n, 1);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -199,7 +195,7 @@ static void init_w_copies(fp4_gemm *g)
     const linear_row of = linear_find_row(l, tail_clamp(f, mine, l->w_rows));
     g->w.scale_row = of.number;
     find_second_pass(&g->w, mine, l->w_rows, fp4_rows_pass(&g->w, FP4_ROWS_SCALES) / l->column_rows);
-    g->w.scales = linear_pick_address(l, &of, l->scales_of);
+    g->w.scales = linear_pick_address(l, &of, l->arrays[0]);
     fp4_rows_init(&g->w, l->tid, g->tile.shared);
 }
 

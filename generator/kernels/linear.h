@@ -51,8 +51,8 @@ typedef struct linear {
 
     ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
-        n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES], scales_of[LINEAR_MOST_MATRICES],
-        zeros_of[LINEAR_MOST_MATRICES]; /* of each matrix; the last two if the format has arrays */
+        n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* of each matrix */
+    ptx_val arrays[2][LINEAR_MOST_MATRICES]; /* scales and zeros, if the format has them in arrays */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; each matrix's first row */
     ptx_val y_stride; /* elements from row to row of y; poison: n of the matrix */
     ptx_val tid, lane, warp;

@@ -27,8 +27,10 @@ static linear_geometry geometry_of(const kiln_variant *v)
 static void read_arguments(linear *g)
 {
     const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"},
-                      *const scales[] = {"w_scales", g->is_pair ? "gate_scales" : "w_scales_2", "w_scales_3"},
-                      *const zeros[] = {"w_zeros", g->is_pair ? "gate_zeros" : "w_zeros_2", "w_zeros_3"},
+                      *const arrays[2][3] = {{"w_scales", g->is_pair ? "gate_scales" : "w_scales_2",
+                                              "w_scales_3"},
+                                             {"w_zeros", g->is_pair ? "gate_zeros" : "w_zeros_2",
+                                              "w_zeros_3"}},
                       *const scale[] = {"w_scale", g->is_pair ? "gate_scale" : "w_scale_2", "w_scale_3"};
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
@@ -37,10 +39,8 @@ static void read_arguments(linear *g)
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
     linear_read_each(g, g->matrices, true, PTX_U8, w, g->w);
-    if (g->of.format->scale_elements > 0)
-        linear_read_each(g, g->matrices, true, PTX_F32, scales, g->scales_of);
-    if (g->of.format->scale_elements > 0 && g->of.format->has_minimum)
-        linear_read_each(g, g->matrices, true, PTX_F32, zeros, g->zeros_of);
+    for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
+        linear_read_each(g, g->matrices, true, PTX_F32, arrays[i], g->arrays[i]);
     linear_read_y(g);
     if (g->of.has_norm)
         g->eps = ptx_param(f, PTX_F32, "eps");

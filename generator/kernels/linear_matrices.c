@@ -63,7 +63,7 @@ ptx_val linear_numbers_at(linear *g, const linear_row *row, uint32_t array, ptx_
 {
     ptx_fn *f = g->f;
     ptx_val first = ptx_cvt(f, PTX_U64, ptx_mul(f, number, 4));
-    ptx_val start = ptx_add(f, linear_pick_address(g, row, array == 0 ? g->scales_of : g->zeros_of), first);
+    ptx_val start = ptx_add(f, linear_pick_address(g, row, g->arrays[array]), first);
     return ptx_mad_wide(f, row->number, ptx_mul(f, g->row_numbers, 4), start);
 }
 

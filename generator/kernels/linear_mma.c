@@ -55,6 +55,7 @@ typedef struct mma_geometry {
     uint32_t groups;                                        /* groups of a row and stage in a warp */
     row_ring_shape w;                                       /* a stage of W */
     uint32_t x_row_bytes, x_byte, number_byte, stage_bytes; /* in shared memory */
+    uint32_t shared_bytes;
 } mma_geometry;
 
 typedef struct mma {
@@ -103,12 +104,8 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.number_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
+    g.shared_bytes = linear_bytes(g.stages * g.stage_bytes, g.tile_m, g.tile_n, g.k_warps);
     return g;
-}
-
-static uint32_t shared_bytes(const mma_geometry *g)
-{
-    return linear_bytes(g->stages * g->stage_bytes, g->tile_m, g->tile_n, g->k_warps);
 }
 
 /* Pairs take more shared memory: they are not used if they would not fit on sm_75, and single units would. */
@@ -116,7 +113,7 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
 {
     const mma_geometry paired = plan(v, format, true), single = plan(v, format, false);
     const uint32_t most = SHARED_SM_75 - linear_split_bytes(v);
-    return shared_bytes(&single) <= most && shared_bytes(&paired) > most ? single : paired;
+    return single.shared_bytes <= most && paired.shared_bytes > most ? single : paired;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -419,13 +416,13 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
                  "activation half with strategy mma has tile_m up to 64; 64 needs k_warps 4: registers");
     kiln_require(s, !is_mma || g.tile_m < 64 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
-    kiln_require_shared_bytes(s, is_mma ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+    kiln_require_shared_bytes(s, is_mma ? g.shared_bytes + linear_split_bytes(v) : 0, SHARED_SM_80,
                               "strategy format tile_m tile_n k_warps stages",
                               "tile_m, tile_n, k_warps and stages of strategy mma");
     if (!is_mma)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
+    s->shared_bytes = g.shared_bytes;
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 512

@@ -69,6 +69,7 @@ typedef struct q8_geometry {
     uint32_t tile_m, tile_n, stages, threads;
     uint32_t k_warps, row_warps;  /* warps that share a step's k, or rows of x */
     uint32_t row_tiles;           /* of a warp */
+    uint32_t units;               /* of a lane and group */
     uint32_t stage, steps, step;  /* elements of k in a stage of W; its steps of x, and their elements */
     uint32_t warp_elements;       /* elements of a step in each warp */
     uint32_t groups;              /* groups of a row in these elements */
@@ -81,6 +82,7 @@ typedef struct q8_geometry {
     uint32_t codes_byte, scale_byte, number_byte; /* of x's first codes and scales, and of W's numbers */
     uint32_t stage_bytes, x_bytes;                /* from one stage of W, and of x, to the next */
     uint32_t number_bytes;                        /* of a warp */
+    uint32_t shared_bytes;
 } q8_geometry;
 
 /* This thread's copies of x: units of 16 codes, or words, in some rows; zeros beyond the last row and element. */
@@ -114,11 +116,6 @@ typedef struct q8_product {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t units_of(const weight_format *format)
-{
-    return format->units / FRAGMENT_LANES;
-}
-
 layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums)
 {
     enum { PAD_BYTES = 32 };
@@ -137,7 +134,7 @@ layout linear_q8_blocks(uint32_t rows, bool is_tiles, bool has_sums)
 static void plan_bytes(q8_geometry *g)
 {
     const weight_format *format = g->format;
-    const layout padded = {.row_bytes = g->stage + FRAGMENT_LANES * format->unit_step * units_of(format),
+    const layout padded = {.row_bytes = g->stage + FRAGMENT_LANES * format->unit_step * g->units,
                            .unit_bytes = UNIT_BYTES};
     g->codes = g->is_tiles ? layout_of_codes() : padded;
     g->blocks = linear_q8_blocks(g->tile_m, g->is_tiles, g->has_sums);
@@ -169,6 +166,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
                      .warp_elements = is_tiles ? STEP : WARP_ELEMENTS};
     const uint32_t of_group = format->parts * (format->has_minimum ? 2u : 1u);
     g.row_tiles = g.tile_m / g.row_warps / ROWS;
+    g.units = format->units / FRAGMENT_LANES;
     g.threads = WARP_LANES * (g.tile_n / LINEAR_WARP_COLUMNS) * g.k_warps * g.row_warps;
     g.step = g.warp_elements * g.k_warps;
     g.steps = is_tiles && (format->elements > STEP || format->scale_elements == 256) ? 2 : 1;
@@ -179,15 +177,12 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * FRAGMENT_LANES);
-    g.w = linear_ring_stage(format, g.stage, units_of(format) == 2);
+    g.w = linear_ring_stage(format, g.stage, g.units == 2);
     plan_bytes(&g);
+    const uint32_t copies = g.stages * (g.stage_bytes + (is_tiles ? g.x_bytes : 0));
+    g.shared_bytes =
+        linear_bytes(copies + g.threads / WARP_LANES * g.number_bytes, g.tile_m, g.tile_n, g.k_warps);
     return g;
-}
-
-static uint32_t shared_bytes(const q8_geometry *g)
-{
-    const uint32_t copies = g->stages * (g->stage_bytes + (g->is_tiles ? g->x_bytes : 0));
-    return linear_bytes(copies + g->threads / WARP_LANES * g->number_bytes, g->tile_m, g->tile_n, g->k_warps);
 }
 
 /* ---- copies of x -------------------------------------------------------------------------------------------------- */
@@ -526,11 +521,10 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
                            ptx_val x_at)
 {
     const weight_format *format = g->of.format;
-    const uint32_t units = units_of(format),
-                   first = format_row_element(format, group / g->of.groups * g->of.groups);
+    const uint32_t first = format_row_element(format, group / g->of.groups * g->of.groups);
     sub_block s = {.element = 0};
     uint32_t count = 0;
-    for (uint32_t unit = 0; unit < units; unit++) {
+    for (uint32_t unit = 0; unit < g->of.units; unit++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
@@ -612,7 +606,7 @@ static void multiply_step(q8_product *g, uint32_t step)
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
             format_place place = format_find_group(f, lane, g->w.row_at[r], group);
-            format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
+            format_codes(f, lane, &place, 0, g->of.units, quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             const sub_block s = find_part(g, group, part, quads, x_at);
@@ -635,10 +629,10 @@ static void init_reads(q8_product *g)
         g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
         g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
     }
-    ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
+    ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     for (uint32_t i = 0; i < g->of.groups * g->of.steps; i++) {
         ptx_val group = ptx_u32(i % format->groups);
-        g->codes[i] = format_lane_init(f, format, group, unit, units_of(format), FORMAT_SCALED_SHIFT);
+        g->codes[i] = format_lane_init(f, format, group, unit, g->of.units, FORMAT_SCALED_SHIFT);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, 0, FORMAT_SCALED_SHIFT);
     }
     init_x_reads(g, unit);
@@ -741,13 +735,13 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
                  "x s8 needs split_k 1, except with strategy tiles and tile_m 64");
     kiln_require(s, !is_q8 || kiln_int(v, "split_k") == 1 || !kiln_bool(v, "overlap"), "x split_k overlap",
                  "overlap with x s8 needs split_k 1");
-    kiln_require_shared_bytes(s, is_q8 ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+    kiln_require_shared_bytes(s, is_q8 ? g.shared_bytes + linear_split_bytes(v) : 0, SHARED_SM_80,
                               "x format strategy tile_m tile_n k_warps stages",
                               "tile_m, tile_n, k_warps and stages with x s8");
     if (!is_q8)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
+    s->shared_bytes = g.shared_bytes;
     s->trip = g.stage;
     kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =

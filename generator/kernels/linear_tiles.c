@@ -46,6 +46,7 @@ typedef struct tiles_geometry {
     row_ring_shape w;
     uint32_t number_byte, w_stage_bytes; /* in a stage of W: the first of its numbers in arrays; its size */
     uint32_t w_byte;                     /* in shared memory: the first stage of W, after x's stages */
+    uint32_t trip, shared_bytes;         /* elements of a trip of the loop */
 } tiles_geometry;
 
 /* The kernel during emission: `g` below, while lane (g, t) in comments is lane 4g + t. */
@@ -90,17 +91,9 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
     g.number_byte = layout_rows(&g.w.rows, g.tile_n);
     g.w_stage_bytes = g.number_byte + linear_numbers_bytes(format, stage, g.tile_n);
     g.w_byte = g.stages * x_ring_bytes(g.tile_m);
+    g.trip = g.is_unrolled ? stage : X_RING_STEP;
+    g.shared_bytes = linear_bytes(g.w_byte + W_STAGES * g.w_stage_bytes, g.tile_m, g.tile_n, 1);
     return g;
-}
-
-static uint32_t trip_elements(const tiles_geometry *g)
-{
-    return g->is_unrolled ? g->steps * X_RING_STEP : X_RING_STEP;
-}
-
-static uint32_t shared_bytes(const tiles_geometry *g)
-{
-    return linear_bytes(g->w_byte + W_STAGES * g->w_stage_bytes, g->tile_m, g->tile_n, 1);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -401,7 +394,7 @@ static void make_tile(void *strategy)
     g->sums = linear_init_sums(f, g->of.tile_m);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
-    linear_each_trip(l, trip_elements(&g->of), g->w.left, make_trip, g);
+    linear_each_trip(l, g->of.trip, g->w.left, make_trip, g);
     copy_wait(f, 0);
     linear_store_sums(l, &g->tile, &g->sums);
 }
@@ -427,7 +420,7 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
                  "k_warps 4 needs strategy mma");
     kiln_require(s, !is_tiles || g.tile_m < 128 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
-    kiln_require_shared_bytes(s, is_tiles ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+    kiln_require_shared_bytes(s, is_tiles ? g.shared_bytes + linear_split_bytes(v) : 0, SHARED_SM_80,
                               "strategy format tile_m tile_n stages",
                               "tile_m, tile_n and stages of strategy tiles");
     kiln_require(
@@ -441,8 +434,8 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
-    s->trip = trip_elements(&g);
+    s->shared_bytes = g.shared_bytes;
+    s->trip = g.trip;
     kiln_number(s, v, "stage_elements", g.steps * X_RING_STEP);
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */
     const bool needs_all = has_many_words || (kiln_int(v, "split_k") != 1 && !g.is_half); /* else it spills */
