@@ -45,9 +45,12 @@ static uint32_t stages_of(const linear_geometry *g)
 
 linear_geometry linear_plan(linear_geometry g)
 {
+    g.tile_elements = WARP_LANES * format_group_elements(g.format);
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     const uint32_t most_offset = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
     g.row_bytes = (g.tile_bytes + most_offset + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    g.row_copies = (g.row_bytes / UNIT_BYTES + WARP_LANES - 1) / WARP_LANES;
+    g.begins_anywhere = g.row_bytes > g.tile_bytes;
     g.number_bytes = format_numbers_bytes(g.format);
     g.stage_bytes = g.rows * (g.row_bytes + WARP_LANES * g.number_bytes);
     g.stages = stages_of(&g);
@@ -306,11 +309,10 @@ static void make_chunk(linear_simt *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t tile_elements = WARP_LANES * format_group_elements(format);
     ptx_val left = ptx_sub(f, g->l->k, g->chunk_first);
     g->chunk_count = ptx_min(f, left, g->of.chunk);
-    ptx_val raised = ptx_add(f, g->chunk_count, tile_elements - 1);
-    g->tiles = ptx_div(f, raised, tile_elements);
+    ptx_val raised = ptx_add(f, g->chunk_count, g->of.tile_elements - 1);
+    g->tiles = ptx_div(f, raised, g->of.tile_elements);
     g->share_count = ptx_div(f, g->chunk_count, format_group_elements(format));
     ptx_val before = ptx_div(f, g->chunk_first, format->elements);
     g->chunk_byte = ptx_mul(f, before, format->bytes);
@@ -446,7 +448,7 @@ void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
     s->shared_bytes = shared_bytes(g, g->chunk);
     s->least_shared_bytes = shared_bytes(g, 256);
     s->min_sm = s->least_shared_bytes > SHARED_SM_75 ? 80 : 75;
-    s->trip = WARP_LANES * format_group_elements(g->format);
+    s->trip = g->tile_elements;
     s->blocks_per_multiprocessor =
         g->rows * g->vectors <= (g->format->parts == 4 || format_has_values(g->format) ? 2 : 4)
             ? 2

@@ -30,8 +30,10 @@ typedef struct linear_geometry {
 
     /* Set by linear_plan. */
     uint32_t stages;
-    uint32_t tile_bytes;   /* of a row */
-    uint32_t row_bytes;    /* of a tile in shared memory */
+    uint32_t tile_elements, tile_bytes; /* of a row */
+    uint32_t row_bytes;                 /* of a tile in shared memory */
+    uint32_t row_copies;                /* pieces of a row's tile per lane */
+    bool begins_anywhere;               /* rows may begin at any byte */
     uint32_t number_bytes; /* of a tile's numbers, if the format has them in arrays: 4 or 8 per lane */
     uint32_t stage_bytes;  /* of a warp */
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */

@@ -26,12 +26,13 @@ static linear_geometry geometry_of(const kiln_variant *v)
 
 static void read_arguments(linear *g)
 {
-    const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"},
-                      *const arrays[2][3] = {{"w_scales", g->is_pair ? "gate_scales" : "w_scales_2",
-                                              "w_scales_3"},
-                                             {"w_zeros", g->is_pair ? "gate_zeros" : "w_zeros_2",
-                                              "w_zeros_3"}},
-                      *const scale[] = {"w_scale", g->is_pair ? "gate_scale" : "w_scale_2", "w_scale_3"};
+    const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"}, *const scale[] = {"w_scale",
+                                                                                         g->is_pair
+                                                                                             ? "gate_scale"
+                                                                                             : "w_scale_2",
+                                                                                         "w_scale_3"};
+    const char *const arrays[2][3] = {{"w_scales", g->is_pair ? "gate_scales" : "w_scales_2", "w_scales_3"},
+                                      {"w_zeros", g->is_pair ? "gate_zeros" : "w_zeros_2", "w_zeros_3"}};
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
     if (g->x_type == PTX_S8)

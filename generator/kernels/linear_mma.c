@@ -51,6 +51,8 @@ typedef struct mma_geometry {
     uint32_t row_tiles;
     uint32_t units;                                         /* of a lane and group */
     bool is_paired;                                         /* a lane's two units are neighbours */
+    uint32_t distance;                                      /* between a lane's units */
+    uint32_t lane_elements;                                 /* of x, consecutive, that a lane loads at once */
     uint32_t stage;                                         /* elements of k */
     uint32_t groups;                                        /* groups of a row and stage in a warp */
     row_ring_shape w;                                       /* a stage of W */
@@ -80,12 +82,6 @@ typedef struct mma {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Consecutive elements of x that a lane loads at once. */
-static uint32_t lane_elements(const mma_geometry *g)
-{
-    return g->format->unit_step * (g->is_paired ? 2u : 1u);
-}
-
 static mma_geometry plan(const kiln_variant *v, const weight_format *format, bool may_pair)
 {
     mma_geometry g = {.format = format,
@@ -100,7 +96,9 @@ static mma_geometry plan(const kiln_variant *v, const weight_format *format, boo
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = linear_ring_stage(format, g.stage, may_pair && g.units == 2 && format_alignment(format) % 8 == 0);
     g.is_paired = g.w.lane_bytes == 8;
-    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES * lane_elements(&g) / 4;
+    g.distance = g.is_paired ? 1 : FRAGMENT_LANES;
+    g.lane_elements = format->unit_step * (g.is_paired ? 2u : 1u);
+    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES * g.lane_elements / 4;
     g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.number_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.number_byte + linear_numbers_bytes(format, g.stage, g.tile_n);
@@ -172,12 +170,6 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[MOST_UNITS][FORMAT_MOST_QUADS];
 
-/* The distance between a lane's units. */
-static uint32_t unit_distance(const mma_geometry *g)
-{
-    return g->is_paired ? 1 : FRAGMENT_LANES;
-}
-
 static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
 {
     ptx_fn *f = g->f;
@@ -185,7 +177,7 @@ static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads qua
     const uint32_t at_once = g->of.is_paired ? g->of.units : 1;
     format_place place = format_find_group(f, lane, row_at, group);
     for (uint32_t i = 0; i < g->of.units; i += at_once)
-        format_codes(f, lane, &place, unit_distance(&g->of) * i, at_once, &quads[i]);
+        format_codes(f, lane, &place, g->of.distance * i, at_once, &quads[i]);
 }
 
 typedef struct row_numbers {
@@ -221,7 +213,7 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
-            const uint32_t unit = unit_distance(&g->of) * i;
+            const uint32_t unit = g->of.distance * i;
             s.element[s.count] = format_row_element(format, group) + format_quad_element(format, unit, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val pairs[2];
@@ -360,7 +352,7 @@ static void init_reads(mma *g)
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, format->elements, element);
     ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 2 * lane_elements(&g->of), line);
+    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 2 * g->of.lane_elements, line);
     ptx_val x_at = ptx_add(f, of_lane, g->of.x_byte);
     g->x_at = ptx_mad(f, element, 2, x_at);
 }

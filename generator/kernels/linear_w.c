@@ -13,22 +13,6 @@
 #include "device/tail.h"
 #include "linear_simt.h"
 
-static uint32_t tile_elements(const linear_simt *g)
-{
-    return WARP_LANES * format_group_elements(g->of.format);
-}
-
-/* Pieces of a row's tile per lane. */
-static uint32_t copies_of(const linear_simt *g)
-{
-    return (g->of.row_bytes / UNIT_BYTES + WARP_LANES - 1) / WARP_LANES;
-}
-
-static bool begins_anywhere(const linear_simt *g)
-{
-    return g->of.row_bytes > g->of.tile_bytes;
-}
-
 /* A row of a group, clamped to the last row. */
 static ptx_val row_of(linear_simt *g, ptx_val group, uint32_t r)
 {
@@ -52,7 +36,7 @@ static void find_next_rows(linear_simt *g)
         const linear_row row = linear_find_row(g->l, row_of(g, g->next_group, r));
         ptx_val from = ptx_mad_wide(f, row.number, g->l->w_row_bytes, linear_pick(g->l, &row, start)),
                 left = ptx_sub(f, g->chunk_bytes, lane_byte);
-        if (begins_anywhere(g)) {
+        if (g->of.begins_anywhere) {
             ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
             from = ptx_and(f, from, ~(uint64_t)(UNIT_BYTES - 1));
             left = ptx_add(f, left, offset);
@@ -74,7 +58,7 @@ static ptx_val has_last_piece(linear_simt *g)
     const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
     ptx_val rest = ptx_and(f, g->l->w_row_bytes, UNIT_BYTES - 1);
     ptx_val more = ptx_select(f, ptx_ne(f, rest, 0), ptx_u32(1), 0);
-    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
+    ptx_val first_without = ptx_add(f, more, pieces - WARP_LANES * (g->of.row_copies - 1));
     return ptx_lt(f, g->l->lane, first_without);
 }
 
@@ -85,7 +69,7 @@ static void copy_piece(linear_simt *g, ptx_val to, ptx_val from, const ptx_val *
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     if (!left) {
         copy_unit(f, to, from, NULL, hints);
-    } else if (begins_anywhere(g)) {
+    } else if (g->of.begins_anywhere) {
         copy_cut(f, to, from, *left);
     } else {
         ptx_val in_bounds = ptx_gt(f, *left, 0);
@@ -98,7 +82,7 @@ static void copy_row(linear_simt *g, ptx_val to, uint32_t r, bool is_last)
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next[r].from);
     const bool may_branch = is_last && !ptx_has_sm(g->f, 80);
-    for (uint32_t i = 0; i < copies_of(g); i++) {
+    for (uint32_t i = 0; i < g->of.row_copies; i++) {
         const uint32_t byte = UNIT_BYTES * WARP_LANES * i;
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
                 piece = ptx_at_bytes(f, from, byte), left = {0};
@@ -145,7 +129,7 @@ static void copy_tile(linear_simt *g, ptx_val to)
         ptx_add_to(f, g->next[r].from, g->of.tile_bytes);
         ptx_sub_to(f, g->next[r].left, g->of.tile_bytes);
         for (uint32_t i = 0; i < format_arrays(g->of.format); i++)
-            ptx_add_to(f, g->next[r].numbers[i], 4 * tile_elements(g) / g->of.format->scale_elements);
+            ptx_add_to(f, g->next[r].numbers[i], 4 * g->of.tile_elements / g->of.format->scale_elements);
     }
     ptx_sub_to(f, g->next_tiles, 1);
 }
@@ -154,7 +138,7 @@ static void copy_tile(linear_simt *g, ptx_val to)
 static void fill_stage(linear_simt *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    const bool has_one = g->of.chunk <= tile_elements(g);
+    const bool has_one = g->of.chunk <= g->of.tile_elements;
     ptx_val lane_to = ptx_mad(f, g->l->lane, UNIT_BYTES, g->stages);
     ptx_val to = ptx_add(f, lane_to, offset);
     PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
@@ -216,7 +200,7 @@ void linear_find_rows(linear_simt *g, ptx_val group)
     ptx_val of_lane = ptx_mad(f, block, format->bytes, g->stages);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val at = of_lane;
-        if (begins_anywhere(g)) {
+        if (g->of.begins_anywhere) {
             const linear_row row = linear_find_row(g->l, row_of(g, group, r));
             ptx_val byte = ptx_mad(f, row.number, g->l->w_row_bytes, g->chunk_byte);
             at = ptx_add(f, at, ptx_and(f, byte, UNIT_BYTES - 1));

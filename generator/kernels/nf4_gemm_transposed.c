@@ -52,6 +52,7 @@ typedef struct product {
     uint32_t partial_bytes;         /* of a row of sums of the lanes of a column */
     uint32_t unit_stride;           /* bytes between a lane's units in such a row: see add_all */
     uint32_t lane_k, sum_count;     /* a lane's k, and its sums, row by row */
+    uint32_t sum_words;             /* of these sums */
     uint32_t column_lanes, columns; /* lanes per column; columns of a warp at once */
     uint32_t batch;                 /* loads of codes in flight */
     uint32_t row_elements;          /* of C, of a thread */
@@ -216,11 +217,6 @@ static void add_all(product *g)
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
-static uint32_t sum_words(const product *g)
-{
-    return g->sum_count * g->wide_bytes / 4;
-}
-
 static product geometry(ptx_fn *f, const kiln_variant *v)
 {
     product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
@@ -235,7 +231,8 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
     g.sum_count = g.rows * g.lane_k;
-    g.batch = sum_words(&g) <= 32 ? 8 : sum_words(&g) <= 64 ? 2 : 4;
+    g.sum_words = g.sum_count * g.wide_bytes / 4;
+    g.batch = g.sum_words <= 32 ? 8 : g.sum_words <= 64 ? 2 : 4;
     uint32_t lanes_read = 128 / (g.lane_k * g.wide_bytes); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
     g.partial_bytes = g.lane_k / g.unit_elements * g.unit_stride * UNIT_BYTES;
@@ -264,8 +261,7 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
     s->block[0] = g.threads;
     s->shared_bytes = table > sums ? table : sums;
     /* As many thread blocks as leave registers for the sums. Without a limit ptxas uses more, for table loads. */
-    s->blocks_per_multiprocessor =
-        lanes_blocks(g.threads, sum_words(&g) > 64 || g.wide == PTX_F64 ? 256 : 512);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.sum_words > 64 || g.wide == PTX_F64 ? 256 : 512);
     s->trip = CHUNK;
     s->loop_warps = g.k_warps;
 }
@@ -366,7 +362,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require_shared_bytes(s, is_aligned ? s->shared_bytes : 0, SHARED_SM_86, "acc strategy tile_m k_warps table",
                               "tile_m and k_warps with table aligned");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m", "acc f64 needs tile_m of at most 4: registers");
-    kiln_require(s, is_mma || (k_warps * sum_words(&simt) <= MOST_SUM_WORDS && (tile_m == 1 || k_warps <= 8)),
+    kiln_require(s, is_mma || (k_warps * simt.sum_words <= MOST_SUM_WORDS && (tile_m == 1 || k_warps <= 8)),
                  "acc strategy tile_m k_warps", "tile_m and k_warps must fit the registers of a multiprocessor");
     /* clang-format on */
 }

@@ -66,6 +66,7 @@ typedef struct transposed_mma {
     ptx_fn *f;
     ptx_type pair;   /* f16x2, or bf16x2 */
     uint32_t groups; /* of 8 rows */
+    uint32_t stage_bytes;
     uint32_t row_loads, row_words,
         row_threads;             /* of A: loads of a thread, words of a load, threads that have one */
     uint32_t sum_count;          /* sums of a thread */
@@ -88,11 +89,6 @@ typedef struct transposed_mma {
 static ptx_val *sum_of(transposed_mma *g, uint32_t fragment, uint32_t group)
 {
     return &g->sum[4 * (fragment * g->groups + group)];
-}
-
-static uint32_t stage_bytes(const transposed_mma *g)
-{
-    return CODES_BYTES + SCALES_BYTES + 8 * g->groups * ROW_BYTES;
 }
 
 /* ---- layout ---------------------------------------------------------------------------------------------------- */
@@ -432,7 +428,7 @@ static void multiply_columns(transposed_mma *g)
         g->rows.now = ptx_add(f, g->rows.from, g->buffer);
         for (uint32_t step = 0; step < STEPS; step++)
             (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, step);
-        shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
+        shared_toggle(f, g->buffer, ptx_u32(g->stage_bytes));
         fold_sums(g, chunk);
     }
     /* Adds the saved total, if there is one, to the last sums. */
@@ -490,6 +486,7 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     const bool is_vector = kiln_int(v, "vector") == 8;
     transposed_mma g = {.f = f, .pair = type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2};
     g.groups = kiln_int(v, "tile_m") / 8;
+    g.stage_bytes = CODES_BYTES + SCALES_BYTES + 8 * g.groups * ROW_BYTES;
     g.row_loads = is_vector ? 1 : g.groups;
     g.row_words = is_vector ? 4 : 1;
     g.row_threads = is_vector ? g.groups * 8 * CHUNK / 8 : THREADS;
@@ -509,7 +506,7 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
     /* With its addresses of A two thread blocks would run out of registers. */
     const bool is_tight = g.groups == 4 && g.row_words == 1;
     s->block[0] = THREADS;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * stage_bytes(&g);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * g.stage_bytes;
     s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
     s->trip = CHUNK;
 }

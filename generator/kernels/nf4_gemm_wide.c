@@ -42,6 +42,7 @@ typedef struct wide {
     uint32_t tile_m, tile_n, k_warps;
     uint32_t rows, columns; /* per lane */
     uint32_t sums;          /* of a lane, row by row */
+    uint32_t stage_bytes;   /* of a warp: A's rows, then weights */
     bool is_high_first;
 
     nf4_args args;
@@ -57,12 +58,6 @@ typedef struct wide {
 static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
 {
     return shared_at(g->f, PTX_F32, address, 4 * words);
-}
-
-/* Bytes of a warp's stage: A's rows, then weights. */
-static uint32_t stage_bytes(const wide *g)
-{
-    return 4 * STRIDE * (g->tile_m + g->tile_n);
 }
 
 /* In shared memory the scales follow the stages of all warps. */
@@ -85,8 +80,8 @@ static void init(wide *g)
     ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
     ptx_val side = ptx_shr(f, g->lane, 4), in_side = ptx_and(f, g->lane, CODE_COLUMNS - 1);
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    ptx_val scales = ptx_add(f, g->shared, g->k_warps * stage_bytes(g));
-    ptx_val a = ptx_mad(f, g->scales.k_warp, stage_bytes(g), g->shared);
+    ptx_val scales = ptx_add(f, g->shared, g->k_warps * g->stage_bytes);
+    ptx_val a = ptx_mad(f, g->scales.k_warp, g->stage_bytes, g->shared);
     ptx_val w = ptx_add(f, a, bytes * g->tile_m);
     g->a_to = ptx_mad(f, lane_column, bytes, ptx_mad(f, lane_row, 16, a));
     g->a_from = ptx_mad(f, lane_row, bytes, a);
@@ -209,6 +204,7 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     g.rows = g.tile_m / LANE_ROWS;
     g.columns = g.tile_n / LANE_COLUMNS;
     g.sums = g.rows * g.columns;
+    g.stage_bytes = 4 * STRIDE * (g.tile_m + g.tile_n);
     g.scales =
         (nf4_scales){.f = f, .columns = g.tile_n, .k_warps = g.k_warps, .lanes = WARP_LANES / 2, .step = 1};
     return g;
@@ -219,7 +215,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
     const wide g = geometry(NULL, v);
     const uint32_t sums = 2 * g.sums, resident = sums <= 32 ? 512 : sums <= 64 ? 384 : 256;
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = g.k_warps * stage_bytes(&g) + nf4_scales_bytes(&g.scales, v);
+    s->shared_bytes = g.k_warps * g.stage_bytes + nf4_scales_bytes(&g.scales, v);
     s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, resident);
     s->trip = NF4_BLOCK_K;
     s->loop_warps = g.k_warps;

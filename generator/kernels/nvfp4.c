@@ -107,6 +107,7 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
                     .is_hardware = kiln_is(v, "decode", "hardware"),
                     .has_alpha = kiln_bool(v, "global_scale"),
                     .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4")};
+    g.pass_rows = NVFP4_WARPS / g.k_warps * g.rows;
     g.neighbours = is_simt ? g.rows : 2;
     g.a = ptx_param_ptr(f, PTX_U8, "a");
     g.sfa = ptx_param_ptr(f, PTX_U8, "sfa");
@@ -146,11 +147,6 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.first = ptx_mul(f, thread_block, share);
     g.end = ptx_min(f, ptx_add(f, g.first, share), all);
     return g;
-}
-
-uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
-{
-    return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
 ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass)
@@ -297,7 +293,7 @@ static void join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val 
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, nvfp4_pass_rows(g));
+    ptx_val is_here = ptx_lt(f, g->tid, g->pass_rows);
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, lanes_log2(g->rows));
         ptx_val in_warps = ptx_and(f, g->tid, g->rows - 1);

@@ -35,7 +35,7 @@ ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw);
 typedef struct nvfp4_rows {
     ptx_fn *f;
     ptx_type c_type;
-    uint32_t rows, k_warps;
+    uint32_t rows, k_warps, pass_rows;
     uint32_t neighbours; /* rows whose scales a lane finds together, if they are in tiles */
     bool is_hardware, has_alpha;
     bool is_tiled; /* scales are in tiles (device/scale_tiles.h), and rows are taken by place */
@@ -54,9 +54,7 @@ typedef struct nvfp4_rows {
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
-/* Rows per pass; a warp's first row in a pass; the last function sets the rows of the pass that begins with
- * row `first`. */
-uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
+/* A warp's first row in a pass; the second function sets the rows of the pass that begins with row `first`. */
 ptx_val nvfp4_first_of_warp(const nvfp4_rows *g, ptx_val first_of_pass);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 

@@ -306,7 +306,7 @@ static void multiply_rows(gemv *g)
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
-    ptx_val next_pass = ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of));
+    ptx_val next_pass = ptx_add(f, g->of.first_of_pass, g->of.pass_rows);
     ptx_val next_first = nvfp4_first_of_warp(&g->of, next_pass);
     g->has_more = ptx_ne(f, nvfp4_share_of_warp(&g->of, next_first, ptx_u32(1)), 0);
     PTX_FOR (f, first, 0, g->of.k, NVFP4_DEPTH) {
@@ -373,7 +373,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         nvfp4_start_batch(&g.of, batch);
         begin_batch(&g);
-        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+        PTX_FOR (f, first, g.of.first, g.of.end, g.of.pass_rows) {
             nvfp4_start_pass(&g.of, first);
             multiply_rows(&g);
         }

@@ -291,7 +291,7 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.last_group = ptx_sub(f, groups, 1);
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         nvfp4_start_batch(&g.of, batch);
-        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+        PTX_FOR (f, first, g.of.first, g.of.end, g.of.pass_rows) {
             nvfp4_start_pass(&g.of, first);
             multiply_rows(&g);
         }
