@@ -16,57 +16,32 @@ layout fp4_rows_layout(bool for_matrices)
     return for_matrices ? layout_of_matrices(FP4_ROW_UNITS) : l;
 }
 
-static uint32_t units_of(const fp4_rows *r)
+fp4_rows fp4_rows_plan(fp4_rows r)
 {
-    return r->codes.row_bytes / UNIT_BYTES;
-}
-
-static uint32_t block_of(const fp4_rows *r)
-{
-    return r->is_mx ? 32 : 16;
-}
-
-static uint32_t stage_scales(const fp4_rows *r)
-{
-    return FP4_STAGE / block_of(r);
-}
-
-/* Words of scales of a row that are new in each stage. */
-static uint32_t stage_words(const fp4_rows *r)
-{
-    return stage_scales(r) / WORD;
-}
-
-/* Neighbouring threads that copy a row's scales, and its codes or scales. */
-static uint32_t scale_threads(const fp4_rows *r)
-{
-    return fp4_rows_are_carried(r) ? stage_words(r) : 1;
-}
-
-static uint32_t row_threads(const fp4_rows *r, fp4_rows_part part)
-{
-    return part == FP4_ROWS_CODES ? units_of(r) : scale_threads(r);
-}
-
-uint32_t fp4_rows_passes(const fp4_rows *r, fp4_rows_part part)
-{
-    const uint32_t copies = r->rows * row_threads(r, part);
-    return copies > r->threads ? copies / r->threads : 1;
-}
-
-uint32_t fp4_rows_pass(const fp4_rows *r, fp4_rows_part part)
-{
-    return r->threads / row_threads(r, part);
+    r.is_carried = r.is_block_scaled && !r.is_tiled;
+    r.block = r.is_mx ? 32 : 16;
+    r.units = r.codes.row_bytes / UNIT_BYTES;
+    r.scales_of_stage = FP4_STAGE / r.block;
+    r.scale_bytes = r.is_block_scaled ? r.scales_of_stage : FP4_SCALE_BYTES;
+    r.row_threads[FP4_ROWS_CODES] = r.units;
+    r.row_threads[FP4_ROWS_SCALES] = r.is_carried ? r.scales_of_stage / WORD : 1;
+    for (uint32_t part = 0; part < FP4_ROWS_PARTS; part++) {
+        const uint32_t copies = r.rows * r.row_threads[part];
+        r.pass[part] = r.threads / r.row_threads[part];
+        r.passes[part] = copies > r.threads ? copies / r.threads : 1;
+    }
+    return r;
 }
 
 ptx_val fp4_rows_row_of(const fp4_rows *r, fp4_rows_part part, ptx_val tid)
 {
-    return row_threads(r, part) == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(row_threads(r, part)));
+    const uint32_t threads = r->row_threads[part];
+    return threads == 1 ? tid : ptx_shr(r->f, tid, lanes_log2(threads));
 }
 
 static void find_threads(fp4_rows *r, fp4_rows_part part, ptx_val tid)
 {
-    const uint32_t copies = r->rows * row_threads(r, part);
+    const uint32_t copies = r->rows * r->row_threads[part];
     if (copies < r->threads)
         r->has[part] = ptx_lt(r->f, tid, copies);
 }
@@ -80,19 +55,14 @@ static bool is_predicated(const fp4_rows *r, fp4_rows_part part)
 
 static ptx_val blocks_of_row(const fp4_rows *r)
 {
-    return ptx_shr(r->f, r->k, lanes_log2(block_of(r)));
-}
-
-uint32_t fp4_rows_scale_bytes(const fp4_rows *r)
-{
-    return r->is_block_scaled ? stage_scales(r) : FP4_SCALE_BYTES;
+    return ptx_shr(r->f, r->k, lanes_log2(r->block));
 }
 
 /* Finds this thread's first word in its row; if carried, the word is in the stage before the first. */
 static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
-    const uint32_t bits = lanes_log2(block_of(r));
+    const uint32_t bits = lanes_log2(r->block), threads = r->row_threads[FP4_ROWS_SCALES];
     ptx_val blocks = blocks_of_row(r), first = ptx_shr(f, r->first, bits), word = ptx_u32(0);
     ptx_val left = ptx_sub(f, ptx_shr(f, r->end, bits), first);
     if (r->is_tiled) {
@@ -110,20 +80,20 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
         ptx_val offset = ptx_and(f, ptx_cvt(f, PTX_U32, at), WORD - 1);
         left = ptx_add(f, left, offset);
         at = ptx_and(f, at, ~(uint64_t)(WORD - 1));
-        if (scale_threads(r) > 1) {
-            word = ptx_and(f, tid, scale_threads(r) - 1);
-            ptx_val back = ptx_mul(f, ptx_sub(f, scale_threads(r) - 1, word), WORD);
+        if (threads > 1) {
+            word = ptx_and(f, tid, threads - 1);
+            ptx_val back = ptx_mul(f, ptx_sub(f, threads - 1, word), WORD);
             at = ptx_sub(f, at, ptx_cvt(f, PTX_U64, back));
             left = ptx_add(f, left, back);
         }
         r->scale_from = ptx_var(f, at);
     }
-    if (fp4_rows_passes(r, FP4_ROWS_SCALES) > 1)
+    if (r->passes[FP4_ROWS_SCALES] > 1)
         r->scale_pass_bytes = ptx_mul_wide(f, r->scale_pass_rows, blocks);
     r->scale_left = ptx_var(f, ptx_as(f, PTX_S32, left));
     ptx_val row = fp4_rows_row_of(r, FP4_ROWS_SCALES, tid);
-    ptx_val to = ptx_mad(f, row, fp4_rows_scale_bytes(r), shared);
-    if (scale_threads(r) > 1)
+    ptx_val to = ptx_mad(f, row, r->scale_bytes, shared);
+    if (threads > 1)
         to = ptx_mad(f, word, WORD, to);
     r->scale_to = ptx_add(f, to, r->scale_byte);
     find_threads(r, FP4_ROWS_SCALES, tid);
@@ -132,15 +102,15 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
 static void next_scales(fp4_rows *r)
 {
     ptx_add_to(r->f, r->scale_from,
-               r->is_tiled ? SCALE_TILE_BYTES * stage_scales(r) / SCALE_TILE_BLOCKS : stage_scales(r));
-    ptx_sub_to(r->f, r->scale_left, stage_scales(r));
+               r->is_tiled ? SCALE_TILE_BYTES * r->scales_of_stage / SCALE_TILE_BLOCKS : r->scales_of_stage);
+    ptx_sub_to(r->f, r->scale_left, r->scales_of_stage);
 }
 
 static void copy_carried(fp4_rows *r, ptx_val to, uint32_t pass, ptx_val left)
 {
     ptx_fn *f = r->f;
     ptx_val at = pass == 0 ? r->scale_from : ptx_add(f, r->scale_from, r->scale_pass_bytes);
-    const uint32_t byte = pass * fp4_rows_pass(r, FP4_ROWS_SCALES) * fp4_rows_scale_bytes(r);
+    const uint32_t byte = pass * r->pass[FP4_ROWS_SCALES] * r->scale_bytes;
     copy_word_cut(f, shared_at(f, PTX_U32, to, byte), ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), left);
 }
 
@@ -148,11 +118,11 @@ static void copy_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
 {
     ptx_fn *f = r->f;
     ptx_val to = ptx_add(f, r->scale_to, offset);
-    if (fp4_rows_are_carried(r)) {
+    if (r->is_carried) {
         copy_carried(r, to, pass, r->scale_left);
         return;
     }
-    const uint32_t words = stage_words(r) + (r->is_tiled ? 0 : 1),
+    const uint32_t words = r->scales_of_stage / WORD + (r->is_tiled ? 0 : 1),
                    step = r->is_tiled ? SCALE_TILE_BYTES : WORD;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, r->scale_from);
     for (uint32_t i = 0; i < words; i++)
@@ -163,7 +133,7 @@ static void copy_scales(fp4_rows *r, ptx_val offset, uint32_t pass)
 ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val number)
 {
     ptx_fn *f = r->f;
-    ptx_val at = ptx_add(f, ptx_mad(f, row, fp4_rows_scale_bytes(r), shared), r->scale_byte);
+    ptx_val at = ptx_add(f, ptx_mad(f, row, r->scale_bytes, shared), r->scale_byte);
     if (r->is_tiled)
         return at;
     ptx_val byte = ptx_mul(f, number, blocks_of_row(r));
@@ -174,21 +144,21 @@ ptx_val fp4_rows_scales(const fp4_rows *r, ptx_val shared, ptx_val row, ptx_val 
 
 static uint32_t addresses_of(const fp4_rows *r)
 {
-    return r->pass_bytes.type == PTX_NONE ? fp4_rows_passes(r, FP4_ROWS_CODES) : 1;
+    return r->pass_bytes.type == PTX_NONE ? r->passes[FP4_ROWS_CODES] : 1;
 }
 
 static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
 {
     ptx_fn *f = r->f;
-    ptx_val unit = ptx_and(f, tid, units_of(r) - 1), row = fp4_rows_row_of(r, FP4_ROWS_CODES, tid);
-    ptx_val element = ptx_mad(f, unit, FP4_STAGE / units_of(r), r->first);
+    ptx_val unit = ptx_and(f, tid, r->units - 1), row = fp4_rows_row_of(r, FP4_ROWS_CODES, tid);
+    ptx_val element = ptx_mad(f, unit, FP4_STAGE / r->units, r->first);
     ptx_val byte = ptx_cvt(f, PTX_U64, ptx_shr(f, element, lanes_log2(FP4_STAGE / r->codes.row_bytes)));
     for (uint32_t i = 0; i < addresses_of(r); i++)
         r->from[i] = ptx_var(f, ptx_add(f, r->from[i], byte));
     r->left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, r->end, element)));
     r->to = ptx_add(f, ptx_add(f, layout_at(f, &r->codes, row, unit), shared), r->code_byte);
     if (!r->is_mx)
-        r->is_narrow = ptx_ne(f, ptx_and(f, r->k, block_of(r)), 0);
+        r->is_narrow = ptx_ne(f, ptx_and(f, r->k, r->block), 0);
     find_threads(r, FP4_ROWS_CODES, tid);
 }
 
@@ -196,14 +166,14 @@ static void init_codes(fp4_rows *r, ptx_val tid, ptx_val shared)
 static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, bool is_narrow)
 {
     ptx_fn *f = r->f;
-    const uint32_t half_elements = FP4_STAGE / units_of(r) / 2;
+    const uint32_t half_elements = FP4_STAGE / r->units / 2;
     ptx_val in_bounds = ptx_gt(f, r->left, 0), has_upper = ptx_gt(f, r->left, half_elements);
     for (uint32_t i = first; i < past; i++) {
         ptx_val at = i < addresses_of(r)
                          ? r->from[i]
                          : ptx_mad_wide(f, ptx_min(f, r->passes_left, i), r->pass_bytes, r->from[0]);
         ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
-        const uint32_t byte = i * layout_rows(&r->codes, fp4_rows_pass(r, FP4_ROWS_CODES));
+        const uint32_t byte = i * layout_rows(&r->codes, r->pass[FP4_ROWS_CODES]);
         if (!is_narrow)
             copy_unit(f, shared_at(f, PTX_U32, to, byte), from, &in_bounds, PTX_NC | PTX_NO_ALLOCATE);
         for (uint32_t half = 0; half < 2 && is_narrow; half++)
@@ -260,8 +230,8 @@ static void copy_scales_pass(fp4_rows *r, ptx_val offset, uint32_t pass)
 
 void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 {
-    copy_codes(r, offset, 0, fp4_rows_passes(r, FP4_ROWS_CODES));
-    for (uint32_t pass = 0; pass < fp4_rows_passes(r, FP4_ROWS_SCALES); pass++)
+    copy_codes(r, offset, 0, r->passes[FP4_ROWS_CODES]);
+    for (uint32_t pass = 0; pass < r->passes[FP4_ROWS_SCALES]; pass++)
         copy_scales_pass(r, offset, pass);
     next_codes(r);
     next_scales(r);
@@ -269,12 +239,12 @@ void fp4_rows_copy(fp4_rows *r, ptx_val offset)
 
 uint32_t fp4_rows_pieces(const fp4_rows *r)
 {
-    return fp4_rows_passes(r, FP4_ROWS_CODES) + fp4_rows_passes(r, FP4_ROWS_SCALES);
+    return r->passes[FP4_ROWS_CODES] + r->passes[FP4_ROWS_SCALES];
 }
 
 void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
 {
-    const uint32_t passes = fp4_rows_passes(r, FP4_ROWS_CODES);
+    const uint32_t passes = r->passes[FP4_ROWS_CODES];
     if (piece < passes)
         copy_codes(r, offset, piece, piece + 1);
     else
@@ -288,13 +258,14 @@ void fp4_rows_copy_piece(fp4_rows *r, ptx_val offset, uint32_t piece)
 void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid)
 {
     ptx_fn *f = r->f;
+    const uint32_t threads = r->row_threads[FP4_ROWS_SCALES];
     ptx_val to = ptx_add(f, r->scale_to, offset), left = r->scale_left;
-    if (scale_threads(r) > 1) {
-        ptx_val has_word = ptx_eq(f, ptx_and(f, tid, scale_threads(r) - 1), scale_threads(r) - 1);
+    if (threads > 1) {
+        ptx_val has_word = ptx_eq(f, ptx_and(f, tid, threads - 1), threads - 1);
         left = ptx_select(f, has_word, left, 0);
     }
     IF_NEEDED (f, is_predicated(r, FP4_ROWS_SCALES), r->has[FP4_ROWS_SCALES]) {
-        for (uint32_t pass = 0; pass < fp4_rows_passes(r, FP4_ROWS_SCALES); pass++)
+        for (uint32_t pass = 0; pass < r->passes[FP4_ROWS_SCALES]; pass++)
             copy_carried(r, to, pass, left);
     }
     next_scales(r);

@@ -27,13 +27,22 @@ layout fp4_rows_layout(bool for_matrices);
 
 typedef enum fp4_rows_part { FP4_ROWS_CODES, FP4_ROWS_SCALES, FP4_ROWS_PARTS } fp4_rows_part;
 
-/* The user sets the members down to `scale_row`. */
+/* The user calls fp4_rows_plan with the first members, and sets those from `code_byte` to `scale_row`. */
 typedef struct fp4_rows {
     ptx_fn *f;
-    uint32_t rows, threads;         /* at least as many threads as rows */
-    bool is_mx, is_tiled;           /* a scale for 32 elements, not 16; scales in tiles */
-    bool is_block_scaled;           /* predicated copies of scales, which ptxas interleaves with products */
-    layout codes;                   /* rows of codes; row_bytes tells e2m1 from e4m3 */
+    uint32_t rows, threads; /* at least as many threads as rows */
+    bool is_mx, is_tiled;   /* a scale for 32 elements, not 16; scales in tiles */
+    bool is_block_scaled;   /* predicated copies of scales, which ptxas interleaves with products */
+    layout codes;           /* rows of codes; row_bytes tells e2m1 from e4m3 */
+
+    bool is_carried;                      /* scales: block-scaled and not in tiles */
+    uint32_t block;                       /* elements under a scale */
+    uint32_t units, scales_of_stage;      /* of a row in a stage */
+    uint32_t scale_bytes;                 /* that a row's scales take in a stage */
+    uint32_t row_threads[FP4_ROWS_PARTS]; /* neighbouring threads that copy a row */
+    uint32_t pass[FP4_ROWS_PARTS];        /* rows of a pass of the threads */
+    uint32_t passes[FP4_ROWS_PARTS];      /* over all rows: of scales one or two */
+
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
     ptx_val from[FP4_MOST_PASSES];  /* U64: this thread's row of each pass */
@@ -50,19 +59,10 @@ typedef struct fp4_rows {
     ptx_val is_narrow;                        /* whether rows begin at multiples of 8 bytes only */
 } fp4_rows;
 
-/* Whether scales are carried: block-scaled, and not in tiles. */
-static inline bool fp4_rows_are_carried(const fp4_rows *r)
-{
-    return r->is_block_scaled && !r->is_tiled;
-}
+fp4_rows fp4_rows_plan(fp4_rows r);
 
-/* Passes of the threads over the rows, one or two over their scales; rows of a pass; a thread's row in the first one. */
-uint32_t fp4_rows_passes(const fp4_rows *r, fp4_rows_part part);
-uint32_t fp4_rows_pass(const fp4_rows *r, fp4_rows_part part);
+/* A thread's row in the first pass. */
 ptx_val fp4_rows_row_of(const fp4_rows *r, fp4_rows_part part, ptx_val tid);
-
-/* Bytes of a row's scales in a stage. */
-uint32_t fp4_rows_scale_bytes(const fp4_rows *r);
 
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);
 

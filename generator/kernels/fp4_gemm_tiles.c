@@ -8,8 +8,8 @@
  *
  *     W         tile_n * FP4_ROW_BYTES
  *     x         tile_m * x_row_bytes: 256 of 16-bit elements, 128 of e4m3, 64 of e2m1
- *     W scales  tile_n * fp4_rows_scale_bytes
- *     x scales  tile_m * fp4_rows_scale_bytes, if x is codes
+ *     W scales  tile_n * scale_bytes (device/fp4_rows.h)
+ *     x scales  tile_m * scale_bytes, if x is codes
  *
  * DECODED, on every target: a step is 64 elements. Lane (g, t) takes the 16 codes from 16t on of rows g, g + 8, g + 16 and g + 24,
  * which have one scale, and multiplies them by it in x's type; x is in the same order (a woven ring, device/x_ring.h). Nothing is
@@ -98,6 +98,22 @@ static uint32_t rows_at_once(const fp4_gemm_geometry *g)
     return rows;
 }
 
+static fp4_rows rows_of(ptx_fn *f, const fp4_gemm_geometry *g, uint32_t rows, layout codes)
+{
+    return fp4_rows_plan((fp4_rows){.f = f,
+                                    .rows = rows,
+                                    .threads = g->threads,
+                                    .is_mx = g->is_mx,
+                                    .is_tiled = g->is_tiled,
+                                    .is_block_scaled = g->is_block_scaled,
+                                    .codes = codes});
+}
+
+static fp4_rows w_rows(ptx_fn *f, const fp4_gemm_geometry *g)
+{
+    return rows_of(f, g, g->tile_n, fp4_rows_layout(g->is_block_scaled));
+}
+
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 {
     fp4_gemm_geometry g = {.tile_m = kiln_int(v, "tile_m"),
@@ -113,13 +129,12 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_row_bytes = !g.has_codes ? FP4_STAGE * 2 : g.is_e4m3 ? FP4_STAGE : FP4_STAGE / 2;
     g.x_byte = g.tile_n * FP4_ROW_BYTES;
     g.w_scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
-    const fp4_rows rows = {.is_mx = g.is_mx, .is_tiled = g.is_tiled, .is_block_scaled = g.is_block_scaled};
-    const uint32_t scale_bytes = fp4_rows_scale_bytes(&rows);
-    g.x_scale_byte = g.w_scale_byte + g.tile_n * scale_bytes;
-    const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * scale_bytes : 0);
+    const fp4_rows w = w_rows(NULL, &g);
+    g.x_scale_byte = g.w_scale_byte + g.tile_n * w.scale_bytes;
+    const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * w.scale_bytes : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
     g.rows_at_once = rows_at_once(&g);
-    const uint32_t carried_bytes = fp4_rows_are_carried(&rows) ? bytes - g.w_scale_byte : 0;
+    const uint32_t carried_bytes = w.is_carried ? bytes - g.w_scale_byte : 0;
     g.shared_bytes = linear_bytes(g.stages * g.stage_bytes + carried_bytes, g.rows_at_once, g.tile_n, 1);
     return g;
 }
@@ -155,38 +170,26 @@ static uint32_t carried_offset(const fp4_gemm *g)
 /* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
 static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
 {
-    if (fp4_rows_passes(r, FP4_ROWS_SCALES) == 1)
+    if (r->passes[FP4_ROWS_SCALES] == 1)
         return;
-    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, fp4_rows_pass(r, FP4_ROWS_SCALES)), count);
+    ptx_val exists = ptx_lt(r->f, ptx_add(r->f, first, r->pass[FP4_ROWS_SCALES]), count);
     r->scale_pass_rows = ptx_select(r->f, exists, ptx_u32(rows), 0);
-}
-
-/* Copies of W or x, with the layout of W's codes. */
-static fp4_rows rows_of(const fp4_gemm *g, uint32_t rows)
-{
-    return (fp4_rows){.f = g->f,
-                      .rows = rows,
-                      .threads = g->of.threads,
-                      .is_mx = g->of.is_mx,
-                      .is_tiled = g->of.is_tiled,
-                      .is_block_scaled = g->of.is_block_scaled,
-                      .codes = fp4_rows_layout(g->of.is_block_scaled),
-                      .k = g->l->k};
 }
 
 static void init_w_copies(fp4_gemm *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    g->w = rows_of(g, g->of.tile_n);
+    g->w = w_rows(f, &g->of);
+    g->w.k = l->k;
     g->w.scale_byte = g->of.w_scale_byte;
     g->w.first = l->split_k == 1 ? ptx_u32(0) : l->part_element;
     g->w.end = l->k;
     if (l->split_k != 1)
         g->w.end = ptx_min(f, l->k, ptx_mad(f, l->part_stages, FP4_STAGE, l->part_element));
-    const uint32_t pass = fp4_rows_pass(&g->w, FP4_ROWS_CODES);
+    const uint32_t pass = g->w.pass[FP4_ROWS_CODES];
     ptx_val row = ptx_add(f, fp4_rows_row_of(&g->w, FP4_ROWS_CODES, l->tid), g->tile.first_w);
-    for (uint32_t i = 0; i < fp4_rows_passes(&g->w, FP4_ROWS_CODES); i++) {
+    for (uint32_t i = 0; i < g->w.passes[FP4_ROWS_CODES]; i++) {
         ptx_val clamped = tail_clamp(f, i == 0 ? row : ptx_add(f, row, i * pass), l->w_rows);
         const linear_row of = linear_find_row(l, clamped);
         g->w.from[i] = ptx_mad_wide(f, of.number, l->w_row_bytes, linear_pick_address(l, &of, l->w));
@@ -194,7 +197,7 @@ static void init_w_copies(fp4_gemm *g)
     ptx_val mine = ptx_add(f, fp4_rows_row_of(&g->w, FP4_ROWS_SCALES, l->tid), g->tile.first_w);
     const linear_row of = linear_find_row(l, tail_clamp(f, mine, l->w_rows));
     g->w.scale_row = of.number;
-    find_second_pass(&g->w, mine, l->w_rows, fp4_rows_pass(&g->w, FP4_ROWS_SCALES) / l->column_rows);
+    find_second_pass(&g->w, mine, l->w_rows, g->w.pass[FP4_ROWS_SCALES] / l->column_rows);
     g->w.scales = linear_pick_address(l, &of, l->arrays[0]);
     fp4_rows_init(&g->w, l->tid, g->tile.shared);
 }
@@ -204,15 +207,14 @@ static void init_x_codes(fp4_gemm *g)
     ptx_fn *f = g->f;
     linear *l = g->l;
     fp4_rows *x = &g->x_codes;
-    *x = rows_of(g, g->of.tile_m);
-    if (g->of.is_e4m3)
-        x->codes = layout_of_codes();
+    *x = rows_of(f, &g->of, g->of.tile_m, g->of.is_e4m3 ? layout_of_codes() : g->w.codes);
+    x->k = l->k;
     x->code_byte = g->of.x_byte;
     x->scale_byte = g->of.x_scale_byte;
     x->first = g->w.first;
     x->end = g->w.end;
     x->scales = ptx_address(f, g->in_scales);
-    const uint32_t pass = fp4_rows_pass(x, FP4_ROWS_CODES);
+    const uint32_t pass = x->pass[FP4_ROWS_CODES];
     ptx_val stride = g->of.is_e4m3 ? l->k : l->w_row_bytes;
     ptx_val row =
         tail_clamp(f, ptx_add(f, fp4_rows_row_of(x, FP4_ROWS_CODES, l->tid), g->tile.first_x), l->m);
@@ -222,7 +224,7 @@ static void init_x_codes(fp4_gemm *g)
     x->passes_left = ptx_div(f, left, pass);
     ptx_val mine = ptx_add(f, fp4_rows_row_of(x, FP4_ROWS_SCALES, l->tid), g->tile.first_x);
     x->scale_row = tail_clamp(f, mine, l->m);
-    find_second_pass(x, mine, l->m, fp4_rows_pass(x, FP4_ROWS_SCALES));
+    find_second_pass(x, mine, l->m, x->pass[FP4_ROWS_SCALES]);
     fp4_rows_init(x, l->tid, g->tile.shared);
 }
 
@@ -704,7 +706,7 @@ static void make_tile(void *strategy)
         ptx_var(f, l->split_k == 1 ? ptx_div(f, ptx_add(f, l->k, FP4_STAGE - 1), FP4_STAGE) : l->part_stages);
     init_w_copies(g);
     init_x(g);
-    if (fp4_rows_are_carried(&g->w)) {
+    if (g->w.is_carried) {
         fp4_rows_copy_carried(&g->w, ptx_u32(carried_offset(g)), l->tid);
         fp4_rows_copy_carried(&g->x_codes, ptx_u32(carried_offset(g)), l->tid);
     }

@@ -76,6 +76,7 @@ typedef struct q8_geometry {
     uint32_t batch;               /* groups whose numbers are loaded together */
     uint32_t numbers;             /* per batch and row: scales, then minima */
     uint32_t products;            /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
+    uint32_t sum_lanes;           /* threads that share a sum of codes: each copies 16 of its codes */
     uint32_t scales, scale_bytes; /* of a row of x in a step: one per block, or with sums per part of W */
     row_ring_shape w;             /* a stage of W */
     layout codes, blocks;         /* of x's codes, and of its scales */
@@ -173,6 +174,7 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.stage = g.step * g.steps;
     g.scales = g.step / (g.has_sums ? format_part_elements(format) : BLOCK);
     g.scale_bytes = g.has_sums ? 8 : 4;
+    g.sum_lanes = g.step / UNIT_BYTES / g.scales;
     g.groups = g.warp_elements / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
     g.numbers = g.batch * of_group;
@@ -186,12 +188,6 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
 }
 
 /* ---- copies of x -------------------------------------------------------------------------------------------------- */
-
-/* Threads that share a sum of codes: each copies 16 of its codes. */
-static uint32_t sum_lanes(const q8_geometry *g)
-{
-    return g->step / UNIT_BYTES / g->scales;
-}
 
 /* Sets the source of this thread's copies: number `first` of a row of `in`, which has `count` numbers. */
 static void find_source(q8_product *g, x_copies *c, ptx_val in, ptx_val row, ptx_val first, ptx_val count)
@@ -214,7 +210,7 @@ static void init_scale_copies(q8_product *g, ptx_val unit, ptx_val row)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    const uint32_t blocks = g->of.step / BLOCK, lanes = sum_lanes(&g->of);
+    const uint32_t blocks = g->of.step / BLOCK, lanes = g->of.sum_lanes;
     x_copies *c = &g->scales_of_x;
     ptx_val block, scale_row, place;
     if (g->of.has_sums) {
@@ -299,7 +295,7 @@ static void add_up_codes(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
     const x_copies *c = &g->codes_of_x;
-    const uint32_t passes = c->rows / c->apart, lanes = sum_lanes(&g->of);
+    const uint32_t passes = c->rows / c->apart, lanes = g->of.sum_lanes;
     ptx_val from = ptx_add(f, c->to, offset), to = ptx_add(f, g->scales_of_x.to, offset), sum[MOST_PASSES];
     for (uint32_t i = 0; i < passes; i++) {
         ptx_val codes[4];

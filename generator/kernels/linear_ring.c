@@ -12,17 +12,12 @@
 
 /* ---- numbers in arrays -------------------------------------------------------------------------------------------- */
 
-static uint32_t numbers_of(const weight_format *format, uint32_t stage)
-{
-    return stage / format->scale_elements;
-}
-
 /* Rows g + 8t are in different banks (with zeros, the rows of 16 lanes): a row takes an odd number of units, and with zeros
  * padding follows every eight rows. */
 layout linear_numbers_layout(const weight_format *format, uint32_t stage)
 {
     const uint32_t bytes = format_numbers_bytes(format);
-    return (layout){.row_bytes = bytes * (numbers_of(format, stage) | 1),
+    return (layout){.row_bytes = bytes * (stage / format->scale_elements | 1),
                     .unit_bytes = bytes,
                     .padded_rows = format->has_minimum ? 8 : 0,
                     .pad_bytes = 4 * bytes};
@@ -50,7 +45,7 @@ static void copy_numbers(linear_ring *r, ptx_val offset)
     linear *l = r->l;
     ptx_fn *f = l->f;
     const weight_format *format = l->of.format;
-    const uint32_t bytes = format_numbers_bytes(format), numbers = numbers_of(format, r->tile->stage);
+    const uint32_t bytes = format_numbers_bytes(format), numbers = r->tile->stage / format->scale_elements;
     const uint32_t all_threads = r->codes.threads / r->codes.rows;
     const uint32_t threads = all_threads < numbers ? all_threads : numbers; /* threads that copy a row */
     const uint32_t copies = numbers / threads;                              /* of a thread */

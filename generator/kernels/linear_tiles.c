@@ -42,6 +42,7 @@ typedef struct tiles_geometry {
     uint32_t groups, units; /* groups of a step; a lane's units of a group */
     uint32_t steps, batch;  /* steps of a stage of W, and between barriers */
     bool is_half;           /* weights are scaled in F16 */
+    bool has_blocks;        /* a stage has several quantised blocks of a row; else it is one */
     bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
     uint32_t number_byte, w_stage_bytes; /* in a stage of W: the first of its numbers in arrays; its size */
@@ -86,6 +87,7 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
     g.batch = g.stages / 2;
     g.is_half =
         kiln_type(v, "x") == PTX_F16 && (format_has_half_numbers(format) || kiln_is(v, "rounding", "twice"));
+    g.has_blocks = format->elements < stage;
     g.is_unrolled = g.tile_m < 64 && g.steps % g.stages == 0;
     g.w = linear_ring_stage(format, stage, g.units == 2);
     g.number_byte = layout_rows(&g.w.rows, g.tile_n);
@@ -162,12 +164,6 @@ typedef struct step_group {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } step_group;
 
-/* Whether a stage has several quantised blocks of a row; else it is one. */
-static bool has_blocks(const tiles_geometry *g)
-{
-    return g->format->elements < g->steps * X_RING_STEP;
-}
-
 /* Finds group i of the step: its number in its block and, in a loop that is not unrolled, the block's in the stage; poison if there
  * is only one. */
 static void find_group(tiles *g, uint32_t i, ptx_val *block, ptx_val *in_block)
@@ -183,7 +179,7 @@ static void find_group(tiles *g, uint32_t i, ptx_val *block, ptx_val *in_block)
     } else {
         const uint32_t steps = groups / of_step; /* of a block */
         ptx_val step = g->step;
-        if (has_blocks(&g->of)) {
+        if (g->of.has_blocks) {
             *block = ptx_div(f, g->step, steps);
             step = ptx_and(f, g->step, steps - 1);
         }
@@ -215,7 +211,7 @@ static step_group decode_group(tiles *g, uint32_t i)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const bool has_constants = g->of.is_unrolled && has_blocks(&g->of);
+    const bool has_constants = g->of.is_unrolled && g->of.has_blocks;
     const uint32_t in_stage = g->trip_step * g->of.groups + i;
     step_group group = {.scale = {{0}}, .minimum = {{0}}};
     ptx_val block, in_block;

@@ -43,6 +43,7 @@ typedef struct piece {
 typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
+    uint32_t scales_apart; /* from a super-step's scales in memory to the next one's */
     fragment_lane at;
     ptx_val first_row;     /* the lane's first row among its warp's */
     ptx_val block_at[2];   /* this lane's two blocks of b, or zeros: addresses in the first super-step */
@@ -181,12 +182,6 @@ static uint32_t row_after(const gemv *g, uint32_t r)
     return g->of.is_tiled ? 16 * (r / 2) + r % 2 : 8 * r;
 }
 
-/* Distance of a super-step's scales in memory. */
-static uint32_t scales_apart(const gemv *g)
-{
-    return SUPER_SCALES * (g->of.is_tiled ? SCALE_TILE_ROWS : 1);
-}
-
 /* Sets the addresses to this warp's first super-step of the pass with these rows. */
 static void find_rows(gemv *g, ptx_val first_of_warp)
 {
@@ -196,8 +191,8 @@ static void find_rows(gemv *g, ptx_val first_of_warp)
     ptx_val chunk = ptx_mad(f, upper, 8, odd);
     ptx_val chunk_at = ptx_mul(f, chunk, 16);
     ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
-    ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
-    ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
+    ptx_val half_at = ptx_mul_wide(f, upper, g->scales_apart / 2);
+    ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, g->scales_apart, half_at);
     ptx_val row = ptx_add(f, first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
@@ -238,7 +233,7 @@ static ptx_val step_addresses(gemv *g, ptx_val super, ptx_val next_first)
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_add_to(f, g->of.a_at[r], g->of.k_warps * SUPER_CODES / 2);
-        ptx_add_to(f, g->of.sfa_at[r], g->of.k_warps * scales_apart(g));
+        ptx_add_to(f, g->of.sfa_at[r], g->of.k_warps * g->scales_apart);
     }
     ptx_val next = ptx_add(f, super, g->of.k_warps);
     ptx_val is_last = ptx_ge(f, next, g->supers);
@@ -358,6 +353,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
+    g.scales_apart = SUPER_SCALES * (g.of.is_tiled ? SCALE_TILE_ROWS : 1);
     g.at = fragment_find_lane(f, g.of.lane);
     g.first_row = g.of.is_tiled ? ptx_shl(f, g.at.g, 1) : g.at.g;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
