@@ -35,21 +35,12 @@ row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_
     return s;
 }
 
-/* Lanes that copy a row together. */
-static uint32_t lanes_of(const row_ring *r)
+void row_ring_plan(row_ring *r)
 {
     const uint32_t lanes = r->threads / r->rows;
-    return lanes > ROW_RING_LANES ? lanes : ROW_RING_LANES;
-}
-
-uint32_t row_ring_pass(const row_ring *r)
-{
-    return r->threads / lanes_of(r);
-}
-
-uint32_t row_ring_passes(const row_ring *r)
-{
-    return r->rows / row_ring_pass(r);
+    r->lanes = lanes > ROW_RING_LANES ? lanes : ROW_RING_LANES;
+    r->pass = r->threads / r->lanes;
+    r->passes = r->rows / r->pass;
 }
 
 uint32_t row_ring_row_bit(const row_ring_shape *s)
@@ -61,8 +52,8 @@ uint32_t row_ring_row_bit(const row_ring_shape *s)
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
     ptx_fn *f = r->f;
-    ptx_val row = ptx_shr(f, tid, lanes_log2(lanes_of(r)));
-    if (lanes_of(r) != ROW_RING_LANES)
+    ptx_val row = ptx_shr(f, tid, lanes_log2(r->lanes));
+    if (r->lanes != ROW_RING_LANES)
         return row;
     const uint32_t bit = row_ring_row_bit(&r->of);
     ptx_val other = ptx_shr(f, row, bit);
@@ -73,9 +64,9 @@ ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < row_ring_passes(r); i++)
+    for (uint32_t i = 0; i < r->passes; i++)
         r->from[i] = ptx_var(f, r->from[i]);
-    r->piece = ptx_mul(f, ptx_and(f, tid, lanes_of(r) - 1), UNIT_BYTES);
+    r->piece = ptx_mul(f, ptx_and(f, tid, r->lanes - 1), UNIT_BYTES);
     ptx_val to = ptx_add(f, layout_row_at(f, &r->of.rows, row_ring_row_of(r, tid)), shared);
     r->to = ptx_add(f, to, r->piece);
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
@@ -114,7 +105,7 @@ static bool has_piece_before(const row_ring *r)
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
 {
     ptx_fn *f = r->f;
-    const uint32_t step = UNIT_BYTES * lanes_of(r);
+    const uint32_t step = UNIT_BYTES * r->lanes;
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
@@ -138,7 +129,7 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
 static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 {
     ptx_fn *f = r->f;
-    const uint32_t step = UNIT_BYTES * lanes_of(r);
+    const uint32_t step = UNIT_BYTES * r->lanes;
     const pieces p = find_pieces(r, from);
     ptx_val end = ptx_min(f, p.reach, UNIT_BYTES * r->of.pieces);
     ptx_val first = ptx_s32(0);
@@ -155,8 +146,8 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
-    for (uint32_t i = 0; i < row_ring_passes(r); i++) {
-        ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * layout_rows(&r->of.rows, row_ring_pass(r)));
+    for (uint32_t i = 0; i < r->passes; i++) {
+        ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * layout_rows(&r->of.rows, r->pass));
         if (is_last && r->is_lean)
             copy_tail(r, r->from[i], row_to);
         else
@@ -180,7 +171,7 @@ void row_ring_copy(row_ring *r, ptx_val offset)
 void row_ring_step(row_ring *r)
 {
     ptx_fn *f = r->f;
-    for (uint32_t i = 0; i < row_ring_passes(r); i++)
+    for (uint32_t i = 0; i < r->passes; i++)
         ptx_add_to(f, r->from[i], r->of.bytes);
     ptx_sub_to(f, r->left, r->of.bytes);
 }

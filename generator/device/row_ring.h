@@ -34,13 +34,14 @@ typedef struct row_ring_shape {
  * number_bytes of scales, 0 to 16. If lane_bytes 8 would make rows longer than 5/4 of `bytes`, the shape's lane_bytes is 4. */
 row_ring_shape row_ring_stage(uint32_t bytes, uint32_t alignment, uint32_t lane_bytes, uint32_t number_bytes);
 
-/* The user sets the members down to `from`. */
+/* The user sets the members down to `from`, and calls row_ring_plan once f, `of`, `threads` and `rows` are set. */
 typedef struct row_ring {
     ptx_fn *f;
     row_ring_shape of;
     bool is_lean;                       /* copies the rows' last stage in a loop: less code */
     bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
     uint32_t threads, rows;             /* of the thread block; powers of two */
+    uint32_t lanes, pass, passes;       /* that copy a row together; rows per pass, a multiple of 8; passes */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
     ptx_val piece, to;                  /* this thread's: bytes to its first piece; its place in stage 0 */
     ptx_val left;                       /* remaining bytes of the rows, S32 */
@@ -49,9 +50,8 @@ typedef struct row_ring {
 /* The bit in which the rows of neighbouring groups of four lanes differ: each group copies 64 bytes, to its half of the banks. */
 uint32_t row_ring_row_bit(const row_ring_shape *s);
 
-/* The threads' passes over the rows; rows per pass, a multiple of 8; and a thread's row of a pass. */
-uint32_t row_ring_passes(const row_ring *r);
-uint32_t row_ring_pass(const row_ring *r);
+/* Sets how the threads pass over the rows; and a thread's row of a pass. */
+void row_ring_plan(row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes);

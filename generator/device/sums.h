@@ -42,11 +42,12 @@ layout shared_sums_layout(uint32_t columns);
 
 /* A thread block's sums: a tile for each of `k_warps` groups of warps that share k. */
 typedef struct shared_sums {
-    uint32_t rows, columns, k_warps;
+    uint32_t k_warps, tile_bytes;
+    layout rows;
     ptx_val at; /* address; poison if only sizes are needed */
 } shared_sums;
 
-uint32_t shared_sums_bytes(const shared_sums *s);
+shared_sums shared_sums_init(uint32_t rows, uint32_t columns, uint32_t k_warps, ptx_val at);
 
 /* Stores a warp's sums; this lane's first are in `column`, rows 2t and 2t + 1. `k_warp` is poison if there is one tile. A
  * barrier must follow. */

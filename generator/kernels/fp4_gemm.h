@@ -14,8 +14,10 @@ typedef struct fp4_gemm_geometry {
     ptx_type type;           /* of decoded operands */
     uint32_t x_row_bytes;    /* in a stage, without scales */
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
-    uint32_t rows_at_once;                                    /* rows of sums, stored at the end */
-    uint32_t shared_bytes;                                    /* dynamic */
+    uint32_t carried_offset; /* of the words before the first stage, as if they were the scales of a stage */
+    uint32_t scale_words;    /* of a row and stage, if block-scaled */
+    uint32_t rows_at_once;   /* rows of sums, stored at the end */
+    uint32_t shared_bytes;   /* dynamic */
 } fp4_gemm_geometry;
 
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v);

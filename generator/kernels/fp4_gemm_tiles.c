@@ -133,6 +133,8 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.x_scale_byte = g.w_scale_byte + g.tile_n * w.scale_bytes;
     const uint32_t bytes = g.x_scale_byte + (g.has_codes ? g.tile_m * w.scale_bytes : 0);
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
+    g.carried_offset = g.stages * g.stage_bytes - g.w_scale_byte;
+    g.scale_words = g.is_mx ? 1 : STEPS;
     g.rows_at_once = rows_at_once(&g);
     const uint32_t carried_bytes = w.is_carried ? bytes - g.w_scale_byte : 0;
     g.shared_bytes = linear_bytes(g.stages * g.stage_bytes + carried_bytes, g.rows_at_once, g.tile_n, 1);
@@ -159,12 +161,6 @@ static uint32_t fill_parts(const fp4_gemm *g)
 {
     const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);
     return fills_early(g) ? last + last / 2 : last < tiles ? tiles - last : 1;
-}
-
-/* The offset of the words before the first stage, as if they were the scales of a stage. */
-static uint32_t carried_offset(const fp4_gemm *g)
-{
-    return g->of.stages * g->of.stage_bytes - g->of.w_scale_byte;
 }
 
 /* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
@@ -393,11 +389,6 @@ static void find_decoded(fp4_gemm *g, const fp4_rows *of, ptx_val row, ptx_val n
 
 /* ---- block-scaled products ---------------------------------------------------------------------------------------- */
 
-static uint32_t scale_words(const fp4_gemm *g)
-{
-    return g->of.is_mx ? 1 : STEPS;
-}
-
 /* Finds where this lane reads the current stage. */
 static scaled_stage find_stage(fp4_gemm *g)
 {
@@ -415,7 +406,7 @@ static void load_scales(fp4_gemm *g, ptx_val at, uint32_t row, ptx_val selector,
                         ptx_val scales[])
 {
     ptx_fn *f = g->f;
-    const uint32_t count = scale_words(g);
+    const uint32_t count = g->of.scale_words;
     ptx_val words[STEPS];
     ptx_load_vec(f, (int)count, words, shared_at(f, PTX_U32, at, row * 4 * count), PTX_PLAIN);
     for (uint32_t i = 0; i < count; i++)
@@ -485,13 +476,13 @@ static void move_fragments(fp4_gemm *g, bool is_first, const scaled_fragments *f
     scaled_fragments *to = &g->fragments;
     move_words(g->f, is_first, STEPS * TILES * 4, to->w[0][0], from->w[0][0]);
     move_words(g->f, is_first, g->of.is_mx ? 2 * MX_BLOCKS : 2 * STEPS, to->x, from->x);
-    move_words(g->f, is_first, scale_words(g), to->w_scales, from->w_scales);
-    move_words(g->f, is_first, scale_words(g), to->x_scales, from->x_scales);
+    move_words(g->f, is_first, g->of.scale_words, to->w_scales, from->w_scales);
+    move_words(g->f, is_first, g->of.scale_words, to->x_scales, from->x_scales);
 }
 
 static ptx_val load_carried(fp4_gemm *g, ptx_val scales, uint32_t row)
 {
-    const uint32_t words = scale_words(g), byte = carried_offset(g);
+    const uint32_t words = g->of.scale_words, byte = g->of.carried_offset;
     return ptx_var(g->f,
                    ptx_load(g->f, shared_at(g->f, PTX_U32, scales, byte + 4 * (words * row + words - 1))));
 }
@@ -707,8 +698,8 @@ static void make_tile(void *strategy)
     init_w_copies(g);
     init_x(g);
     if (g->w.is_carried) {
-        fp4_rows_copy_carried(&g->w, ptx_u32(carried_offset(g)), l->tid);
-        fp4_rows_copy_carried(&g->x_codes, ptx_u32(carried_offset(g)), l->tid);
+        fp4_rows_copy_carried(&g->w, ptx_u32(g->of.carried_offset), l->tid);
+        fp4_rows_copy_carried(&g->x_codes, ptx_u32(g->of.carried_offset), l->tid);
     }
     for (uint32_t i = 0; i < last; i++)
         fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);

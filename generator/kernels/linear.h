@@ -72,7 +72,9 @@ typedef struct linear_tile {
     uint32_t rows, columns, warp_columns; /* of a warp: 16, 32 or 64 */
     uint32_t k_warps, row_warps;          /* warps that share k, or rows; one of the two is 1 */
     uint32_t stage;                       /* elements of k; a part of k has whole stages, or ends with k */
-    ptx_val shared;                       /* address of the dynamic shared memory */
+    uint32_t rows_at_once; /* that all threads store: more than `rows` if only store_threads do */
+    uint32_t store_threads;
+    ptx_val shared; /* address of the dynamic shared memory */
     fragment_lane lane;
     ptx_val k_warp, row_warp, column_warp; /* this warp's; poison if k, or the rows, are not shared */
     ptx_val first_x, first_w;              /* rows */

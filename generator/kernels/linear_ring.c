@@ -89,9 +89,10 @@ linear_ring linear_init_ring(linear *l, const linear_tile *tile, row_ring codes,
     codes.f = f;
     codes.threads = ptx_block_x(f);
     codes.rows = tile->columns;
+    row_ring_plan(&codes);
     ptx_val row = ptx_add(f, row_ring_row_of(&codes, l->tid), tile->first_w);
-    for (uint32_t i = 0; i < row_ring_passes(&codes); i++)
-        codes.from[i] = linear_row_address(l, ptx_add(f, row, i * row_ring_pass(&codes)));
+    for (uint32_t i = 0; i < codes.passes; i++)
+        codes.from[i] = linear_row_address(l, ptx_add(f, row, i * codes.pass));
     row_ring_init(&codes, l->tid, shared,
                   l->split_k == 1 ? l->w_row_bytes : ptx_sub(f, l->w_row_bytes, l->part_byte));
     return (linear_ring){.l = l, .tile = tile, .codes = codes, .number_byte = number_byte, .shared = shared};

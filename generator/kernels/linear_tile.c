@@ -19,7 +19,9 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
                      .k_warps = k_warps,
                      .row_warps = row_warps,
                      .stage = stage,
+                     .rows_at_once = WARP_LANES * k_warps * row_warps / warp_columns,
                      .column_warp = l->warp};
+    s.store_threads = columns * (s.rows_at_once < rows ? s.rows_at_once : rows);
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.lane = fragment_find_lane(f, l->lane);
     if (k_warps > 1) {
@@ -177,18 +179,6 @@ void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(v
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
-/* Rows that all threads store at once: more than the tile's rows, if only some threads store. */
-static uint32_t rows_at_once(const linear_tile *s)
-{
-    return WARP_LANES * s->k_warps * s->row_warps / s->warp_columns;
-}
-
-static uint32_t store_threads(const linear_tile *s)
-{
-    const uint32_t rows = rows_at_once(s);
-    return s->columns * (rows < s->rows ? rows : s->rows);
-}
-
 warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
 {
     warp_sums s = {.row_tiles = rows / SUMS_ROWS, .column_tiles = LINEAR_MMA_TILES};
@@ -196,30 +186,20 @@ warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
     return s;
 }
 
-/* Shared memory for the sums of `slices` groups of warps that share k. */
-static shared_sums shared_of(const linear_tile *s, uint32_t slices)
-{
-    const uint32_t rows = s->rows < SUMS_ROWS ? SUMS_ROWS : s->rows;
-    return (shared_sums){.rows = rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
-}
-
 uint32_t linear_bytes(uint32_t bytes, uint32_t rows, uint32_t columns, uint32_t k_warps)
 {
-    const linear_tile s = {.rows = rows, .columns = columns};
-    const shared_sums sums = shared_of(&s, k_warps);
-    return bytes > shared_sums_bytes(&sums) ? bytes : shared_sums_bytes(&sums);
+    const uint32_t of_sums = k_warps * shared_sums_init(rows, columns, k_warps, (ptx_val){0}).tile_bytes;
+    return bytes > of_sums ? bytes : of_sums;
 }
 
 /* Stores the warps' sums to shared memory, between barriers. */
 static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
-    shared_sums to = shared_of(s, s->k_warps);
+    shared_sums to = shared_sums_init(s->rows, s->columns, s->k_warps, s->shared);
     ptx_barrier(f);
-    if (s->row_warps > 1) {
-        const layout rows = shared_sums_layout(s->columns);
-        to.at = ptx_mad(f, s->row_warp, layout_rows(&rows, s->rows / s->row_warps), to.at);
-    }
+    if (s->row_warps > 1)
+        to.at = ptx_mad(f, s->row_warp, layout_rows(&to.rows, s->rows / s->row_warps), to.at);
     ptx_val column = ptx_mad(f, s->column_warp, s->warp_columns, s->lane.g);
     shared_sums_store(f, &to, sums, column, s->lane.t, s->k_warp);
     ptx_barrier(f);
@@ -229,8 +209,8 @@ static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
 static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
-    const shared_sums sums = shared_of(s, slices);
-    const uint32_t columns = s->columns / l->column_rows, step = rows_at_once(s) * l->column_rows;
+    const shared_sums sums = shared_sums_init(s->rows, s->columns, slices, s->shared);
+    const uint32_t columns = s->columns / l->column_rows, step = s->rows_at_once * l->column_rows;
     ptx_val in_tile = ptx_and(f, l->tid, columns - 1), row = ptx_div(f, l->tid, columns);
     ptx_val line = shared_sums_row(f, &sums, row),
             from = ptx_var(f, ptx_mad(f, in_tile, 4 * l->column_rows, line));
@@ -257,7 +237,7 @@ ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32
     const split of = {.f = l->f,
                       .type = PTX_F32,
                       .parts = l->split_k,
-                      .threads = store_threads(s),
+                      .threads = s->store_threads,
                       .workspace = l->workspace,
                       .tile_counters = l->tile_counters,
                       .tile = s->number,
@@ -272,15 +252,15 @@ static ptx_val add_sums(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
-    const shared_sums tiles = shared_of(s, s->k_warps);
-    const uint32_t at_once = rows_at_once(s), count = at_once < s->rows ? s->rows / at_once : 1;
+    const shared_sums tiles = shared_sums_init(s->rows, s->columns, s->k_warps, s->shared);
+    const uint32_t at_once = s->rows_at_once, count = at_once < s->rows ? s->rows / at_once : 1;
     const bool all_have = at_once <= s->rows; /* else the first threads have a sum each */
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
     ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS], has_sum = {0};
     for (uint32_t i = 0; i < count && all_have; i++)
         sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * at_once, 0));
     if (!all_have) {
-        has_sum = ptx_lt(f, l->tid, store_threads(s));
+        has_sum = ptx_lt(f, l->tid, s->store_threads);
         sums[0] = ptx_var(f, ptx_f32(0));
         PTX_IF (f, has_sum) {
             ptx_set(f, sums[0], shared_sums_load(f, &tiles, from, 0, 0));

@@ -8,25 +8,27 @@
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);
 
-/* simt's scales in shared memory: those of a tile's columns, a chunk of each column at a time. The caller sets the members
- * down to `from`. */
+/* simt's scales in shared memory: those of a tile's columns, a chunk of each column at a time. The caller sets `args` and the
+ * members from k_warp to `from`. */
 typedef struct nf4_scales {
     ptx_fn *f;
     nf4_args *args;
     uint32_t columns, k_warps;
     uint32_t lanes; /* of a team, a warp or half of one, which copies a column's scales, four per lane */
     uint32_t step;  /* quantised blocks of a k_warp at once, a power of two; scales past the last one are 0 */
-    ptx_val k_warp; /* this warp's */
-    ptx_val blocks; /* quantised blocks of a column */
-    ptx_val first_column; /* of the tile */
-    ptx_val from;         /* address of this lane's scale in the first step */
+    uint32_t chunk, column_bytes; /* scales of a column at once; bytes from column to column */
+    ptx_val k_warp;               /* this warp's */
+    ptx_val blocks;               /* quantised blocks of a column */
+    ptx_val first_column;         /* of the tile */
+    ptx_val from;                 /* address of this lane's scale in the first step */
     ptx_val is_aligned; /* each column's scales start at a multiple of 16 bytes; poison if they are nested */
     ptx_val team, lane; /* this thread's team, and its lane there */
     ptx_val to;         /* address of the team's first column */
 } nf4_scales;
 
-/* Bytes from column to column; bytes of all columns, with the table of nested scales. */
-uint32_t nf4_scales_column_bytes(const nf4_scales *s);
+nf4_scales nf4_scales_plan(ptx_fn *f, uint32_t columns, uint32_t k_warps, uint32_t lanes, uint32_t step);
+
+/* Bytes of all columns, with the table of nested scales. */
 uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v);
 
 /* Sets is_aligned; `args` and `blocks` must be set. */

@@ -9,21 +9,22 @@
 
 enum { LANE_SCALES = 4, MOST_COPIES = 8 };
 
-static uint32_t chunk_of(const nf4_scales *s)
+/* Columns are padded, so that neighbouring ones are in different banks. */
+nf4_scales nf4_scales_plan(ptx_fn *f, uint32_t columns, uint32_t k_warps, uint32_t lanes, uint32_t step)
 {
-    return LANE_SCALES * s->lanes;
-}
-
-/* Padded so that neighbouring columns are in different banks. */
-uint32_t nf4_scales_column_bytes(const nf4_scales *s)
-{
-    return 4 * (chunk_of(s) + 4);
+    const uint32_t chunk = LANE_SCALES * lanes;
+    return (nf4_scales){.f = f,
+                        .columns = columns,
+                        .k_warps = k_warps,
+                        .lanes = lanes,
+                        .step = step,
+                        .chunk = chunk,
+                        .column_bytes = 4 * (chunk + 4)};
 }
 
 uint32_t nf4_scales_bytes(const nf4_scales *s, const kiln_variant *v)
 {
-    return s->columns * nf4_scales_column_bytes(s) +
-           (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
+    return s->columns * s->column_bytes + (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
 }
 
 void nf4_scales_align(nf4_scales *s)
@@ -46,9 +47,9 @@ void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at)
         s->team = ptx_mad(f, s->k_warp, teams, ptx_div(f, lane, s->lanes));
         s->lane = ptx_and(f, lane, s->lanes - 1);
     }
-    s->to = ptx_mad(f, s->team, nf4_scales_column_bytes(s), at);
+    s->to = ptx_mad(f, s->team, s->column_bytes, at);
     if (s->args->is_nested)
-        nf4_nested_fill(&s->args->nested, ptx_add(f, at, s->columns * nf4_scales_column_bytes(s)), tid);
+        nf4_nested_fill(&s->args->nested, ptx_add(f, at, s->columns * s->column_bytes), tid);
 }
 
 /* Copies `count` scales of a column from `at` on; the lanes start at a sector boundary. The rest of the last step is zeros. */
@@ -94,12 +95,12 @@ static void copy_chunk(const nf4_scales *s, ptx_val first)
     const uint32_t teams = WARP_LANES / s->lanes * s->k_warps, copies = s->columns / teams;
     ptx_val at[MOST_COPIES], to[MOST_COPIES], count = ptx_sub(f, s->blocks, first);
     if (!args->is_nested)
-        count = ptx_min(f, count, chunk_of(s));
+        count = ptx_min(f, count, s->chunk);
     ptx_val mine = ptx_add(f, s->first_column, s->team);
     for (uint32_t i = 0; i < copies; i++) {
         ptx_val column = tail_clamp(f, ptx_add(f, mine, i * teams), args->n);
         ptx_val line = ptx_mul_wide(f, column, s->blocks);
-        to[i] = shared_at(f, PTX_F32, s->to, i * teams * nf4_scales_column_bytes(s));
+        to[i] = shared_at(f, PTX_F32, s->to, i * teams * s->column_bytes);
         if (args->is_nested)
             copy_nested(s, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), to[i], count);
         else
@@ -128,7 +129,7 @@ void nf4_scales_add(const nf4_scales *s, ptx_val scales, uint32_t apart, uint32_
 {
     ptx_fn *f = s->f;
     for (uint32_t c = 0; c < columns; c++) {
-        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, c * apart * nf4_scales_column_bytes(s)));
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, c * apart * s->column_bytes));
         if (s->args->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
         for (uint32_t i = c; i < count; i += columns)
@@ -140,11 +141,11 @@ void nf4_scales_each_step(const nf4_scales *s, void (*multiply)(void *strategy, 
                           void *strategy)
 {
     ptx_fn *f = s->f;
-    PTX_FOR (f, first, 0, s->blocks, chunk_of(s)) {
+    PTX_FOR (f, first, 0, s->blocks, s->chunk) {
         copy_chunk(s, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, NF4_BLOCK_K_LOG2);
-        ptx_val until = ptx_min(f, ptx_add(f, from, chunk_of(s) * NF4_BLOCK_K), s->args->k);
+        ptx_val until = ptx_min(f, ptx_add(f, from, s->chunk * NF4_BLOCK_K), s->args->k);
         ptx_val start = ptx_mad(f, s->k_warp, s->step * NF4_BLOCK_K, from);
         ptx_val scales = ptx_sub(f, s->from, ptx_shl(f, first, 2));
         PTX_FOR (f, k, start, until, s->k_warps * s->step * NF4_BLOCK_K) {

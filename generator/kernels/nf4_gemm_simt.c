@@ -247,11 +247,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
     g.stage_row_bytes = g.wide_bytes * (COLUMN_LANES * g.depth + 32);
     g.stage_bytes = g.rows * g.stage_row_bytes;
-    g.scales = (nf4_scales){.f = f,
-                            .columns = g.tile_n,
-                            .k_warps = g.k_warps,
-                            .lanes = WARP_LANES,
-                            .step = STRETCH / NF4_BLOCK_K};
+    g.scales = nf4_scales_plan(f, g.tile_n, g.k_warps, WARP_LANES, STRETCH / NF4_BLOCK_K);
     return g;
 }
 
@@ -302,7 +298,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.stage = ptx_mad(f, g.scales.k_warp, g.stage_bytes, g.stages);
     ptx_val scales = ptx_add(f, g.stages, g.k_warps * g.stage_bytes);
     nf4_scales_init(&g.scales, g.tid, g.lane, scales);
-    ptx_val mine = ptx_mad(f, g.group, nf4_scales_column_bytes(&g.scales), scales);
+    ptx_val mine = ptx_mad(f, g.group, g.scales.column_bytes, scales);
     g.scales.from = ptx_mad(f, ptx_shr(f, g.member, 1), 4, mine);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);

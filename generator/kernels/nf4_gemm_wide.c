@@ -87,7 +87,7 @@ static void init(wide *g)
     g->a_from = ptx_mad(f, lane_row, bytes, a);
     g->w_to = ptx_mad(f, in_side, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
     g->w_from = ptx_mad(f, lane_column, bytes, w);
-    g->scales.from = ptx_mad(f, lane_column, nf4_scales_column_bytes(&g->scales), scales);
+    g->scales.from = ptx_mad(f, lane_column, g->scales.column_bytes, scales);
     nf4_scales_init(&g->scales, g->tid, g->lane, scales);
 
     ptx_val fours = ptx_shl(f, ptx_and(f, lane_row, 1), 2), along = ptx_mad(f, side, NF4_BLOCK_K / 2, fours);
@@ -205,8 +205,7 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     g.columns = g.tile_n / LANE_COLUMNS;
     g.sums = g.rows * g.columns;
     g.stage_bytes = 4 * STRIDE * (g.tile_m + g.tile_n);
-    g.scales =
-        (nf4_scales){.f = f, .columns = g.tile_n, .k_warps = g.k_warps, .lanes = WARP_LANES / 2, .step = 1};
+    g.scales = nf4_scales_plan(f, g.tile_n, g.k_warps, WARP_LANES / 2, 1);
     return g;
 }
 
