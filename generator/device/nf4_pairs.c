@@ -19,41 +19,22 @@ const double nf4_values[16] = {
 
 enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, ALIGNED_STRIDE = 256 };
 
-/* Words of an entry: two values, or one pair of 16-bit values. */
-static uint32_t words_of(const nf4_pairs *p)
+nf4_pairs nf4_pairs_plan(nf4_pairs p)
 {
-    return p->type == PTX_F16 || p->type == PTX_BF16 ? 1 : 2;
-}
-
-static ptx_type word_type(const nf4_pairs *p)
-{
-    return words_of(p) == 1 ? PTX_U32 : p->type;
-}
-
-static uint32_t word_bytes(const nf4_pairs *p)
-{
-    return p->type == PTX_F64 ? 8 : 4;
-}
-
-/* Bytes from `start` to the table. */
-static uint32_t skipped(const nf4_pairs *p)
-{
-    return p->is_aligned ? p->reserved : 0;
-}
-
-static uint32_t entry_stride(const nf4_pairs *p)
-{
-    return p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
+    p.words = p.type == PTX_F16 || p.type == PTX_BF16 ? 1 : 2;
+    p.word_bytes = p.type == PTX_F64 ? 8 : 4;
+    p.word_type = p.words == 1 ? PTX_U32 : p.type;
+    p.stride = p.is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
+    p.skipped = p.is_aligned ? p.reserved : 0;
+    p.bytes = BYTES * p.stride + p.skipped;
+    p.selector = p.is_aligned ? 0x7604 : 0x4440;
+    p.selector_step = p.is_aligned ? 16 : 1;
+    return p;
 }
 
 static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 {
-    return shared_at(p->f, word_type(p), address, skipped(p) + bytes);
-}
-
-uint32_t nf4_pairs_bytes(const nf4_pairs *p)
-{
-    return BYTES * entry_stride(p) + skipped(p);
+    return shared_at(p->f, p->word_type, address, p->skipped + bytes);
 }
 
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
@@ -64,7 +45,7 @@ uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
         ptx_val past = ptx_add(p->f, shared, alignment - 1 - p->reserved);
         p->start = ptx_and(p->f, past, 0u - alignment);
     }
-    return nf4_pairs_bytes(p);
+    return p->bytes;
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------------ */
@@ -72,7 +53,7 @@ uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
 /* The words of all entries. */
 static ptx_val constants(const nf4_pairs *p)
 {
-    const uint32_t words = words_of(p);
+    const uint32_t words = p->words;
     uint64_t bits[2 * BYTES] = {0};
     for (uint32_t i = 0; i < 2 * BYTES; i++) {
         const uint32_t byte = i / 2, second = i % 2;
@@ -80,14 +61,14 @@ static ptx_val constants(const nf4_pairs *p)
         const uint64_t value = ptx_number(p->type, nf4_values[byte >> (is_upper ? 4 : 0) & 15]).bits;
         bits[i * words / 2] |= value << (words == 1 ? 16 * second : 0);
     }
-    return ptx_global_table(p->f, word_type(p), BYTES * words, bits);
+    return ptx_global_table(p->f, p->word_type, BYTES * words, bits);
 }
 
 /* Fills `count` units of 16 bytes, `threads` apart, from unit `number` on. The copies of one entry are eight units. */
 static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;
-    const uint32_t entries_apart = threads / 8, words = words_of(p), in_unit = UNIT_BYTES / word_bytes(p);
+    const uint32_t entries_apart = threads / 8, words = p->words, in_unit = UNIT_BYTES / p->word_bytes;
     ptx_val entry = ptx_shr(f, number, 3);
     ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, 1));
     ptx_val to = ptx_mad(f, number, UNIT_BYTES, p->start);
@@ -96,7 +77,7 @@ static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t distance = i * entries_apart;
         ptx_val source = ptx_at_const(f, from, distance * words), word[4];
-        ptx_val unit = at(p, to, distance * entry_stride(p));
+        ptx_val unit = at(p, to, distance * p->stride);
         ptx_load_vec(f, (int)words, word, source, PTX_NC);
         for (uint32_t w = words; w < in_unit; w++)
             word[w] = word[w - words];
@@ -106,7 +87,7 @@ static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32
 
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane)
 {
-    const uint32_t pair_bytes = words_of(p) * word_bytes(p);
+    const uint32_t pair_bytes = p->words * p->word_bytes;
     ptx_val copy = ptx_and(p->f, lane, COPIES_BYTES / pair_bytes - 1);
     p->mine = ptx_mad(p->f, copy, pair_bytes, p->start);
 }
@@ -132,25 +113,14 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-/* prmt's selector of byte 0: the second byte of an address, or the lowest of a number; and the factor of other bytes. */
-static uint32_t first_selector(const nf4_pairs *p)
-{
-    return p->is_aligned ? 0x7604 : 0x4440;
-}
-
-static uint32_t selector_step(const nf4_pairs *p)
-{
-    return p->is_aligned ? 16 : 1;
-}
-
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
-    nf4_pairs_decode_selected(p, word, ptx_u32(first_selector(p) + selector_step(p) * byte), out);
+    nf4_pairs_decode_selected(p, word, ptx_u32(p->selector + p->selector_step * byte), out);
 }
 
 ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte)
 {
-    return ptx_mad(p->f, byte, selector_step(p), first_selector(p));
+    return ptx_mad(p->f, byte, p->selector_step, p->selector);
 }
 
 void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2])
@@ -159,5 +129,5 @@ void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selecto
     ptx_val entry = ptx_prmt(f, word, p->is_aligned ? p->mine : ptx_u32(0), selector);
     if (!p->is_aligned)
         entry = ptx_mad(f, entry, COPIES_BYTES, p->mine);
-    ptx_load_vec(f, (int)words_of(p), out, at(p, entry, 0), PTX_PLAIN);
+    ptx_load_vec(f, (int)p->words, out, at(p, entry, 0), PTX_PLAIN);
 }

@@ -16,7 +16,7 @@ enum {
     NF4_PAIRS_ALIGNED_BYTES = 65536 /* aligned table, aligned to its size; half of each 256 bytes is free */
 };
 
-/* The user sets the members down to `reserved`. */
+/* The user sets the members down to `reserved`, and calls nf4_pairs_plan. */
 typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
@@ -24,15 +24,21 @@ typedef struct nf4_pairs {
     bool is_aligned; /* one instruction per address, not two */
     uint32_t
         reserved; /* most bytes of shared memory before an aligned table, with the system's 1 KB; a multiple of 16 */
+
+    uint32_t words, word_bytes; /* of an entry: two values, or one pair of 16-bit values */
+    ptx_type word_type;
+    uint32_t stride, skipped; /* bytes from entry to entry; from `start` to the table */
+    uint32_t bytes;           /* of dynamic shared memory, including skipped ones */
+    /* prmt's selector of byte 0: the second byte of an address, or the lowest of a number; from byte to byte. */
+    uint32_t selector, selector_step;
     ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
     ptx_val mine;  /* address of this lane's copy of the first entry */
 } nf4_pairs;
 
-/* Bytes of dynamic shared memory, including skipped ones. */
-uint32_t nf4_pairs_bytes(const nf4_pairs *p);
+nf4_pairs nf4_pairs_plan(nf4_pairs p);
 
 /* Sets `start`: the table is in dynamic shared memory from `shared` on. An aligned one starts `reserved` bytes after the
- * multiple of 64 KB nearest to `shared`, which is 0 if no more than that comes before. Returns nf4_pairs_bytes. */
+ * multiple of 64 KB nearest to `shared`, which is 0 if no more than that comes before. Returns `bytes`. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
 /* Sets this lane's read address, after the layout. */

@@ -37,11 +37,12 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_transposed)
 
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved)
 {
-    return (nf4_pairs){.f = f,
-                       .type = type,
-                       .is_high_first = kiln_is(v, "nibbles", "high"),
-                       .is_aligned = kiln_is(v, "table", "aligned"),
-                       .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES};
+    return nf4_pairs_plan(
+        (nf4_pairs){.f = f,
+                    .type = type,
+                    .is_high_first = kiln_is(v, "nibbles", "high"),
+                    .is_aligned = kiln_is(v, "table", "aligned"),
+                    .reserved = (reserved + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES});
 }
 
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],

@@ -35,7 +35,7 @@
  * has 32 scales, or 16 or 8 if there is no room for more, so that their sectors are full.
  *
  *             bytes of shared memory                 copied                                     waited for
- *     table   nf4_pairs_bytes                        once                                       at the loop's first barrier
+ *     table   pairs.bytes                            once                                       at the loop's first barrier
  *     scales  tile_n * 4 * (2 * chunk + PAD_WORDS)   chunk c + 1 when chunk c begins            with a stage of A
  *     A       rows.stages * tile_m * row_bytes       the stage rows.stages - 1 ahead, after     before its first block: a
  *                                                    the barrier that frees its place           copy_wait and a barrier
@@ -647,7 +647,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                is_compact = kiln_is(v, "table", "compact");
     const uint32_t stages = kiln_int(v, "stages");
     const ptx_type type = kiln_type(v, "a");
-    const uint32_t table = nf4_pairs_bytes(&g.pairs),
+    const uint32_t table = g.pairs.bytes,
                    copies = table + g.tile_n * g.scales.row_bytes + g.rows.stages * g.rows.stage_bytes +
                             (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0),
                    kept = g.split_k == 0 ? table : 0;

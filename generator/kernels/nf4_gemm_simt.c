@@ -271,7 +271,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const gemm g = geometry(NULL, v);
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.stage_bytes + nf4_scales_bytes(&g.scales, v);
+    s->shared_bytes = g.pairs.bytes + g.k_warps * g.stage_bytes + nf4_scales_bytes(&g.scales, v);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g, v);
     s->trip = STRETCH;
     s->loop_warps = g.k_warps;

@@ -257,7 +257,7 @@ static void init(product *g)
 static void shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const product g = geometry(NULL, v);
-    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * g.partial_bytes;
+    const uint32_t table = g.pairs.bytes, sums = g.k_warps * g.columns * g.partial_bytes;
     s->block[0] = g.threads;
     s->shared_bytes = table > sums ? table : sums;
     /* As many thread blocks as leave registers for the sums. Without a limit ptxas uses more, for table loads. */

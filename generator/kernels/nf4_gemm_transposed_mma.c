@@ -506,7 +506,7 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
     /* With its addresses of A two thread blocks would run out of registers. */
     const bool is_tight = g.groups == 4 && g.row_words == 1;
     s->block[0] = THREADS;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * g.stage_bytes;
+    s->shared_bytes = g.pairs.bytes + 2 * g.stage_bytes;
     s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
     s->trip = CHUNK;
 }

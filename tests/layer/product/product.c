@@ -61,8 +61,8 @@ static uint32_t pipeline_bytes(const kiln_variant *v)
 
 static nf4_pairs table_of(ptx_fn *f, const kiln_variant *v)
 {
-    return (nf4_pairs){
-        .f = f, .type = PTX_F16, .is_aligned = is_wgmma(v), .reserved = 1024 + pipeline_bytes(v)};
+    return nf4_pairs_plan((nf4_pairs){
+        .f = f, .type = PTX_F16, .is_aligned = is_wgmma(v), .reserved = 1024 + pipeline_bytes(v)});
 }
 
 /* Lane t takes byte t of each word, two weights of eight. Scales beyond k are 0: the codes there are those of -1. */
@@ -133,7 +133,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const nf4_pairs table = table_of(NULL, v);
     s->block[0] = THREADS + (is_wgmma(v) ? TILE_PRODUCER_THREADS : 0);
-    s->shared_bytes = pipeline_bytes(v) + nf4_pairs_bytes(&table);
+    s->shared_bytes = pipeline_bytes(v) + table.bytes;
     s->blocks_per_multiprocessor = 1;
     if (is_wgmma(v))
         s->min_sm = s->max_sm = 90, s->is_specific = true;
