@@ -16,8 +16,11 @@ typedef struct fp4_gemm_geometry {
     uint32_t x_byte, w_scale_byte, x_scale_byte, stage_bytes; /* in a stage; W's codes are first */
     uint32_t carried_offset; /* of the words before the first stage, as if they were the scales of a stage */
     uint32_t scale_words;    /* of a row and stage, if block-scaled */
-    uint32_t rows_at_once;   /* rows of sums, stored at the end */
-    uint32_t shared_bytes;   /* dynamic */
+    uint32_t last_tiles; /* block-scaled: tiles of eight rows of x whose products follow a trip's barrier */
+    bool fills_early; /* a fill begins right after the barrier that frees its stage, not in the next trip */
+    uint32_t fill_parts;   /* parts in which a stage is filled: one before the products of each tile of x */
+    uint32_t rows_at_once; /* rows of sums, stored at the end */
+    uint32_t shared_bytes; /* dynamic */
 } fp4_gemm_geometry;
 
 fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v);

@@ -98,6 +98,16 @@ static uint32_t rows_at_once(const fp4_gemm_geometry *g)
     return rows;
 }
 
+/* Fills begin early with two stages, where the next trip already waits for the fill, and tiles of 128 rows, since a multiprocessor
+ * has no third thread block to hide the wait. */
+static void plan_fills(fp4_gemm_geometry *g)
+{
+    const uint32_t tiles = g->tile_m / SUMS_ROWS, last = tiles < 8 ? 1 : tiles / 4;
+    g->last_tiles = last;
+    g->fills_early = g->stages == 2 && tiles == MOST_TILES;
+    g->fill_parts = g->fills_early ? last + last / 2 : last < tiles ? tiles - last : 1;
+}
+
 static fp4_rows rows_of(ptx_fn *f, const fp4_gemm_geometry *g, uint32_t rows, layout codes)
 {
     return fp4_rows_plan((fp4_rows){.f = f,
@@ -135,6 +145,7 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
     g.stage_bytes = (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
     g.carried_offset = g.stages * g.stage_bytes - g.w_scale_byte;
     g.scale_words = g.is_mx ? 1 : STEPS;
+    plan_fills(&g);
     g.rows_at_once = rows_at_once(&g);
     const uint32_t carried_bytes = w.is_carried ? bytes - g.w_scale_byte : 0;
     g.shared_bytes = linear_bytes(g.stages * g.stage_bytes + carried_bytes, g.rows_at_once, g.tile_n, 1);
@@ -142,26 +153,6 @@ fp4_gemm_geometry fp4_gemm_plan(const kiln_variant *v)
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
-
-/* Tiles of x whose products follow a trip's barrier. */
-static uint32_t last_tiles(uint32_t tiles)
-{
-    return tiles < 8 ? 1 : tiles / 4;
-}
-
-/* Whether a fill begins right after the barrier that frees its stage, not in the next trip. With two stages the next trip already
- * waits for the fill, and with tiles of 128 rows a multiprocessor has no third thread block to hide the wait. */
-static bool fills_early(const fp4_gemm *g)
-{
-    return g->of.stages == 2 && g->of.tile_m == SUMS_ROWS * MOST_TILES;
-}
-
-/* Parts in which a stage is filled: one before the products of each tile of x. */
-static uint32_t fill_parts(const fp4_gemm *g)
-{
-    const uint32_t tiles = g->of.tile_m / SUMS_ROWS, last = last_tiles(tiles);
-    return fills_early(g) ? last + last / 2 : last < tiles ? tiles - last : 1;
-}
 
 /* Finds how far this thread's second row of scales is from its first, `first`: `rows` rows of the matrix, or 0 if there is none. */
 static void find_second_pass(fp4_rows *r, ptx_val first, ptx_val count, uint32_t rows)
@@ -273,7 +264,8 @@ static void fill_stage(fp4_gemm *g, ptx_val offset, uint32_t ahead)
  * products. */
 static void fill_part(fp4_gemm *g, uint32_t part)
 {
-    const uint32_t parts = fill_parts(g), w = fp4_rows_pieces(&g->w), all = w + fp4_rows_pieces(&g->x_codes);
+    const uint32_t parts = g->of.fill_parts, w = fp4_rows_pieces(&g->w),
+                   all = w + fp4_rows_pieces(&g->x_codes);
     if (part >= parts)
         return;
     for (uint32_t i = part * all / parts; i < (part + 1) * all / parts; i++)
@@ -492,7 +484,7 @@ static void init_fragments(fp4_gemm *g)
     ptx_fn *f = g->f;
     scaled_fragments *of = &g->fragments;
     g->filled = ptx_var(f, g->stage);
-    const uint32_t early = fills_early(g) ? last_tiles(g->sums.row_tiles) : 0;
+    const uint32_t early = g->of.fills_early ? g->of.last_tiles : 0;
     for (uint32_t part = 0; part < early; part++)
         fill_part(g, part);
     next_stage(g, g->of.stages - 2);
@@ -544,7 +536,7 @@ static void multiply_tile(fp4_gemm *g, uint32_t tile, ptx_val w[MX_BLOCKS][TILES
 
 static void multiply_scaled(fp4_gemm *g)
 {
-    const uint32_t tiles = g->sums.row_tiles, last = tiles - last_tiles(tiles);
+    const uint32_t tiles = g->sums.row_tiles, last = tiles - g->of.last_tiles;
     const scaled_stage at = find_stage(g);
     scaled_fragments *of = &g->fragments, next = {0};
     ptx_val w[MX_BLOCKS][TILES][4] = {0}, x[MOST_TILES][2 * MX_BLOCKS] = {0},
@@ -561,13 +553,13 @@ static void multiply_scaled(fp4_gemm *g)
                 load_x_scales(g, &at, loaded, scales[loaded / QUAD_LANES]);
             load_x_codes(g, &at, loaded, x[loaded]);
         }
-        if (!fills_early(g))
+        if (!g->of.fills_early)
             fill_part(g, tile);
         if (tile == last) {
             next_stage(g, g->of.stages - 2);
             next = load_fragments(g);
         }
-        if (fills_early(g))
+        if (g->of.fills_early)
             fill_part(g, tile < last ? tile + tiles - last : tile - last);
         multiply_tile(g, tile, w, x[tile], scales[tile / QUAD_LANES]);
     }

@@ -57,6 +57,11 @@ linear_geometry linear_plan(linear_geometry g)
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd multiple of 16 bytes, so that neighbouring lanes' activations are in different banks. */
     g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
+    g.share_step = LINEAR_TRIP / format_group_elements(g.format) * g.share_bytes;
+    g.part_words = format_part_elements(g.format) / WORD_CODES;
+    g.joined = 1;
+    while (g.joined < g.vectors)
+        g.joined *= 2;
     return g;
 }
 
@@ -88,11 +93,6 @@ typedef struct group_weights {
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
 } group_weights;
 
-static uint32_t part_words(const linear_simt *g)
-{
-    return format_part_elements(g->of.format) / WORD_CODES;
-}
-
 static void load_group(linear_simt *g, uint32_t r, group_weights *w)
 {
     const weight_format *format = g->of.format;
@@ -104,7 +104,7 @@ static void load_group(linear_simt *g, uint32_t r, group_weights *w)
     for (uint32_t u = 0; u < format->units; u++) {
         for (uint32_t q = 0; q < format->quads; q++) {
             const uint32_t in_part = format->parts == 1 ? format_quad_element(format, u, q) / WORD_CODES : u;
-            w->word[format_quad_part(format, q) * part_words(g) + in_part] = quads[u][q];
+            w->word[format_quad_part(format, q) * g->of.part_words + in_part] = quads[u][q];
         }
     }
 }
@@ -129,7 +129,7 @@ static ptx_val dot_q8(linear_simt *g, const ptx_val word[], const ptx_val h[], p
 {
     ptx_fn *f = g->f;
     ptx_val dot = start;
-    for (uint32_t i = 0; i < part_words(g); i++)
+    for (uint32_t i = 0; i < g->of.part_words; i++)
         dot = g->of.format->is_signed ? ptx_dp4a_ss(f, ptx_as(f, PTX_S32, word[i]), h[i], dot)
                                       : ptx_dp4a_us(f, word[i], h[i], dot);
     return ptx_sub(f, ptx_as(f, PTX_F32, dot), ptx_bits(PTX_F32, LINEAR_SUM_START));
@@ -139,7 +139,7 @@ static void multiply_q8(linear_simt *g, const group_weights w[], ptx_val share, 
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t words = part_words(g);
+    const uint32_t words = g->of.part_words;
     for (uint32_t p = 0; p < format->parts; p++) {
         ptx_val h[MOST_WORDS], numbers[2];
         for (uint32_t i = 0; i < words; i += 4)
@@ -176,7 +176,7 @@ static void multiply_exact(linear_simt *g, const group_weights w[], ptx_val shar
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t words = part_words(g), byte = 4 * format_group_elements(format) + 8 * p;
+    const uint32_t words = g->of.part_words, byte = 4 * format_group_elements(format) + 8 * p;
     ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS] = {{{0}}};
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];

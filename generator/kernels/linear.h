@@ -37,6 +37,10 @@ typedef struct linear_geometry {
     uint32_t number_bytes; /* of a tile's numbers, if the format has them in arrays: 4 or 8 per lane */
     uint32_t stage_bytes;  /* of a warp */
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
+    uint32_t share_step;                /* bytes of the shares of LINEAR_TRIP elements */
+    uint32_t part_words;                /* words of four codes in a part */
+    uint32_t
+        joined; /* vectors whose values are joined over lanes (device/lanes.h): a power of two; those past the last repeat it */
 } linear_geometry;
 
 typedef struct linear {

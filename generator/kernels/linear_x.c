@@ -45,20 +45,11 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
     return (bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
 }
 
-/* The number of values that are joined over lanes (device/lanes.h): a power of two. Those past the vectors repeat the last one. */
-static uint32_t joined(const linear_simt *g)
-{
-    uint32_t count = 1;
-    while (count < g->of.vectors)
-        count *= 2;
-    return count;
-}
-
 static void join_vectors(linear_simt *g, ptx_op op, uint32_t lanes, ptx_val value[])
 {
-    for (uint32_t b = g->of.vectors; b < joined(g); b++)
+    for (uint32_t b = g->of.vectors; b < g->of.joined; b++)
         value[b] = value[g->of.vectors - 1];
-    lanes_join(g->f, op, lanes, joined(g), g->l->lane, value);
+    lanes_join(g->f, op, lanes, g->of.joined, g->l->lane, value);
 }
 
 /* How many lanes have a part's elements. */
@@ -96,7 +87,7 @@ static slot first_slot(linear_simt *g)
     ptx_val of_part = ptx_mad(f, part, part_elements * element_bytes, at);
     ptx_val in_part = ptx_and(f, element, part_elements - 1);
     s.elements = ptx_var(f, ptx_mad(f, in_part, element_bytes, of_part));
-    s.vector = lanes_first(f, part_lanes(g), joined(g), g->l->lane);
+    s.vector = lanes_first(f, part_lanes(g), g->of.joined, g->l->lane);
     ptx_val of_vector = ptx_mad(f, s.vector, g->of.vector_bytes, at);
     ptx_val numbers = ptx_mad(f, part, NUMBER_BYTES, of_vector);
     s.numbers = ptx_var(f, ptx_add(f, numbers, format_group_elements(format) * element_bytes));
@@ -199,9 +190,9 @@ static ptx_val second_number(linear_simt *g, ptx_val first, ptx_val sum)
 static ptx_val stores_number(linear_simt *g, const slot *at, uint32_t i)
 {
     ptx_fn *f = g->f;
-    const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
+    const uint32_t alike = part_lanes(g) > g->of.joined ? part_lanes(g) / g->of.joined : 1;
     ptx_val is_first = ptx_eq(f, ptx_and(f, g->l->lane, alike - 1), 0);
-    if (joined(g) == g->of.vectors)
+    if (g->of.joined == g->of.vectors)
         return is_first;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
     return ptx_and(f, is_first, in_bounds);
@@ -214,11 +205,11 @@ static void store_numbers(linear_simt *g, const slot *at, uint32_t byte, ptx_val
     const uint32_t lanes = part_lanes(g);
     if (g->of.format->has_minimum || g->of.format->offset > 0)
         join_vectors(g, PTX_OP_ADD, lanes, sum);
-    for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
+    for (uint32_t i = 0; i < lanes_share(lanes, g->of.joined); i++) {
         ptx_val number[2] = {lower, {0}};
         if (lanes < SCALE_LANES && g->of.vectors > 1) {
             ptx_val vector = ptx_add(f, at->vector, i);
-            ptx_val lane = ptx_mul(f, vector, SCALE_LANES / joined(g));
+            ptx_val lane = ptx_mul(f, vector, SCALE_LANES / g->of.joined);
             number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
         number[1] = second_number(g, number[0], sum[i]);
@@ -240,7 +231,7 @@ static void store_runs(linear_simt *g, const slot *at, uint32_t byte, run h[])
     for (uint32_t b = 0; b < g->of.vectors; b++) {
         ptx_val raise = raise_mine;
         if (has_numbers && g->of.vectors > 1)
-            raise = ptx_shfl_idx_in(f, raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
+            raise = ptx_shfl_idx_in(f, raise, SCALE_LANES / g->of.joined * b, SCALE_LANES);
         sum[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
                            has_numbers ? &raise : NULL);
     }
@@ -256,11 +247,6 @@ typedef struct pass {
     ptx_val end; /* of the elements that are read: those past the chunk are only for the norm */
     ptx_val squares[LINEAR_MOST_VECTORS];
 } pass;
-
-static uint32_t share_step(const linear_simt *g)
-{
-    return LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
-}
 
 /* Computes h of a vector's run; adds up x's squares for the norm. */
 static void make_run(linear_simt *g, pass *p, uint32_t b, run x, const run gamma, run h)
@@ -284,7 +270,7 @@ static void make_step(linear_simt *g, pass *p, uint32_t step, ptx_val first, run
         for (uint32_t b = 0; b < g->of.vectors; b++)
             make_run(g, p, b, x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
-            store_runs(g, &p->at, step * share_step(g), h);
+            store_runs(g, &p->at, step * g->of.share_step, h);
         }
     }
 }
@@ -325,8 +311,8 @@ static void make_pass(linear_simt *g, ptx_val is_start)
     PTX_FOR (f, first, start, p->end, steps * LINEAR_TRIP) {
         ptx_side_loop(f);
         make_trip(g, p, first, steps);
-        ptx_add_to(f, p->at.elements, steps * share_step(g));
-        ptx_add_to(f, p->at.numbers, steps * share_step(g));
+        ptx_add_to(f, p->at.elements, steps * g->of.share_step);
+        ptx_add_to(f, p->at.numbers, steps * g->of.share_step);
     }
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
