@@ -1,6 +1,7 @@
 /* A word that begins s bytes after a multiple of 4 spans two aligned words: one prmt of both with selector 0x3210 + 0x1111 *
  * s, s up to 4, extracts it. Consecutive words share the aligned ones. */
 #include "bytes.h"
+#include "shared.h"
 
 enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
 
@@ -9,9 +10,7 @@ byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t 
     byte_order order = {.alignment = alignment, .phase = phase};
     if (alignment % WORD == 0)
         return order;
-    ptx_val address = ptx_address(f, pointer);
-    ptx_val low = address.type == PTX_U64 ? ptx_cvt(f, PTX_U32, address) : address;
-    ptx_val offset = ptx_and(f, low, WORD - 1);
+    ptx_val offset = ptx_and(f, ptx_address(f, pointer), WORD - 1);
     order.selector[0] = ptx_mad(f, offset, BYTE_FURTHER, IN_PLACE);
     order.selector[1] = order.selector[0];
     if (phase > 0)
@@ -23,10 +22,7 @@ ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment)
 {
     if (alignment % WORD == 0)
         return ptx_cast_ptr(f, pointer, PTX_U32);
-    ptx_val address = ptx_address(f, pointer);
-    bool is_wide = address.type == PTX_U64;
-    ptx_val rounded = ptx_and(f, address, is_wide ? ptx_u64(~(uint64_t)(WORD - 1)) : ptx_u32(~(WORD - 1u)));
-    return ptx_pointer(f, (ptx_space)pointer.space, PTX_U32, rounded);
+    return shared_at(f, PTX_U32, ptx_and(f, ptx_address(f, pointer), ~(WORD - 1u)), 0);
 }
 
 /* Words per load: 4, 2 or 1. */

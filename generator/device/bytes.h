@@ -1,4 +1,4 @@
-/* Loads words at any byte address: GGUF's quantised blocks need no alignment. */
+/* Loads words at any byte of shared memory: GGUF's quantised blocks need no alignment. */
 #ifndef DEVICE_BYTES_H
 #define DEVICE_BYTES_H
 
@@ -11,8 +11,7 @@ typedef struct byte_order {
     ptx_val selector[2]; /* prmt selectors for the two phases; poison where words are aligned */
 } byte_order;
 
-/* The order for addresses that equal this pointer modulo 4, in global or shared memory. `alignment`
- * is 1, 2 or a multiple of 4. */
+/* The order for addresses that equal this pointer modulo 4. `alignment` is 1, 2 or a multiple of 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
 /* Rounds a pointer down to a multiple of 4, for the functions below. */

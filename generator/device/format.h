@@ -1,4 +1,4 @@
-/* Weight formats: how a lane decodes quantised blocks, stored in shared (or global) memory as in a file. GGUF's blocks
+/* Weight formats: how a lane decodes quantised blocks, stored in shared memory as in a file. GGUF's blocks
  * contain their scales and minima; int4 and nf4 are kiln's own, as int4_quantize and nf4_quantize make them, with scales and
  * zeros in arrays. A quad of nf4 is four codes in 16 bits, which index values that are not integers.
  *
@@ -183,7 +183,7 @@ typedef struct format_place {
     ptx_val run[FORMAT_RUNS]; /* pointers to this lane's words, minus the runs' `byte` */
 } format_place;
 
-/* Finds the block at `block`, a pointer to its first byte, in shared or global memory. The tensor is 16-byte aligned, or as far
+/* Finds the block at `block`, a pointer to its first byte in shared memory. The tensor is 16-byte aligned, or as far
  * from a multiple of 16 as here. If a block's size is not a multiple of 4, up to three bytes before and after it are read. */
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
 
