@@ -248,7 +248,7 @@ static void init_x(fp4_gemm *g)
                     .threads = g->of.threads,
                     .is_wide = true,
                     .is_woven = true};
-    x_ring_init(&g->x, ptx_add(g->f, g->tile.shared, g->of.x_byte), l->in, g->tile.first_x, l->m, l->k, l->k,
+    x_ring_init(&g->x, ptx_add(g->f, g->tile.shared, g->of.x_byte), l->in, g->tile.first_x, l->m, l->k,
                 l->tid, l->lane);
     g->next_step = ptx_var(g->f, ptx_div(g->f, g->w.first, STEP));
 }

@@ -156,7 +156,7 @@ static void init_copies(tiles *g)
                     .threads = g->of.threads,
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2 || g->of.format->unit_step == 8};
-    x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
+    x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->tid, l->lane);
     g->next_step = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
         g->w.left = ptx_var(f, trips_of_part(g));
