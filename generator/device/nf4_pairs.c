@@ -17,7 +17,13 @@ const double nf4_values[16] = {
 };
 /* clang-format on */
 
-enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, ALIGNED_STRIDE = 256 };
+enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES };
+
+/* By is_aligned. prmt's selector of byte 0: the lowest of a number, or the second byte of an address; and the factor of other
+ * bytes. */
+static const struct {
+    uint32_t entry_stride, first_selector, selector_step;
+} forms[] = {{COPIES_BYTES, 0x4440, 1}, {256, 0x7604, 16}};
 
 /* Words of an entry: two values, or one pair of 16-bit values. */
 static uint32_t words_of(const nf4_pairs *p)
@@ -41,11 +47,6 @@ static uint32_t skipped(const nf4_pairs *p)
     return p->is_aligned ? p->reserved : 0;
 }
 
-static uint32_t entry_stride(const nf4_pairs *p)
-{
-    return p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
-}
-
 static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 {
     return shared_at(p->f, word_type(p), address, skipped(p) + bytes);
@@ -53,7 +54,7 @@ static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 
 uint32_t nf4_pairs_bytes(const nf4_pairs *p)
 {
-    return BYTES * entry_stride(p) + skipped(p);
+    return BYTES * forms[p->is_aligned].entry_stride + skipped(p);
 }
 
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
@@ -88,15 +89,16 @@ static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32
 {
     ptx_fn *f = p->f;
     const uint32_t entries_apart = threads / 8, words = words_of(p), in_unit = UNIT_BYTES / word_bytes(p);
+    const uint32_t stride = forms[p->is_aligned].entry_stride;
     ptx_val entry = ptx_shr(f, number, 3);
     ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, 1));
     ptx_val to = ptx_mad(f, number, UNIT_BYTES, p->start);
     if (p->is_aligned)
-        to = ptx_mad(f, entry, ALIGNED_STRIDE - COPIES_BYTES, to);
+        to = ptx_mad(f, entry, stride - COPIES_BYTES, to);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t distance = i * entries_apart;
         ptx_val source = ptx_at_const(f, from, distance * words), word[4];
-        ptx_val unit = at(p, to, distance * entry_stride(p));
+        ptx_val unit = at(p, to, distance * stride);
         ptx_load_vec(f, (int)words, word, source, PTX_NC);
         for (uint32_t w = words; w < in_unit; w++)
             word[w] = word[w - words];
@@ -132,25 +134,15 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-/* prmt's selector of byte 0: the second byte of an address, or the lowest of a number; and the factor of other bytes. */
-static uint32_t first_selector(const nf4_pairs *p)
-{
-    return p->is_aligned ? 0x7604 : 0x4440;
-}
-
-static uint32_t selector_step(const nf4_pairs *p)
-{
-    return p->is_aligned ? 16 : 1;
-}
-
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
-    nf4_pairs_decode_selected(p, word, ptx_u32(first_selector(p) + selector_step(p) * byte), out);
+    const uint32_t selector = forms[p->is_aligned].first_selector + forms[p->is_aligned].selector_step * byte;
+    nf4_pairs_decode_selected(p, word, ptx_u32(selector), out);
 }
 
 ptx_val nf4_pairs_selector(const nf4_pairs *p, ptx_val byte)
 {
-    return ptx_mad(p->f, byte, selector_step(p), first_selector(p));
+    return ptx_mad(p->f, byte, forms[p->is_aligned].selector_step, forms[p->is_aligned].first_selector);
 }
 
 void nf4_pairs_decode_selected(const nf4_pairs *p, ptx_val word, ptx_val selector, ptx_val out[2])
