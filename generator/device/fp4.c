@@ -4,11 +4,6 @@
 #include "codes.h"
 #include "narrow.h"
 
-static ptx_type pair_type(ptx_type type)
-{
-    return type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-}
-
 /* Four bytes of 0x80 or 0: the signs of codes 4 * half and on. prmt's selectors from 8 on fill a byte with the highest bit of
  * another byte: an odd code's sign in the word, an even code's in the word shifted by one code. */
 static ptx_val signs_of(ptx_fn *f, ptx_val word, ptx_val shifted, uint32_t half)
@@ -34,7 +29,7 @@ void fp4_pairs(ptx_fn *f, ptx_type type, ptx_val word, ptx_val pairs[FP4_PAIRS])
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val pair = is_bf16 ? ptx_prmt(f, lower, upper, i == 0 ? 0x5140 : 0x7362)
                                    : ptx_prmt(f, upper, 0, i == 0 ? 0x1404 : 0x3424);
-            pairs[2 * half + i] = ptx_as(f, pair_type(type), pair);
+            pairs[2 * half + i] = ptx_as(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, pair);
         }
     }
 }

@@ -106,7 +106,7 @@ static void init_scales(fp4_rows *r, ptx_val tid, ptx_val shared)
     ptx_val left = ptx_sub(f, ptx_shr(f, r->end, bits), first);
     if (r->is_tiled) {
         ptx_val down = ptx_shr(f, r->scale_row, lanes_log2(SCALE_TILE_ROWS));
-        ptx_val across = ptx_shr(f, ptx_add(f, blocks, SCALE_TILE_BLOCKS - 1), lanes_log2(SCALE_TILE_BLOCKS));
+        ptx_val across = scale_tiles_across(f, blocks);
         ptx_val tile = ptx_mad_wide(f, down, across,
                                     ptx_cvt(f, PTX_U64, ptx_shr(f, first, lanes_log2(SCALE_TILE_BLOCKS))));
         ptx_val quarter = ptx_bfe(f, r->scale_row, 5, 2), line = ptx_and(f, r->scale_row, 31);
@@ -220,28 +220,22 @@ static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, b
     }
 }
 
-static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
-{
-    ptx_fn *f = r->f;
-    ptx_val to = ptx_add(f, r->to, offset);
-    if (r->is_mx) {
-        copy_units(r, to, first, past, false);
-        return;
-    }
-    PTX_IF (f, r->is_narrow) {
-        ptx_rarely(f);
-        copy_units(r, to, first, past, true);
-    }
-    PTX_ELSE (f) {
-        copy_units(r, to, first, past, false);
-    }
-}
-
 static void copy_codes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
 {
-    const bool all_have_codes = r->has_codes.type == PTX_NONE;
-    IF_NEEDED (r->f, !all_have_codes, r->has_codes) {
-        copy_passes(r, offset, first, past);
+    ptx_fn *f = r->f;
+    IF_NEEDED (f, r->has_codes.type != PTX_NONE, r->has_codes) {
+        ptx_val to = ptx_add(f, r->to, offset);
+        if (r->is_mx) {
+            copy_units(r, to, first, past, false);
+        } else {
+            PTX_IF (f, r->is_narrow) {
+                ptx_rarely(f);
+                copy_units(r, to, first, past, true);
+            }
+            PTX_ELSE (f) {
+                copy_units(r, to, first, past, false);
+            }
+        }
     }
 }
 
@@ -310,8 +304,7 @@ void fp4_rows_copy_carried(fp4_rows *r, ptx_val offset, ptx_val tid)
         ptx_val has_word = ptx_eq(f, ptx_and(f, tid, scale_threads(r) - 1), scale_threads(r) - 1);
         left = ptx_select(f, has_word, left, 0);
     }
-    const bool all_have_scales = r->has_scales.type == PTX_NONE;
-    IF_NEEDED (f, !all_have_scales, r->has_scales) {
+    IF_NEEDED (f, r->has_scales.type != PTX_NONE, r->has_scales) {
         for (uint32_t pass = 0; pass < fp4_rows_scale_passes(r); pass++)
             copy_carried(r, to, pass, left);
     }
