@@ -8,18 +8,9 @@
  * to loads into registers. copy_now copies through registers on every target. */
 void copy_async(ptx_fn *f, uint32_t bytes, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 void copy_now(ptx_fn *f, uint32_t bytes, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
-#define copy_word(f, to, from, in_bounds) copy_async(f, 4, to, from, in_bounds, PTX_NC)
-#define copy_half(f, to, from, in_bounds) copy_async(f, 8, to, from, in_bounds, PTX_NC)
-
-static inline void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints)
-{
-    copy_async(f, UNIT_BYTES, to, from, in_bounds, hints);
-}
-
-static inline void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints)
-{
-    copy_now(f, UNIT_BYTES, to, from, in_bounds, hints);
-}
+#define copy_word(f, to, from, in_bounds)        copy_async(f, 4, to, from, in_bounds, PTX_NC)
+#define copy_half(f, to, from, in_bounds)        copy_async(f, 8, to, from, in_bounds, PTX_NC)
+#define copy_unit(f, to, from, in_bounds, hints) copy_async(f, UNIT_BYTES, to, from, in_bounds, hints)
 
 /* copy_unit with the number of bytes in bounds, 16 or 0, as a U32: saves an instruction per copy if several copies share it. */
 void copy_unit_or_zeros(ptx_fn *f, ptx_val to, ptx_val from, ptx_val bytes, int hints);

@@ -564,10 +564,10 @@ const weight_format *format_at(uint32_t i)
 
 const weight_format *format_named(const char *name)
 {
-    for (uint32_t i = 0; format_at(i) != NULL; i++)
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    return NULL;
+    const weight_format *w = table;
+    while (strcmp(w->name, name) != 0)
+        w++;
+    return w;
 }
 
 /* The shapes of format.h. */

@@ -95,8 +95,8 @@ typedef struct weight_format {
 #define FORMAT_NUMBERS                        GGUF_FORMATS(FORMAT_NUMBER, FORMAT_NEXT_NUMBER)
 
 /* The format of a word. */
-const weight_format *format_named(const char *name); /* null: none */
-const weight_format *format_at(uint32_t i);          /* null after the last */
+const weight_format *format_named(const char *name);
+const weight_format *format_at(uint32_t i); /* null after the last */
 
 /* Returns why kernels do not take the format, a static string; null if they do. */
 const char *format_flaw(const weight_format *w);

@@ -84,7 +84,7 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
     const codes_values codes = attention_codes_of(a, PTX_F16, false);
     ptx_val words[4], x[UNIT_BYTES];
     if (p->from.type == a->wide || !by->widens) {
-        (by->widens ? copy_unit_now : copy_unit)(a->f, to, from, in_bounds, PTX_NC);
+        (by->widens ? copy_now : copy_async)(a->f, UNIT_BYTES, to, from, in_bounds, PTX_NC);
         return;
     }
     tail_load(a->f, PTX_U32, 4, words, from, in_bounds, PTX_NC);

@@ -121,7 +121,7 @@ static void copy_piece(ptx_fn *f, ptx_val from, ptx_val to, ptx_val before, ptx_
         if (ptx_has_sm(f, 80))
             ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
         else
-            copy_unit_now(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+            copy_now(f, PIECE, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
 }
 
