@@ -7,7 +7,7 @@ enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
 
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase)
 {
-    byte_order order = {.alignment = alignment, .phase = phase};
+    byte_order order = {.alignment = alignment};
     if (alignment % WORD == 0)
         return order;
     ptx_val offset = ptx_and(f, ptx_address(f, pointer), WORD - 1);

@@ -570,45 +570,6 @@ const weight_format *format_named(const char *name)
     return w;
 }
 
-/* The shapes of format.h. */
-static const struct {
-    uint8_t units, quads, parts, unit_step, quad_step, least_groups;
-} shapes[] = {
-    {4, 2, 1, 4, 16, 1}, {4, 2, 1, 8, 4, 1}, {8, 1, 1, 4, 0, 1}, {8, 2, 2, 4, 32, 1}, {4, 4, 4, 4, 32, 2}};
-
-static bool has_known_groups(const weight_format *w)
-{
-    bool is_known = false;
-    for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        is_known |= w->units == shapes[i].units && w->quads == shapes[i].quads &&
-                    w->parts == shapes[i].parts && w->unit_step == shapes[i].unit_step &&
-                    w->quad_step == shapes[i].quad_step && w->groups >= shapes[i].least_groups;
-    return is_known && w->elements == w->groups * w->units * w->quads * 4;
-}
-
-static bool has_known_bytes(const weight_format *w)
-{
-    const uint32_t first = w->runs[0].byte % 4;
-    bool is_known = w->d_byte % 4 == 0;
-    for (const format_run *r = w->runs; r < w->runs + FORMAT_RUNS; r++) {
-        is_known &= r->byte % 4 == 0 || (r->byte % 4 == first && w->bytes % 4 != 0);
-        is_known &= r->group % 4 == 0 && r->half % 4 == 0 && r->odd % 4 == 0;
-    }
-    return is_known;
-}
-
-const char *format_flaw(const weight_format *w)
-{
-    if (w->elements != 32 && w->elements != 64 && w->elements != 128 && w->elements != 256)
-        return "weight_format: a block must have 32, 64, 128 or 256 elements";
-    if (!has_known_groups(w))
-        return "weight_format: groups must have a shape that device/format.h lists";
-    if (!has_known_bytes(w))
-        return "weight_format: d and the runs of words must begin where device/format.h allows";
-    return 8 / w->groups * w->bytes % 4 == 0 ? NULL
-                                             : "weight_format: eight groups must have a multiple of 4 bytes";
-}
-
 /* Groups of 4 parts are the even and the odd sixteens of each half of a super-block. */
 ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
 {
@@ -673,8 +634,6 @@ static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, format_rule rule)
 {
     format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
-    const char *flaw = format_flaw(w);
-    ptx_require_at(f, flaw == NULL, flaw, PTX_HERE);
     for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
         find_offset(f, &lane, run);
     if (w->decoder->values != NULL)
