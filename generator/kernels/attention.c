@@ -2,6 +2,7 @@
 #include "attention_copy.h"
 #include "descriptor.h"
 
+#include "device/if_needed.h"
 #include "device/shared.h"
 #include "device/split.h"
 #include <kiln/author/families.h>
@@ -466,13 +467,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     attention a = init(f, v);
-    void (*const emit_tile)(attention * a) = strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit;
-    if (a.layout == ATTENTION_DENSE) {
-        emit_tile(&a);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, a.first, a.rows)) {
-        emit_tile(&a);
+    IF_NEEDED (f, a.layout != ATTENTION_DENSE, ptx_lt(f, a.first, a.rows)) {
+        strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit(&a);
     }
 }
 

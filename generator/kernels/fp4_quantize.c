@@ -13,6 +13,7 @@
 #include <kiln/author/families.h>
 
 #include "device/codes.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
@@ -340,23 +341,15 @@ static void quantize_round(quantizer *q, uint32_t round)
     }
 }
 
-static void quantize_rounds(quantizer *q)
-{
-    for (uint32_t round = 0; round < ROUNDS; round++)
-        quantize_round(q, round);
-}
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     quantizer q = init(f, v);
     ptx_val warp = ptx_warpid_x(f);
-    if (q.is_tiled) {
+    if (q.is_tiled)
         find_tile(&q, warp);
-        quantize_rounds(&q);
-    } else {
-        PTX_IF (f, find_blocks(&q, warp)) {
-            quantize_rounds(&q);
-        }
+    IF_NEEDED (f, !q.is_tiled, find_blocks(&q, warp)) {
+        for (uint32_t round = 0; round < ROUNDS; round++)
+            quantize_round(&q, round);
     }
 }
 

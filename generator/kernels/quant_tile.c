@@ -5,7 +5,7 @@
  * warps would share a sector of the few scales of 4 steps. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps. Only
  * scales of groups of any size use shared memory.
  */
-#include "device/lanes.h"
+#include "device/if_needed.h"
 #include "device/narrow.h"
 #include "quant.h"
 
@@ -150,18 +150,15 @@ void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]
 {
     ptx_fn *f = q->f;
     at = ptx_at_const(f, at, step * q->step_elements);
-    if (!q->is_cut) {
-        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
-        return;
-    }
-    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
+    IF_NEEDED (f, q->is_cut, quant_in_bounds(q, step, q->lane_elements - 1)) {
         narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
     }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i + 1 < q->lane_elements; i++)
-            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
-                               quant_in_bounds(q, step, i));
-    }
+    if (q->is_cut)
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i + 1 < q->lane_elements; i++)
+                narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
+                                   quant_in_bounds(q, step, i));
+        }
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -208,21 +205,18 @@ ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step)
 void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
 {
     ptx_fn *f = q->f;
-    if (!q->is_cut) {
-        ptx_store(f, word_at(q, at, step), codes);
-        return;
-    }
-    PTX_IF (f, has_word(q, step)) {
+    IF_NEEDED (f, q->is_cut, has_word(q, step)) {
         ptx_store(f, word_at(q, at, step), codes);
     }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i < q->lane_elements; i += 2) {
-            ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
-            PTX_WHEN (f, quant_in_bounds(q, step, i)) {
-                ptx_store(f, byte_at(q, at, step, i), two);
+    if (q->is_cut)
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i < q->lane_elements; i += 2) {
+                ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
+                PTX_WHEN (f, quant_in_bounds(q, step, i)) {
+                    ptx_store(f, byte_at(q, at, step, i), two);
+                }
             }
         }
-    }
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
