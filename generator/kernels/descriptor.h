@@ -18,13 +18,4 @@
         WORD, CONTRACT, "nibbles", "low high", "low",                                                        \
         "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse")
 
-/* The index of a parameter's value among these words, null-terminated. */
-static inline uint32_t param_index(const kiln_variant *v, const char *param, const char *const words[])
-{
-    uint32_t i = 0;
-    while (!kiln_is(v, param, words[i]))
-        i++;
-    return i;
-}
-
 #endif

@@ -17,7 +17,7 @@
 
 enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
-typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
+typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind; /* the parameter's words */
 
 enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
 enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
@@ -358,10 +358,9 @@ static void append(rope *r)
 
 static rope init(ptx_fn *f, const kiln_variant *v)
 {
-    static const char *const caches[] = {"same", "e4m3", "int8", "int8_token", NULL};
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
-              .cache = (cache_kind)param_index(v, "cache", caches),
+              .cache = (cache_kind)kiln_word_index(v, "cache"),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim"),
               .lanes = 1};
