@@ -40,8 +40,7 @@ static ptx_val at_bytes(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_va
 /* Returns `at` moved to a row within its octet. */
 static ptx_val in_octet(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val row)
 {
-    ptx_val in_octet = ptx_and(f, row, OCTET - 1);
-    return ptx_at(f, at, ptx_mul_wide(f, in_octet, m->row_stride));
+    return ptx_at(f, at, ptx_mul_wide(f, ptx_and(f, row, OCTET - 1), m->row_stride));
 }
 
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
@@ -215,11 +214,6 @@ void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
     IF_NEEDED (f, p->busy < p->by.threads, ptx_lt(f, p->by.tid, p->busy)) {
         copy_bounded(p, row, element);
     }
-}
-
-void attention_copy_rows(const attention_panel *p, ptx_val row)
-{
-    attention_copy_part(p, row, ptx_u32(0));
 }
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 
 /* Copies the panel whose first row is `row`, and whose first column is `element`, or 0; rows past the matrix's end are zeros. */
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element);
-void attention_copy_rows(const attention_panel *p, ptx_val row);
+#define attention_copy_rows(p, row) attention_copy_part(p, row, ptx_u32(0))
 
 /* Copies the scales of K, of `rows` rows from `row` on, and after them those of V, if keys have scales. Past the end they are
  * 0. */
