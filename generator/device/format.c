@@ -214,15 +214,11 @@ bool format_has_values(const weight_format *w)
     return w->decoder->split == split_values;
 }
 
-static uint32_t bytes_of(ptx_type type)
-{
-    return type == PTX_F32 ? 4 : 2;
-}
-
 /* Loads nf4's table: four words for each byte of the type. */
 void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
 {
-    for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes_of(type); byte++) {
+    const uint32_t bytes = type == PTX_F32 ? 4 : 2;
+    for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes; byte++) {
         uint64_t words[4] = {0};
         for (uint32_t i = 0; i < 16; i++)
             words[i / 4] |= (ptx_number(type, nf4_values[i]).bits >> 8 * byte & 0xff) << i % 4 * 8;
@@ -236,7 +232,7 @@ static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_va
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
     ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, OR_MASKED);
-    for (uint32_t half = 0; half < bytes_of(type) / 2; half++) {
+    for (uint32_t half = 0; half < (type == PTX_F32 ? 2U : 1U); half++) {
         const ptx_val *value = &lane->value[8 * half];
         ptx_val low = pick_bytes(f, value, in_eight, between);
         ptx_val high = pick_bytes(f, value + 4, in_eight, between);
@@ -361,10 +357,8 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val word[4], d[2];
     load_scales(f, lane, place, 4, word);
     ptx_val low = ptx_prmt(f, word[1], word[2], lane->select);
-    ptx_val high_nibbles = ptx_shr(f, word[3], 4);
-    ptx_val last = ptx_prmt(f, word[3], high_nibbles, lane->select);
-    ptx_val shifted = ptx_shr(f, low, lane->shift);
-    ptx_val first = ptx_and(f, shifted, lane->first);
+    ptx_val last = ptx_prmt(f, word[3], ptx_shr(f, word[3], 4), lane->select);
+    ptx_val first = ptx_and(f, ptx_shr(f, low, lane->shift), lane->first);
     ptx_val bytes = ptx_lop3(f, last, lane->last, first, OR_MASKED);
     widen_d(f, lane, word[0], d);
     decode_products(f, lane, d[0], bytes, 0, 0, true, to[SCALE]);
@@ -374,8 +368,7 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
 /* select: the prmt selector of the bytes of the group's four sub-blocks: every second of eight, from byte o on. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
-    ptx_val odd_bit = ptx_and(f, lane->group, 1);
-    lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
+    lane->select = ptx_mad(f, ptx_and(f, lane->group, 1), 0x1111, 0x6420);
 }
 
 static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
@@ -404,8 +397,7 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
-    ptx_val half = ptx_shr(f, lane->group, 1);
-    lane->shift = ptx_shl(f, half, 2);
+    lane->shift = ptx_shl(f, ptx_shr(f, lane->group, 1), 2);
     lane->rotation = ptx_sub(f, 2, lane->shift);
     lane->first = ptx_sub(f, 4, lane->shift);
 }
@@ -579,8 +571,7 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
         return ptx_mul(f, group, format_group_elements(w));
     ptx_val half = ptx_shr(f, group, 1);
     ptx_val odd = ptx_and(f, group, 1);
-    ptx_val first = ptx_shl(f, half, 7);
-    return ptx_mad(f, odd, 16, first);
+    return ptx_mad(f, odd, 16, ptx_shl(f, half, 7));
 }
 
 uint32_t format_row_element(const weight_format *w, uint32_t group)

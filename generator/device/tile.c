@@ -182,18 +182,14 @@ static uint32_t held(const tile_pipeline *p)
     return p->is_async ? 2 : 1;
 }
 
-static uint32_t taken_bytes(const tile_pipeline *p)
-{
-    return p->stages * (p->stage_bytes + (p->has_producer ? TILE_BARRIER_BYTES : 0));
-}
-
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 {
     const uint32_t filled = p->stages - held(p);
+    const uint32_t stage_bytes = p->stage_bytes + (p->has_producer ? TILE_BARRIER_BYTES : 0);
     TILE_CALL(p->f);
     if (!require(p->f, !p->has_started && p->slot_count > 0,
                  "tile_pipeline_start: a pipeline with matrices starts once") ||
-        !require(p->f, ptx_take_dynamic(p->f, taken_bytes(p)),
+        !require(p->f, ptx_take_dynamic(p->f, p->stages * stage_bytes),
                  "tile_pipeline_start: a kernel has at most one pipeline"))
         return;
     p->has_started = true;

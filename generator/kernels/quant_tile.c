@@ -37,8 +37,7 @@ ptx_val quant_find_tile(quant *q)
     ptx_fn *f = q->f;
     q->lane = ptx_laneid(f);
     ptx_val warp = ptx_warpid_x(f);
-    ptx_val block = ptx_ctaid_x(f);
-    ptx_val index = ptx_mad(f, block, QUANT_WARPS, warp);
+    ptx_val index = ptx_mad(f, ptx_ctaid_x(f), QUANT_WARPS, warp);
     q->first = ptx_mul_wide(f, index, q->tile_elements);
     return ptx_lt(f, q->first, q->n);
 }
@@ -82,8 +81,7 @@ ptx_val quant_tile_at(quant *q)
 
 ptx_val quant_packed_at(quant *q)
 {
-    ptx_val byte = ptx_shr(q->f, q->lane_first, 1);
-    return ptx_at(q->f, q->packed, byte);
+    return ptx_at(q->f, q->packed, ptx_shr(q->f, q->lane_first, 1));
 }
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -223,8 +221,7 @@ void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
 
 ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index)
 {
-    ptx_val at = ptx_at(q->f, q->number[i], first);
-    return ptx_at(q->f, at, index);
+    return ptx_at(q->f, ptx_at(q->f, q->number[i], first), index);
 }
 
 quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)

@@ -100,8 +100,7 @@ static void declare_arguments(rope *r)
 /* Chooses the value for Q, K or V, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
-    ptx_val others = ptx_select(r->f, r->is_value, of[2], of[1]);
-    return ptx_select(r->f, r->is_query, of[0], others);
+    return ptx_select(r->f, r->is_query, of[0], ptx_select(r->f, r->is_value, of[2], of[1]));
 }
 
 /* The first warps of a token have heads of Q, the next ones those of K, then of V. */
