@@ -119,11 +119,8 @@ uint32_t tile_pipeline_add_at(tile_pipeline *p, ptx_val map, const tile_matrix *
     const bool has_map = map.type == PTX_PTR;
     const uint32_t units = stage_units(p->depth, packed);
     TILE_CALL(f);
-    if (units == 0) {
-        require(f, false, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes");
-        return 0;
-    }
-    if (!require(f, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
+    if (!require(f, units > 0, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes") ||
+        !require(f, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
                  "tile_pipeline_add: a pipeline has at most four matrices, before it starts") ||
         !require(f, is_u32(of->rows) && is_u32(first),
                  "tile_pipeline_add: the matrix's rows and the first row must be u32") ||

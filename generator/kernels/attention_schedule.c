@@ -177,8 +177,7 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
     ptx_val block = attention_grid_head(a);
     if (!a->pack_gqa)
         return block;
-    ptx_val in_group = ptx_rem(f, row, a->group);
-    return ptx_mad(f, block, a->group, in_group);
+    return ptx_mad(f, block, a->group, ptx_rem(f, row, a->group));
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

@@ -148,8 +148,7 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
             g = row_numbers(q, kept, step / q->row_steps);
         if (is_packed)
             quant_widen(q, q->lane_elements, x[step]);
-        ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements);
-        quant_store_codes(q, at, step, codes);
+        quant_store_codes(q, at, step, quant_codes(q, &g, 0, x[step], q->lane_elements));
     }
 }
 
