@@ -16,19 +16,18 @@ static uint32_t team_of(uint32_t units, uint32_t threads)
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
-layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
+uint32_t attention_strips(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
-    const uint32_t team = team_of(units, threads);
-    if (units % 2 != 0)
-        return (layout){.start = start, .row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
-    /* A team's strips begin in banks that its other rows leave free. */
-    const uint32_t gap = 16 / team % 8 * UNIT_BYTES;
-    return (layout){.start = start,
-                    .row_bytes = 2 * UNIT_BYTES,
-                    .unit_bytes = UNIT_BYTES,
-                    .strip_bytes = rows * 2 * UNIT_BYTES + gap,
-                    .turn_count = 1,
-                    .turns = {{.row_bit = 2, .unit_bit = 0}}};
+    *lines = (layout){.start = start, .row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
+    if (units % 2 == 0) {
+        /* A team's strips begin in banks that its other rows leave free. */
+        const uint32_t gap = 16 / team_of(units, threads) % 8 * UNIT_BYTES;
+        lines->row_bytes = 2 * UNIT_BYTES;
+        lines->strip_bytes = rows * 2 * UNIT_BYTES + gap;
+        lines->turn_count = 1;
+        lines->turns[0] = (layout_turn){.row_bit = 2, .unit_bit = 0};
+    }
+    return layout_end(lines, rows, units);
 }
 
 /* Bytes are U64. */
