@@ -1,6 +1,7 @@
 /* A word that begins s bytes after a multiple of 4 spans two aligned words: one prmt of both with selector 0x3210 + 0x1111 *
  * s, s up to 4, extracts it. Consecutive words share the aligned ones. */
 #include "bytes.h"
+#include "shared.h"
 
 enum { WORD = 4, MOST_WORDS = 16, IN_PLACE = 0x3210, BYTE_FURTHER = 0x1111 };
 
@@ -21,8 +22,7 @@ ptx_val bytes_round(ptx_fn *f, ptx_val pointer, uint32_t alignment)
 {
     if (alignment % WORD == 0)
         return ptx_cast_ptr(f, pointer, PTX_U32);
-    ptx_val rounded = ptx_and(f, ptx_address(f, pointer), ~(WORD - 1u));
-    return ptx_pointer(f, PTX_SHARED, PTX_U32, rounded);
+    return shared_at(f, PTX_U32, ptx_and(f, ptx_address(f, pointer), ~(WORD - 1u)), 0);
 }
 
 /* Words per load: 4, 2 or 1. */

@@ -57,8 +57,7 @@ static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
     ptx_val rounded = small_float_round(f, &small_float_e4m3, x);
     ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e4m3, rounded), 4);
-    ptx_val sign = ptx_as(f, PTX_U32, x);
-    ptx_val signed_code = codes_sign(f, sign, 0x80000000, code);
+    ptx_val signed_code = codes_sign(f, ptx_as(f, PTX_U32, x), 0x80000000, code);
     return ptx_select(f, ptx_ordered(f, x, x), signed_code, 0x7f000000);
 }
 

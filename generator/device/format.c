@@ -214,15 +214,11 @@ bool format_has_values(const weight_format *w)
     return w->decoder->split == split_values;
 }
 
-static uint32_t bytes_of(ptx_type type)
-{
-    return type == PTX_F32 ? 4 : 2;
-}
-
 /* Loads nf4's table: four words for each byte of the type. */
 void format_lane_values(ptx_fn *f, format_lane *lane, ptx_type type)
 {
-    for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes_of(type); byte++) {
+    const uint32_t bytes = type == PTX_F32 ? 4 : 2;
+    for (uint32_t byte = 0; format_has_values(lane->format) && byte < bytes; byte++) {
         uint64_t words[4] = {0};
         for (uint32_t i = 0; i < 16; i++)
             words[i / 4] |= (ptx_number(type, nf4_values[i]).bits >> 8 * byte & 0xff) << i % 4 * 8;
@@ -236,7 +232,7 @@ static void pick_pairs(ptx_fn *f, const format_lane *lane, ptx_type type, ptx_va
 {
     ptx_val in_eight = ptx_and(f, quad, 0x7777), which = ptx_shr(f, quad, 1);
     ptx_val between = ptx_lop3(f, which, 0x4444, 0x3210, OR_MASKED);
-    for (uint32_t half = 0; half < bytes_of(type) / 2; half++) {
+    for (uint32_t half = 0; half < (type == PTX_F32 ? 2U : 1U); half++) {
         const ptx_val *value = &lane->value[8 * half];
         ptx_val low = pick_bytes(f, value, in_eight, between);
         ptx_val high = pick_bytes(f, value + 4, in_eight, between);
@@ -361,10 +357,8 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val word[4], d[2];
     load_scales(f, lane, place, 4, word);
     ptx_val low = ptx_prmt(f, word[1], word[2], lane->select);
-    ptx_val high_nibbles = ptx_shr(f, word[3], 4);
-    ptx_val last = ptx_prmt(f, word[3], high_nibbles, lane->select);
-    ptx_val shifted = ptx_shr(f, low, lane->shift);
-    ptx_val first = ptx_and(f, shifted, lane->first);
+    ptx_val last = ptx_prmt(f, word[3], ptx_shr(f, word[3], 4), lane->select);
+    ptx_val first = ptx_and(f, ptx_shr(f, low, lane->shift), lane->first);
     ptx_val bytes = ptx_lop3(f, last, lane->last, first, OR_MASKED);
     widen_d(f, lane, word[0], d);
     decode_products(f, lane, d[0], bytes, 0, 0, true, to[SCALE]);
@@ -374,8 +368,7 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
 /* select: the prmt selector of the bytes of the group's four sub-blocks: every second of eight, from byte o on. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
-    ptx_val odd_bit = ptx_and(f, lane->group, 1);
-    lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
+    lane->select = ptx_mad(f, ptx_and(f, lane->group, 1), 0x1111, 0x6420);
 }
 
 static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val *const to[2])
@@ -404,8 +397,7 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
-    ptx_val half = ptx_shr(f, lane->group, 1);
-    lane->shift = ptx_shl(f, half, 2);
+    lane->shift = ptx_shl(f, ptx_shr(f, lane->group, 1), 2);
     lane->rotation = ptx_sub(f, 2, lane->shift);
     lane->first = ptx_sub(f, 4, lane->shift);
 }
@@ -564,49 +556,10 @@ const weight_format *format_at(uint32_t i)
 
 const weight_format *format_named(const char *name)
 {
-    for (uint32_t i = 0; format_at(i) != NULL; i++)
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    return NULL;
-}
-
-/* The shapes of format.h. */
-static const struct {
-    uint8_t units, quads, parts, unit_step, quad_step, least_groups;
-} shapes[] = {
-    {4, 2, 1, 4, 16, 1}, {4, 2, 1, 8, 4, 1}, {8, 1, 1, 4, 0, 1}, {8, 2, 2, 4, 32, 1}, {4, 4, 4, 4, 32, 2}};
-
-static bool has_known_groups(const weight_format *w)
-{
-    bool is_known = false;
-    for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        is_known |= w->units == shapes[i].units && w->quads == shapes[i].quads &&
-                    w->parts == shapes[i].parts && w->unit_step == shapes[i].unit_step &&
-                    w->quad_step == shapes[i].quad_step && w->groups >= shapes[i].least_groups;
-    return is_known && w->elements == w->groups * w->units * w->quads * 4;
-}
-
-static bool has_known_bytes(const weight_format *w)
-{
-    const uint32_t first = w->runs[0].byte % 4;
-    bool is_known = w->d_byte % 4 == 0;
-    for (const format_run *r = w->runs; r < w->runs + FORMAT_RUNS; r++) {
-        is_known &= r->byte % 4 == 0 || (r->byte % 4 == first && w->bytes % 4 != 0);
-        is_known &= r->group % 4 == 0 && r->half % 4 == 0 && r->odd % 4 == 0;
-    }
-    return is_known;
-}
-
-const char *format_flaw(const weight_format *w)
-{
-    if (w->elements != 32 && w->elements != 64 && w->elements != 128 && w->elements != 256)
-        return "weight_format: a block must have 32, 64, 128 or 256 elements";
-    if (!has_known_groups(w))
-        return "weight_format: groups must have a shape that device/format.h lists";
-    if (!has_known_bytes(w))
-        return "weight_format: d and the runs of words must begin where device/format.h allows";
-    return 8 / w->groups * w->bytes % 4 == 0 ? NULL
-                                             : "weight_format: eight groups must have a multiple of 4 bytes";
+    const weight_format *w = table;
+    while (strcmp(w->name, name) != 0)
+        w++;
+    return w;
 }
 
 /* Groups of 4 parts are the even and the odd sixteens of each half of a super-block. */
@@ -618,8 +571,7 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
         return ptx_mul(f, group, format_group_elements(w));
     ptx_val half = ptx_shr(f, group, 1);
     ptx_val odd = ptx_and(f, group, 1);
-    ptx_val first = ptx_shl(f, half, 7);
-    return ptx_mad(f, odd, 16, first);
+    return ptx_mad(f, odd, 16, ptx_shl(f, half, 7));
 }
 
 uint32_t format_row_element(const weight_format *w, uint32_t group)
@@ -674,8 +626,6 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
                              format_rule rule)
 {
     format_lane lane = {.format = w, .rule = rule, .group = group, .unit = unit};
-    const char *flaw = format_flaw(w);
-    ptx_require_at(f, flaw == NULL, flaw, PTX_HERE);
     for (uint32_t run = 0; run < FORMAT_RUNS && w->runs[run].kind != RUN_NONE; run++)
         find_offset(f, &lane, run, units);
     if (w->decoder->values != NULL)

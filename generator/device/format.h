@@ -20,8 +20,8 @@
  *     4      4      4      4          32          64           Q6_K: groups 2i and 2i + 1 interleave, 16 elements of each in turn
  *
  * Runs of words (below) begin at multiples of 4 bytes of the block; if its size is no multiple of 4, also at bytes that equal
- * the first run's modulo 4. The steps of runs, d_byte and the bytes of eight groups are multiples of 4. For any other format
- * format_lane_init reports format_flaw as an error.
+ * the first run's modulo 4. The steps of runs, d_byte and the bytes of eight groups are multiples of 4. A test
+ * checks each format (device.formats).
  *
  * Use: format_lane_init once per lane, while group and unit stay the same; format_find for each block, or once for a row of
  * blocks and then format_move; format_codes and format_numbers for each block. If scales are in arrays, pass
@@ -95,11 +95,8 @@ typedef struct weight_format {
 #define FORMAT_NUMBERS                        GGUF_FORMATS(FORMAT_NUMBER, FORMAT_NEXT_NUMBER)
 
 /* The format of a word. */
-const weight_format *format_named(const char *name); /* null: none */
-const weight_format *format_at(uint32_t i);          /* null after the last */
-
-/* Returns why kernels do not take the format, a static string; null if they do. */
-const char *format_flaw(const weight_format *w);
+const weight_format *format_named(const char *name);
+const weight_format *format_at(uint32_t i); /* null after the last */
 
 /* int4: `group` elements, 32, 64, 128 or 256, share a scale, and a zero if there are zeros: scale * (code - zero), else scale
  * * (code - 8). */
@@ -180,7 +177,7 @@ typedef struct format_place {
     ptx_val run[FORMAT_RUNS]; /* pointers to this lane's words, minus the runs' `byte` */
 } format_place;
 
-/* Finds the block at `block`, a pointer to its first byte, in shared memory. The tensor is 16-byte aligned, or as far
+/* Finds the block at `block`, a pointer to its first byte in shared memory. The tensor is 16-byte aligned, or as far
  * from a multiple of 16 as here. If a block's size is not a multiple of 4, up to three bytes before and after it are read. */
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
 

@@ -182,27 +182,22 @@ static void copy_units(fp4_rows *r, ptx_val to, uint32_t first, uint32_t past, b
     }
 }
 
-static void copy_passes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
-{
-    ptx_fn *f = r->f;
-    ptx_val to = ptx_add(f, r->to, offset);
-    if (r->is_mx) {
-        copy_units(r, to, first, past, false);
-        return;
-    }
-    PTX_IF (f, r->is_narrow) {
-        ptx_rarely(f);
-        copy_units(r, to, first, past, true);
-    }
-    PTX_ELSE (f) {
-        copy_units(r, to, first, past, false);
-    }
-}
-
 static void copy_codes(fp4_rows *r, ptx_val offset, uint32_t first, uint32_t past)
 {
-    IF_NEEDED (r->f, is_predicated(r, FP4_ROWS_CODES), r->has[FP4_ROWS_CODES]) {
-        copy_passes(r, offset, first, past);
+    ptx_fn *f = r->f;
+    IF_NEEDED (f, is_predicated(r, FP4_ROWS_CODES), r->has[FP4_ROWS_CODES]) {
+        ptx_val to = ptx_add(f, r->to, offset);
+        if (r->is_mx) {
+            copy_units(r, to, first, past, false);
+        } else {
+            PTX_IF (f, r->is_narrow) {
+                ptx_rarely(f);
+                copy_units(r, to, first, past, true);
+            }
+            PTX_ELSE (f) {
+                copy_units(r, to, first, past, false);
+            }
+        }
     }
 }
 

@@ -6,8 +6,7 @@ void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val la
     while (lanes > 1 && count > 1) {
         lanes /= 2;
         count /= 2;
-        ptx_val bit = ptx_and(f, lane, lanes);
-        ptx_val is_upper = ptx_ne(f, bit, 0);
+        ptx_val is_upper = ptx_ne(f, ptx_and(f, lane, lanes), 0);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val kept = ptx_select(f, is_upper, values[i + count], values[i]);
             ptx_val given = ptx_select(f, is_upper, values[i], values[i + count]);

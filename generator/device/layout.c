@@ -50,62 +50,6 @@ uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit)
     return layout_rows(l, row) + layout_unit(l, place) + in_strip;
 }
 
-/* ---- wgmma's matrices (PTX ISA 9.7.15.5.1.2) ---------------------------------------------------------------------- */
-
-/* Where wgmma finds a unit of the part of the matrix that begins at `start`: `mn` rows or units further along m or n, and `k`
- * units or rows along k. */
-static uint32_t matrix_place(const ptx_matrix *m, bool is_transposed, uint32_t start, uint32_t mn, uint32_t k)
-{
-    const uint32_t span = m->swizzle_bytes ? m->swizzle_bytes : UNIT_BYTES, wide = span / UNIT_BYTES;
-    uint32_t at = start;
-    if (!is_transposed)
-        at += mn % 8 * span + mn / 8 * m->stride_bytes + k * m->leading_bytes;
-    else if (m->swizzle_bytes)
-        at += mn % wide * UNIT_BYTES + mn / wide * m->leading_bytes + k % 8 * span + k / 8 * m->stride_bytes;
-    else
-        at += mn * m->stride_bytes + k % 8 * UNIT_BYTES + k / 8 * m->leading_bytes;
-    return at ^ (at >> 7 & (wide - 1)) * UNIT_BYTES;
-}
-
-/* Whether wgmma finds all units of all parts: two units of each row, or 16 rows. */
-static bool describes(const ptx_matrix *m, const layout *l, uint32_t rows, uint32_t units, bool is_transposed)
-{
-    const uint32_t depth = is_transposed ? 16 : 2;
-    for (uint32_t row = 0; row < rows; row++)
-        for (uint32_t unit = 0; unit < units; unit++) {
-            const uint32_t along_k = is_transposed ? row : unit, along_mn = is_transposed ? unit : row;
-            const uint32_t first = along_k / depth * depth;
-            const uint32_t start = is_transposed ? layout_byte(l, first, 0) : layout_byte(l, 0, first);
-            if (matrix_place(m, is_transposed, start, along_mn, along_k - first) != layout_byte(l, row, unit))
-                return false;
-        }
-    return true;
-}
-
-/* The distance that the layout has between two units, of which the second may be beyond the matrix. */
-static uint32_t distance(const layout *l, uint32_t row, uint32_t unit)
-{
-    return layout_byte(l, row, unit) - layout_byte(l, 0, 0);
-}
-
-bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_transposed, ptx_matrix *matrix)
-{
-    static const uint32_t swizzles[] = {128, 64, 32, 0};
-    for (uint32_t i = 0; i < sizeof swizzles / sizeof *swizzles; i++) {
-        const uint32_t swizzle = swizzles[i], wide = swizzle / UNIT_BYTES;
-        ptx_matrix m = {swizzle, distance(l, 8, 0), swizzle ? UNIT_BYTES : distance(l, 0, 1)};
-        if (is_transposed)
-            m = (ptx_matrix){swizzle, swizzle ? distance(l, 8, 0) : distance(l, 0, 1),
-                             swizzle ? distance(l, 0, units > wide ? wide : 0) : distance(l, 8, 0)};
-        if (l->start % (swizzle ? 8 * swizzle : UNIT_BYTES) == 0 &&
-            describes(&m, l, rows, units, is_transposed)) {
-            *matrix = m;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- on the device ------------------------------------------------------------------------------------------------ */
 
 ptx_val layout_row_at(ptx_fn *f, const layout *l, ptx_val row)

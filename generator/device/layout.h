@@ -44,10 +44,14 @@ uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);
 
-/* Finds the descriptor's fields for a matrix of `rows` rows of `units` units that wgmma reads, from a base that is a multiple of
- * 1024. With is_transposed rows are along k, and units along m or n. A product takes two units of each row, or 16 rows: its
- * descriptor points to the first of them. Returns false if no descriptor describes the layout. */
-bool layout_matrix(const layout *l, uint32_t rows, uint32_t units, bool is_transposed, ptx_matrix *matrix);
+/* The fields of a descriptor for rows of layout_of_matrices(units): their swizzle is wgmma's of a row's bytes, along k (PTX ISA
+ * 9.7.15.5.1.2). */
+static inline ptx_matrix layout_matrix(uint32_t units)
+{
+    const uint32_t row_bytes = units * UNIT_BYTES;
+    return (ptx_matrix){
+        .swizzle_bytes = row_bytes, .stride_bytes = 8 * row_bytes, .leading_bytes = UNIT_BYTES};
+}
 
 /* ---- known on the device: U32 ------------------------------------------------------------------------------------- */
 

@@ -10,8 +10,7 @@ ptx_val scale_tiles_row(ptx_fn *f, ptx_val place)
 
 static ptx_val ceil_div(ptx_fn *f, ptx_val count, uint32_t shift)
 {
-    ptx_val raised = ptx_add(f, count, (UINT32_C(1) << shift) - 1);
-    return ptx_shr(f, raised, shift);
+    return ptx_shr(f, ptx_add(f, count, (UINT32_C(1) << shift) - 1), shift);
 }
 
 ptx_val scale_tiles_down(ptx_fn *f, ptx_val rows)

@@ -14,10 +14,8 @@ void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum)
 ptx_val shared_sum(ptx_fn *f, ptx_val from, uint32_t count, uint32_t bytes)
 {
     ptx_val sum = ptx_load(f, from);
-    for (uint32_t i = 1; i < count; i++) {
-        ptx_val next = ptx_load(f, ptx_at_bytes(f, from, i * bytes));
-        sum = ptx_add(f, sum, next);
-    }
+    for (uint32_t i = 1; i < count; i++)
+        sum = ptx_add(f, sum, ptx_load(f, ptx_at_bytes(f, from, i * bytes)));
     return sum;
 }
 

@@ -94,8 +94,7 @@ ptx_val softmax_raise(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val shift)
 {
     ptx_val old = ptx_var(f, row->shift);
     ptx_max_to(f, row->shift, shift);
-    ptx_val change = ptx_sub(f, old, safe_shift(f, type, row));
-    return softmax_exp2(f, type, change);
+    return softmax_exp2(f, type, ptx_sub(f, old, safe_shift(f, type, row)));
 }
 
 ptx_val softmax_minus(ptx_fn *f, ptx_type type, const softmax_row *row)
@@ -115,6 +114,5 @@ ptx_val softmax_add_sink(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val sco
 ptx_val softmax_share(ptx_fn *f, ptx_type type, ptx_val sum)
 {
     ptx_val is_none = ptx_eq(f, sum, ptx_number(type, 0));
-    ptx_val share = ptx_rcp(f, sum);
-    return ptx_select(f, is_none, ptx_number(type, 0), share);
+    return ptx_select(f, is_none, ptx_number(type, 0), ptx_rcp(f, sum));
 }

@@ -33,8 +33,7 @@ ptx_val split_arrive_at(ptx_fn *f, ptx_val tid, ptx_val tile_counters, ptx_val c
         ptx_store(f, order, before);
     }
     ptx_barrier(f);
-    ptx_val arrived = ptx_uniform(f, ptx_load(f, order));
-    return ptx_eq(f, arrived, last);
+    return ptx_eq(f, ptx_uniform(f, ptx_load(f, order)), last);
 }
 
 ptx_val split_arrive(const split *s)

@@ -3,8 +3,7 @@
 
 ptx_val tail_clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
-    ptx_val last = ptx_sub(f, count, 1);
-    return ptx_min(f, index, last);
+    return ptx_min(f, index, ptx_sub(f, count, 1));
 }
 
 void tail_load(ptx_fn *f, ptx_type type, uint32_t count, ptx_val out[], ptx_val from,

@@ -55,16 +55,13 @@ uint32_t tile_pipeline_packed_bytes(uint32_t stages, uint32_t depth, uint32_t pa
 tile_pipeline tile_pipeline_open_at(ptx_fn *f, ptx_type type, uint32_t stages, uint32_t depth,
                                     const char *file, int line)
 {
-    const place at = {file, line};
-    EMIT_AT(f, at);
-    require(f, at, is_half(type), "tile_pipeline_open: the type must be f16 or bf16");
-    require(f, at, ptx_block_x(f) % WARP_LANES == 0,
-            "tile_pipeline_open: a thread block must be whole warps");
-    if (!require(f, at, stages >= 2 && stages <= TILE_MOST_STAGES,
+    TILE_CALL(f);
+    require(f, is_half(type), "tile_pipeline_open: the type must be f16 or bf16");
+    require(f, ptx_block_x(f) % WARP_LANES == 0, "tile_pipeline_open: a thread block must be whole warps");
+    if (!require(f, stages >= 2 && stages <= TILE_MOST_STAGES,
                  "tile_pipeline_open: there must be 2 to 16 stages"))
         stages = 2;
-    if (!require(f, at, stage_units(depth, 0) > 0,
-                 "tile_pipeline_open: a stage must have 16, 32 or 64 elements"))
+    if (!require(f, stage_units(depth, 0) > 0, "tile_pipeline_open: a stage must have 16, 32 or 64 elements"))
         depth = TILE_STEP;
     return (tile_pipeline){.f = f,
                            .type = type,
@@ -101,41 +98,35 @@ static bool is_u32(ptx_val v)
     return v.type == PTX_U32 || v.type == PTX_NONE;
 }
 
-static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t rows, bool is_packed, place at)
+static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t rows, bool is_packed)
 {
     ptx_fn *f = p->f;
     const ptx_type type = of->data.type == PTX_PTR ? (ptx_type)of->data.element : PTX_NONE;
-    return require(f, at, is_packed || type == p->type,
+    return require(f, is_packed || type == p->type,
                    "tile_pipeline_add: the matrix must be of the pipeline's type") &&
-           require(f, at, !is_packed || type == PTX_U8,
-                   "tile_pipeline_add_packed: the matrix must be of u8") &&
-           require(f, at, is_u32(of->columns) && is_u32(of->stride),
+           require(f, !is_packed || type == PTX_U8, "tile_pipeline_add_packed: the matrix must be of u8") &&
+           require(f, is_u32(of->columns) && is_u32(of->stride),
                    "tile_pipeline_add: the matrix's columns and stride must be u32") &&
-           require(f, at, rows > 0 && rows <= TILE_MOST_ROWS,
+           require(f, rows > 0 && rows <= TILE_MOST_ROWS,
                    "tile_pipeline_add: there must be 1 to 1024 rows") &&
-           require(f, at, ptx_block_x(f) >= WARP_LANES,
-                   "tile_pipeline_add: a thread block must be whole warps");
+           require(f, ptx_block_x(f) >= WARP_LANES, "tile_pipeline_add: a thread block must be whole warps");
 }
 
 uint32_t tile_pipeline_add_at(tile_pipeline *p, ptx_val map, const tile_matrix *of, ptx_val first,
                               uint32_t rows, uint32_t packed, const char *file, int line)
 {
     ptx_fn *f = p->f;
-    const place at = {file, line};
     const bool has_map = map.type == PTX_PTR;
     const uint32_t units = stage_units(p->depth, packed);
-    EMIT_AT(f, at);
-    if (units == 0) {
-        require(f, at, false, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes");
-        return 0;
-    }
-    if (!require(f, at, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
+    TILE_CALL(f);
+    if (!require(f, units > 0, "tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes") ||
+        !require(f, p->slot_count < TILE_MOST_SLOTS && !p->has_started,
                  "tile_pipeline_add: a pipeline has at most four matrices, before it starts") ||
-        !require(f, at, is_u32(of->rows) && is_u32(first),
+        !require(f, is_u32(of->rows) && is_u32(first),
                  "tile_pipeline_add: the matrix's rows and the first row must be u32") ||
-        !require(f, at, p->slot_count == 0 || p->has_producer == has_map,
+        !require(f, p->slot_count == 0 || p->has_producer == has_map,
                  "tile_pipeline_add: a pipeline needs a map for each matrix, or no map") ||
-        !(has_map ? tile_producer_can_copy(p, rows, at) : can_copy(p, of, rows, packed > 0, at)))
+        !(has_map ? tile_producer_can_copy(p, rows) : can_copy(p, of, rows, packed > 0)))
         return 0;
     tile_slot *s = &p->slots[p->slot_count];
     *s = (tile_slot){.rows = rows,
@@ -188,19 +179,14 @@ static uint32_t held(const tile_pipeline *p)
     return p->is_async ? 2 : 1;
 }
 
-static uint32_t taken_bytes(const tile_pipeline *p)
-{
-    return p->stages * (p->stage_bytes + (p->has_producer ? TILE_BARRIER_BYTES : 0));
-}
-
 void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 {
     const uint32_t filled = p->stages - held(p);
-    const place at = {file, line};
-    EMIT_AT(p->f, at);
-    if (!require(p->f, at, !p->has_started && p->slot_count > 0,
+    const uint32_t stage_bytes = p->stage_bytes + (p->has_producer ? TILE_BARRIER_BYTES : 0);
+    TILE_CALL(p->f);
+    if (!require(p->f, !p->has_started && p->slot_count > 0,
                  "tile_pipeline_start: a pipeline with matrices starts once") ||
-        !require(p->f, at, ptx_take_dynamic(p->f, taken_bytes(p)),
+        !require(p->f, ptx_take_dynamic(p->f, p->stages * stage_bytes),
                  "tile_pipeline_start: a kernel has at most one pipeline"))
         return;
     p->has_started = true;
@@ -217,9 +203,8 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
 {
-    const place at = {file, line};
-    EMIT_AT(p->f, at);
-    if (!require(p->f, at, p->has_started, "tile_pipeline_next: the pipeline has not started"))
+    TILE_CALL(p->f);
+    if (!require(p->f, p->has_started, "tile_pipeline_next: the pipeline has not started"))
         return;
     if (p->has_producer) {
         tile_producer_next(p);
@@ -273,11 +258,10 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
     ptx_fn *f = p->f;
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
     tile_operand o = {.f = f, .type = p->type, .view = view, .rows = UINT32_MAX, .pipeline = p};
-    const place at = {file, line};
-    EMIT_AT(f, at);
-    if (!require(f, at, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
+    TILE_CALL(f);
+    if (!require(f, slot < p->slot_count && (view == TILE_WORDS || has_operand(p, slot)),
                  "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot") ||
-        !require(f, at, is_u32(first), "tile_rows, tile_columns, tile_words_open: the first row must be u32"))
+        !require(f, is_u32(first), "tile_rows, tile_columns, tile_words_open: the first row must be u32"))
         return o;
     o.rows = s->rows;
     o.byte = s->byte;
@@ -305,8 +289,9 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
 
 tile_sums tile_sums_open_at(ptx_fn *f, uint32_t row_tiles, uint32_t column_tiles, const char *file, int line)
 {
+    TILE_CALL(f);
     const bool fits = row_tiles > 0 && column_tiles > 0 && row_tiles <= TILE_MOST_SUMS / 4 / column_tiles;
-    if (!require(f, (place){file, line}, fits && column_tiles % 2 == 0,
+    if (!require(f, fits && column_tiles % 2 == 0,
                  "tile_sums_open: row_tiles * column_tiles must be 1 to 32, and column_tiles even"))
         row_tiles = 1, column_tiles = 2;
     tile_sums s = {.f = f, .row_tiles = row_tiles, .column_tiles = column_tiles};
@@ -340,15 +325,13 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
                       const char *file, int line)
 {
     ptx_fn *f = sums->f;
-    const place at = {file, line};
-    EMIT_AT(f, at);
-    require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
+    TILE_CALL(f);
+    require(f, sums->row_tiles > 0 && sums->column_tiles > 0,
             "tile_multiply: the sums are not from tile_sums_open");
-    require(f, at, rows->view == TILE_ROWS && columns->view == TILE_COLUMNS,
+    require(f, rows->view == TILE_ROWS && columns->view == TILE_COLUMNS,
             "tile_multiply: the first operand must be of tile_rows, the second of tile_columns");
-    require(f, at, rows->pipeline == columns->pipeline,
-            "tile_multiply: both operands must be of one pipeline");
-    require(f, at, A_ROWS * sums->row_tiles <= rows->rows && B_COLUMNS * sums->column_tiles <= columns->rows,
+    require(f, rows->pipeline == columns->pipeline, "tile_multiply: both operands must be of one pipeline");
+    require(f, A_ROWS * sums->row_tiles <= rows->rows && B_COLUMNS * sums->column_tiles <= columns->rows,
             "tile_multiply: the sums have more rows or columns than the operands");
     for (uint32_t step = 0; step < rows->steps && step < columns->steps; step++) {
         ptx_val a[TILE_MOST_SUMS];
@@ -365,16 +348,14 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
 tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom atom, const char *file, int line)
 {
     ptx_fn *f = p->f;
-    const place at = {file, line};
     const tile_slot *s = &p->slots[slot < p->slot_count ? slot : 0];
-    EMIT_AT(f, at);
+    TILE_CALL(f);
     tile_product t = {.f = f, .atom = atom, .pipeline = p};
-    ptx_matrix matrix;
-    if (!require(f, at, !p->has_started, "tile_product_open: the pipeline has started") ||
-        !require(f, at, atom == TILE_MMA || atom == TILE_WGMMA,
+    if (!require(f, !p->has_started, "tile_product_open: the pipeline has started") ||
+        !require(f, atom == TILE_MMA || atom == TILE_WGMMA,
                  "tile_product_open: the atom is not a tile_atom") ||
-        !require(f, at, has_operand(p, slot), "tile_product_open: the pipeline has no such slot") ||
-        !require(f, at, s->rows % (2 * B_COLUMNS) == 0 && s->rows <= 256,
+        !require(f, has_operand(p, slot), "tile_product_open: the pipeline has no such slot") ||
+        !require(f, s->rows % (2 * B_COLUMNS) == 0 && s->rows <= 256,
                  "tile_product_open: the slot must have at most 256 rows, a multiple of 16"))
         return t;
     t.columns = s->rows;
@@ -382,18 +363,15 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
         t.b = tile_operand_at(p, slot, ptx_u32(0), TILE_COLUMNS, file, line);
         return t;
     }
-    const layout l = layout_of_matrices(s->units);
-    require(f, at, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
-    require(f, at, layout_matrix(&l, s->rows, s->units, false, &matrix),
-            "tile_product_open: no descriptor describes the slot");
+    require(f, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
     p->is_async = true;
-    ptx_val shared = ptx_shared_dynamic_at(f, p->type, WGMMA_ALIGN, file, line);
-    t.descriptor = ptx_descriptor_at(f, ptx_at_bytes(f, shared, s->byte), matrix, file, line);
+    ptx_val shared = ptx_shared_dynamic_aligned(f, p->type, WGMMA_ALIGN);
+    t.descriptor = ptx_descriptor(f, ptx_at_bytes(f, shared, s->byte), layout_matrix(s->units));
     return t;
 }
 
 /* B of a step: two units of each row further along k. */
-static void issue_group(const tile_product *t, const ptx_val a[], tile_sums *sums, bool adds, place at)
+static void issue_group(const tile_product *t, const ptx_val a[], tile_sums *sums, bool adds)
 {
     enum { STEP_PLACES = 2 /* of 16 bytes */ };
     ptx_fn *f = t->f;
@@ -408,7 +386,7 @@ static void issue_group(const tile_product *t, const ptx_val a[], tile_sums *sum
         b[step] = constant + step > 0 ? ptx_add(f, first, constant + STEP_PLACES * step) : first;
     ptx_wgmma_fence(f);
     for (uint32_t step = 0; step < steps; step++)
-        ptx_wgmma_at(f, form, ptx_u32(adds || step > 0), sums->of, &a[4 * step], b[step], at.file, at.line);
+        ptx_wgmma(f, form, adds || step > 0, sums->of, &a[4 * step], b[step]);
     ptx_wgmma_commit(f);
 }
 
@@ -416,13 +394,12 @@ void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_
                            const char *file, int line)
 {
     ptx_fn *f = product->f;
-    const place at = {file, line};
-    EMIT_AT(f, at);
-    if (!require(f, at, sums->row_tiles == 1 && B_COLUMNS * sums->column_tiles == product->columns,
+    TILE_CALL(f);
+    if (!require(f, sums->row_tiles == 1 && B_COLUMNS * sums->column_tiles == product->columns,
                  "tile_product_issue: the sums must have one row tile, and the slot's rows as columns"))
         return;
     if (product->atom == TILE_WGMMA) {
-        issue_group(product, a, sums, adds, at);
+        issue_group(product, a, sums, adds);
         return;
     }
     for (uint32_t i = 0; !adds && i < 4 * sums->column_tiles; i++)
@@ -553,14 +530,13 @@ void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx
     ptx_fn *f = sums->f;
     const uint32_t high = is_transposed ? sums->column_tiles : 2 * sums->row_tiles,
                    wide = is_transposed ? 2 * sums->row_tiles : sums->column_tiles;
-    const place at = {file, line};
-    EMIT_AT(f, at);
-    if (!require(f, at, y->data.type == PTX_PTR && is_half((ptx_type)y->data.element),
+    TILE_CALL(f);
+    if (!require(f, y->data.type == PTX_PTR && is_half((ptx_type)y->data.element),
                  "tile_store: y must be of f16 or bf16") ||
-        !require(f, at,
+        !require(f,
                  is_u32(y->rows) && is_u32(y->columns) && is_u32(y->stride) && is_u32(row) && is_u32(column),
                  "tile_store: rows, columns and strides must be u32") ||
-        !require(f, at, sums->row_tiles > 0 && sums->column_tiles > 0,
+        !require(f, sums->row_tiles > 0 && sums->column_tiles > 0,
                  "tile_store: the sums are not from tile_sums_open"))
         return;
     const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));

@@ -25,14 +25,13 @@ uint32_t tile_producer_bytes(uint32_t stages, uint32_t units, uint32_t rows)
     return stages * (tile_producer_slot_bytes(units, rows) + BARRIER_BYTES);
 }
 
-bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows, place at)
+bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows)
 {
     ptx_fn *f = p->f;
-    return require(f, at, rows > 0 && rows <= MOST_BOX_ROWS,
+    return require(f, rows > 0 && rows <= MOST_BOX_ROWS,
                    "tile_pipeline_add_map: there must be 1 to 256 rows") &&
-           require(f, at, p->stages > HELD, "tile_pipeline_add_map: there must be at least three stages") &&
-           require(f, at,
-                   ptx_block_x(f) % TILE_PRODUCER_THREADS == 0 && ptx_block_x(f) > TILE_PRODUCER_THREADS,
+           require(f, p->stages > HELD, "tile_pipeline_add_map: there must be at least three stages") &&
+           require(f, ptx_block_x(f) % TILE_PRODUCER_THREADS == 0 && ptx_block_x(f) > TILE_PRODUCER_THREADS,
                    "tile_pipeline_add_map: the thread block must be whole warpgroups, and one more");
 }
 
@@ -145,10 +144,9 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
 {
     ptx_fn *f = p->f;
     const uint32_t registers = consumer_registers(p);
-    const place at = {file, line};
-    EMIT_AT(f, at);
+    TILE_CALL(f);
     tile_block b = {.pipeline = p, .file = file, .line = line};
-    if (!p->has_producer || !require(f, at, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
+    if (!p->has_producer || !require(f, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {

@@ -8,37 +8,28 @@
 
 enum { UNIT = UNIT_BYTES / 2 /* elements */, WGMMA_ALIGN = 1024 };
 
-/* An author's source line. */
-typedef ptx_caller place;
-
 enum { TILE_BARRIER_BYTES = 16 }; /* of a stage that a producer fills */
 
-/* Gives all instructions that a function emits, until it returns, the place of the author's call. */
+/* Until a function of tile.h returns, its instructions and problems have the place of the author's call, `file` and `line`. */
 typedef struct tile_call {
     ptx_fn *f;
     ptx_caller until_now;
 } tile_call;
-static inline tile_call tile_call_begin(ptx_fn *f, place at)
-{
-    return (tile_call){f, ptx_set_caller(f, at)};
-}
 static inline void tile_call_end(const tile_call *call)
 {
     ptx_set_caller(call->f, call->until_now);
 }
-#define EMIT_AT(f, at)                                                                                       \
-    const tile_call call_ __attribute__((cleanup(tile_call_end), unused)) = tile_call_begin(f, at)
+#define TILE_CALL(fn)                                                                                        \
+    const tile_call call_                                                                                    \
+        __attribute__((cleanup(tile_call_end), unused)) = {fn, ptx_set_caller(fn, (ptx_caller){file, line})}
 
-static inline bool require(ptx_fn *f, place at, bool holds, const char *what)
-{
-    return ptx_require_at(f, holds, what, at.file, at.line);
-}
+#define require(f, holds, what) ptx_require_at(f, holds, what, PTX_HERE)
 
 /* Bytes of a matrix in one stage, and in all stages with the barriers that follow them. */
 uint32_t tile_producer_slot_bytes(uint32_t units, uint32_t rows);
 uint32_t tile_producer_bytes(uint32_t stages, uint32_t units, uint32_t rows);
 
-bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows, place at);
+bool tile_producer_can_copy(const tile_pipeline *p, uint32_t rows);
 
 /* tile_pipeline_start, _next and _end of a pipeline with a producer. */
 void tile_producer_start(tile_pipeline *p);

@@ -27,24 +27,6 @@ static ptx_val unit_element(x_ring *x, ptx_val unit)
     return ptx_mad(f, run, x->run_step, ptx_mul(f, half, 8));
 }
 
-/* Neighbouring threads copy the units of a row. */
-static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val tid)
-{
-    ptx_fn *f = x->f;
-    const uint32_t step = x->threads / UNITS;
-    const layout rows = x_ring_layout(x->is_woven);
-    ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
-    ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
-    x->unit_element = unit_element(x, unit);
-    x->from = ptx_address(f, tail_element(f, in, number, x->end, x->unit_element));
-    x->row_bytes = ptx_mul(f, x->end, 2 * step);
-    ptx_val left = ptx_sub(f, ptx_sub(f, end, 1), number);
-    x->rows_left = ptx_div(f, left, step);
-    ptx_val place = layout_place(f, &rows, row, unit);
-    ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
-    x->to = ptx_mad(f, place, UNIT_BYTES, to);
-}
-
 static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
 {
     ptx_fn *f = x->f;
@@ -61,11 +43,24 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
     }
 }
 
+/* Neighbouring threads copy the units of a row. */
 void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
                  ptx_val lane)
 {
+    ptx_fn *f = x->f;
+    const uint32_t step = x->threads / UNITS;
+    const layout rows = x_ring_layout(x->is_woven);
+    ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
+    ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
     x->end = k;
-    init_copies(x, shared, in, first, end, tid);
+    x->unit_element = unit_element(x, unit);
+    x->from = ptx_address(f, tail_element(f, in, number, k, x->unit_element));
+    x->row_bytes = ptx_mul(f, k, 2 * step);
+    ptx_val left = ptx_sub(f, ptx_sub(f, end, 1), number);
+    x->rows_left = ptx_div(f, left, step);
+    ptx_val place = layout_place(f, &rows, row, unit);
+    ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
+    x->to = ptx_mad(f, place, UNIT_BYTES, to);
     init_reads(x, shared, lane);
 }
 

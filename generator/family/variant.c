@@ -85,6 +85,15 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word)
     return strcmp(value->text, word) == 0;
 }
 
+uint32_t kiln_word_index(const kiln_variant *v, const char *param)
+{
+    const kiln_param *row;
+    const param_value *value = value_of(v, param, &row);
+    if (row->type != KILN_PARAM_WORD)
+        wrong_type(v, row, "a word");
+    return (uint32_t)words_find(row->words, value->text);
+}
+
 ptx_type kiln_type(const kiln_variant *v, const char *param)
 {
     const kiln_param *row;

@@ -2,6 +2,7 @@
 #include "attention_copy.h"
 #include "descriptor.h"
 
+#include "device/if_needed.h"
 #include "device/shared.h"
 #include "device/split.h"
 #include <kiln/author/families.h>
@@ -299,9 +300,6 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
 static attention geometry(ptx_fn *f, const kiln_variant *v)
 {
     enum { RECORD_NUMBERS = 8 /* beside the columns: four for a part, four for its group */, PAD = 8 };
-    static const char *const layout_words[] = {"dense", "ragged", "paged", NULL};
-    static const char *const kv_words[] = {"same", "e4m3", "int8", "int8_token", NULL};
-    static const char *const shaping_words[] = {"plain", "softcap", "alibi", "mask", NULL};
     attention a = {.f = f,
                    .type = kiln_type(v, "type"),
                    .has_sm_80 = kiln_has_sm(v, 80),
@@ -312,9 +310,9 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
                    .pack_gqa = kiln_bool(v, "pack_gqa"),
-                   .layout = (attention_layout)param_index(v, "layout", layout_words),
-                   .kv = (attention_kv)param_index(v, "kv", kv_words),
-                   .shaping = (attention_shaping)param_index(v, "score", shaping_words)};
+                   .layout = (attention_layout)kiln_word_index(v, "layout"),
+                   .kv = (attention_kv)kiln_word_index(v, "kv"),
+                   .shaping = (attention_shaping)kiln_word_index(v, "score")};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     a.wide_bytes = a.type == PTX_F64 ? 8 : 4;
     a.unit = UNIT_BYTES / a.wide_bytes;
@@ -466,13 +464,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     attention a = init(f, v);
-    void (*const emit_tile)(attention * a) = strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit;
-    if (a.layout == ATTENTION_DENSE) {
-        emit_tile(&a);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, a.first, a.rows)) {
-        emit_tile(&a);
+    IF_NEEDED (f, a.layout != ATTENTION_DENSE, ptx_lt(f, a.first, a.rows)) {
+        strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit(&a);
     }
 }
 

@@ -24,6 +24,7 @@ typedef struct attention_matrix {
     bool pack_gqa;
 } attention_matrix;
 
+/* Enumerations of parameters' values are in the order of their words. */
 typedef enum attention_shaping {
     ATTENTION_PLAIN,
     ATTENTION_SOFTCAP, /* softcap * tanh(score / softcap) */

@@ -16,19 +16,18 @@ static uint32_t team_of(uint32_t units, uint32_t threads)
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
-layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
+uint32_t attention_strips(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
-    const uint32_t team = team_of(units, threads);
-    if (units % 2 != 0)
-        return (layout){.start = start, .row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
-    /* A team's strips begin in banks that its other rows leave free. */
-    const uint32_t gap = 16 / team % 8 * UNIT_BYTES;
-    return (layout){.start = start,
-                    .row_bytes = 2 * UNIT_BYTES,
-                    .unit_bytes = UNIT_BYTES,
-                    .strip_bytes = rows * 2 * UNIT_BYTES + gap,
-                    .turn_count = 1,
-                    .turns = {{.row_bit = 2, .unit_bit = 0}}};
+    *lines = (layout){.start = start, .row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
+    if (units % 2 == 0) {
+        /* A team's strips begin in banks that its other rows leave free. */
+        const uint32_t gap = 16 / team_of(units, threads) % 8 * UNIT_BYTES;
+        lines->row_bytes = 2 * UNIT_BYTES;
+        lines->strip_bytes = rows * 2 * UNIT_BYTES + gap;
+        lines->turn_count = 1;
+        lines->turns[0] = (layout_turn){.row_bit = 2, .unit_bit = 0};
+    }
+    return layout_end(lines, rows, units);
 }
 
 /* Bytes are U64. */
@@ -40,8 +39,7 @@ static ptx_val at_bytes(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_va
 /* Returns `at` moved to a row within its octet. */
 static ptx_val in_octet(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val row)
 {
-    ptx_val in_octet = ptx_and(f, row, OCTET - 1);
-    return ptx_at(f, at, ptx_mul_wide(f, in_octet, m->row_stride));
+    return ptx_at(f, at, ptx_mul_wide(f, ptx_and(f, row, OCTET - 1), m->row_stride));
 }
 
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
@@ -215,11 +213,6 @@ void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element)
     IF_NEEDED (f, p->busy < p->by.threads, ptx_lt(f, p->by.tid, p->busy)) {
         copy_bounded(p, row, element);
     }
-}
-
-void attention_copy_rows(const attention_panel *p, ptx_val row)
-{
-    attention_copy_part(p, row, ptx_u32(0));
 }
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */

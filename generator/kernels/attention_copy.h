@@ -12,10 +12,10 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* The layout of a tile for tensor cores, rows of `units` units each, which `threads` threads copy. It has strips: rows 4 to 7
- * of every eight have the two units of a strip swapped, and a gap may follow a strip. A lane finds its row once; from strip
+/* Lays out a tile for tensor cores, rows of `units` units each, which `threads` threads copy; returns its end. It has strips: rows
+ * 4 to 7 of every eight have the two units of a strip swapped, and a gap may follow a strip. A lane finds its row once; from strip
  * to strip it adds a constant. An odd number of units has no strips: such rows have no bank conflicts anyway. */
-layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
+uint32_t attention_strips(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
 
 /* Moves `at` to a row, which may be in a page of the tile being copied. */
 ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
@@ -43,7 +43,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 
 /* Copies the panel whose first row is `row`, and whose first column is `element`, or 0; rows past the matrix's end are zeros. */
 void attention_copy_part(const attention_panel *p, ptx_val row, ptx_val element);
-void attention_copy_rows(const attention_panel *p, ptx_val row);
+#define attention_copy_rows(p, row) attention_copy_part(p, row, ptx_u32(0))
 
 /* Copies the scales of K, of `rows` rows from `row` on, and after them those of V, if keys have scales. Past the end they are
  * 0. */

@@ -18,8 +18,7 @@ static ptx_val find_part(attention *a)
         a->tiles = ptx_div(f, count, a->parts);
     } else {
         ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
-        ptx_val up = ptx_add(f, most, a->tile_q - 1);
-        a->tiles = ptx_div(f, up, a->tile_q);
+        a->tiles = ptx_div(f, ptx_add(f, most, a->tile_q - 1), a->tile_q);
         a->parts = ptx_div(f, count, a->tiles);
     }
     ptx_val tile = ptx_div(f, number, a->parts);
@@ -178,8 +177,7 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
     ptx_val block = attention_grid_head(a);
     if (!a->pack_gqa)
         return block;
-    ptx_val in_group = ptx_rem(f, row, a->group);
-    return ptx_mad(f, block, a->group, in_group);
+    return ptx_mad(f, block, a->group, ptx_rem(f, row, a->group));
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

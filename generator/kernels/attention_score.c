@@ -252,8 +252,7 @@ static void add_mask(const attention *a, const scores *s, uint32_t r)
             ptx_val from = ptx_at_const(f, at, ahead_of(s, i));
             ptx_val element = a->type == PTX_F64 ? ptx_load(f, from) : widen_load(f, a->type, from);
             ptx_fma_to(f, score, element, ptx_number(a->wide, log2_e));
-            ptx_val is_hidden = ptx_eq(f, element, softmax_none(a->wide));
-            PTX_WHEN (f, is_hidden) {
+            PTX_WHEN (f, ptx_eq(f, element, softmax_none(a->wide))) {
                 ptx_set(f, score, softmax_none(a->wide));
             }
         }

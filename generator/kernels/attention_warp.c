@@ -493,24 +493,17 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Returns the tile's end. */
-static uint32_t lay_out(layout *lines, uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
-{
-    *lines = attention_strips(start, rows, units, threads);
-    return layout_end(lines, rows, units);
-}
-
 void attention_lay_out(warp *m, bool is_ring, bool v_in_k)
 {
     const attention *a = m->a;
     const uint32_t threads = is_ring ? (uint32_t)WARP_LANES : m->threads;
     const uint32_t unit = m->has_codes ? UNIT_BYTES : UNIT_BYTES / 2; /* elements of K and V in a unit */
-    const uint32_t q_end = lay_out(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
-    const uint32_t out_end = lay_out(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
+    const uint32_t q_end = attention_strips(&m->q.lines, 0, a->tile_q, a->head_dim / OCTET, threads);
+    const uint32_t out_end = attention_strips(&m->out_lines, 0, a->tile_q, a->head_dim_v / OCTET, threads);
     const uint32_t start = is_ring ? 0 : larger(q_end, out_end);
-    const uint32_t k_end = lay_out(&m->k.lines, start, m->keys, a->head_dim / unit, threads);
+    const uint32_t k_end = attention_strips(&m->k.lines, start, m->keys, a->head_dim / unit, threads);
     const uint32_t v_start = v_in_k ? start : k_end;
-    const uint32_t v_end = lay_out(&m->v.lines, v_start, m->keys, a->head_dim_v / unit, threads);
+    const uint32_t v_end = attention_strips(&m->v.lines, v_start, m->keys, a->head_dim_v / unit, threads);
     m->v_in_k = v_in_k;
     m->scales_start = larger(k_end, v_end);
     m->shared_bytes = m->scales_start + (a->kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0);

@@ -148,8 +148,7 @@ static uint32_t lay_out(wide *w, bool v_in_k)
 {
     const uint32_t rows = w->m.a->tile_q, units = w->m.keys / OCTET;
     attention_lay_out(&w->m, false, v_in_k);
-    w->weight_lines = attention_strips(w->m.shared_bytes, rows, units, w->m.threads);
-    w->numbers_start = layout_end(&w->weight_lines, rows, units);
+    w->numbers_start = attention_strips(&w->weight_lines, w->m.shared_bytes, rows, units, w->m.threads);
     return w->numbers_start + OCTET * ROW_STRIDE * NUMBER_BYTES;
 }
 

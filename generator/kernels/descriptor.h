@@ -27,13 +27,4 @@
      "all 0 before a launch, which leaves them 0\nif one is not 0, " y " is wrong; they belong to one launch at a time"}
 /* clang-format on */
 
-/* The index of a parameter's value among these words, null-terminated. */
-static inline uint32_t param_index(const kiln_variant *v, const char *param, const char *const words[])
-{
-    uint32_t i = 0;
-    while (!kiln_is(v, param, words[i]))
-        i++;
-    return i;
-}
-
 #endif

@@ -13,6 +13,7 @@
 #include <kiln/author/families.h>
 
 #include "device/codes.h"
+#include "device/if_needed.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
@@ -27,18 +28,17 @@ enum {
     INFINITY_BITS = 0x7f800000
 };
 
-/* A row per format. The scales of MX formats are powers of two: an exponent biased by 127. */
+/* A row per format, in the order of the parameter's words. The scales of MX formats are powers of two: an exponent biased by 127. */
 typedef struct code_format {
-    const char *name;
     bool is_mx;
     uint32_t block, code_bits;
     uint32_t largest_exponent; /* of a code, in MX formats */
 } code_format;
 
 static const code_format formats[] = {
-    {.name = "nvfp4", .is_mx = false, .block = 16, .code_bits = 4},
-    {.name = "mxfp4", .is_mx = true, .block = 32, .code_bits = 4, .largest_exponent = 2},
-    {.name = "mxfp8", .is_mx = true, .block = 32, .code_bits = 8, .largest_exponent = 8},
+    /* nvfp4 */ {.is_mx = false, .block = 16, .code_bits = 4},
+    /* mxfp4 */ {.is_mx = true, .block = 32, .code_bits = 4, .largest_exponent = 2},
+    /* mxfp8 */ {.is_mx = true, .block = 32, .code_bits = 8, .largest_exponent = 8},
 };
 
 /* A variant during emission. */
@@ -68,10 +68,7 @@ typedef struct spot {
 
 static const code_format *format_of(const kiln_variant *v)
 {
-    const code_format *format = formats;
-    while (!kiln_is(v, "format", format->name))
-        format++;
-    return format;
+    return &formats[kiln_word_index(v, "format")];
 }
 
 static quantizer init(ptx_fn *f, const kiln_variant *v)
@@ -340,23 +337,15 @@ static void quantize_round(quantizer *q, uint32_t round)
     }
 }
 
-static void quantize_rounds(quantizer *q)
-{
-    for (uint32_t round = 0; round < ROUNDS; round++)
-        quantize_round(q, round);
-}
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     quantizer q = init(f, v);
     ptx_val warp = ptx_warpid_x(f);
-    if (q.is_tiled) {
+    if (q.is_tiled)
         find_tile(&q, warp);
-        quantize_rounds(&q);
-    } else {
-        PTX_IF (f, find_blocks(&q, warp)) {
-            quantize_rounds(&q);
-        }
+    IF_NEEDED (f, !q.is_tiled, find_blocks(&q, warp)) {
+        for (uint32_t round = 0; round < ROUNDS; round++)
+            quantize_round(&q, round);
     }
 }
 

@@ -19,10 +19,7 @@
 
 static inline const weight_format *gguf_format(const kiln_variant *v)
 {
-    uint32_t i = 0;
-    while (!kiln_is(v, "format", format_at(i)->name))
-        i++;
-    return format_at(i);
+    return format_at(kiln_word_index(v, "format"));
 }
 
 #endif

@@ -121,7 +121,7 @@ static void copy_piece(ptx_fn *f, ptx_val from, ptx_val to, ptx_val before, ptx_
         if (ptx_has_sm(f, 80))
             ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
         else
-            copy_now(f, UNIT_BYTES, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+            copy_now(f, PIECE, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
 }
 
@@ -237,8 +237,7 @@ static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, 
     declare_arguments(&d);
     d.lane = ptx_laneid(f);
     d.warp = ptx_warpid_x(f);
-    ptx_val block = ptx_ctaid_x(f);
-    ptx_val tile = ptx_mad(f, block, WARPS, d.warp);
+    ptx_val tile = ptx_mad(f, ptx_ctaid_x(f), WARPS, d.warp);
     ptx_val padded = ptx_add(f, d.n, TILE - 1);
     ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, TILE));
     if (by_index) {

@@ -260,7 +260,6 @@ enum { MOST_K = 262144 /* with a norm */ };
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     s->block[0] = THREADS;
-    s->min_sm = 75;
     if (kiln_is(v, "norm", "rms")) {
         s->shared_bytes = 8 * WARPS + 4 * MOST_K / BLOCK;
         s->least_shared_bytes = 8 * WARPS + 4;

@@ -29,7 +29,7 @@ static ptx_val own_group(quant *q)
     const uint32_t row_groups = 32 / q->lanes;
     if (q->is_cut)
         return ptx_shr(f, q->offset, lanes_log2(q->group));
-    ptx_val row = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, q->rows - 1);
+    ptx_val row = ptx_and(f, q->lane, q->rows - 1);
     if (row_groups == 1)
         return row;
     ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
@@ -148,8 +148,7 @@ static void store_codes(quant *q, const quant_numbers *kept, bool is_packed, qua
             g = row_numbers(q, kept, step / q->row_steps);
         if (is_packed)
             quant_widen(q, q->lane_elements, x[step]);
-        ptx_val codes = quant_codes(q, &g, 0, x[step], q->lane_elements);
-        quant_store_codes(q, at, step, codes);
+        quant_store_codes(q, at, step, quant_codes(q, &g, 0, x[step], q->lane_elements));
     }
 }
 
@@ -255,8 +254,7 @@ static void emit(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes
         (makes_scales ? quant_any_scale : quant_any_tiles)(&q);
         return;
     }
-    ptx_val in_bounds = quant_find_tile(&q);
-    PTX_IF (f, in_bounds) {
+    PTX_IF (f, quant_find_tile(&q)) {
         ptx_val is_full = quant_find_left(&q);
         quant_load_tables(&q);
         if (makes_codes)

@@ -111,8 +111,7 @@ static void code_steps(quant *tile, const finder *w)
 void quant_any_tiles(quant *q)
 {
     ptx_fn *f = q->f;
-    ptx_val in_bounds = quant_find_tile(q);
-    PTX_IF (f, in_bounds) {
+    PTX_IF (f, quant_find_tile(q)) {
         quant_find_left(q);
         quant_load_tables(q);
         finder in_memory = find_groups(q), in_lanes = in_memory;
@@ -157,8 +156,7 @@ static share find_share(quant *q)
     ptx_val rounded_up = ptx_add(f, short_size, large / 2 - 1);
     ptx_val pairs = ptx_div(f, rounded_up, short_size);
     s.groups = ptx_shl(f, pairs, 1);
-    ptx_val block = ptx_ctaid_x(f);
-    s.first_group = ptx_mul_wide(f, block, s.groups);
+    s.first_group = ptx_mul_wide(f, ptx_ctaid_x(f), s.groups);
     s.first = ptx_mul(f, s.first_group, s.size);
     ptx_val left = ptx_sub(f, q->n, s.first);
     ptx_val room = ptx_mul(f, ptx_cvt(f, PTX_U64, s.groups), s.size);
@@ -177,8 +175,7 @@ static share find_share(quant *q)
 /* The first element of the thread block's group g, from the thread block's first, U64. */
 static ptx_val group_start(quant *q, const share *s, ptx_val group)
 {
-    ptx_val wide = ptx_cvt(q->f, PTX_U64, group);
-    return ptx_mul(q->f, wide, s->size);
+    return ptx_mul(q->f, ptx_cvt(q->f, PTX_U64, group), s->size);
 }
 
 /* The place of a group's number i. */
@@ -199,8 +196,7 @@ static ptx_val index_in(quant *q, bool is_kept, ptx_val index)
 /* Elements from the start of a sector to the thread block's element `from`: U64. */
 static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 {
-    ptx_val element = ptx_add(q->f, s->first, from);
-    return ptx_and(q->f, element, SECTOR_ELEMENTS - 1);
+    return ptx_and(q->f, ptx_add(q->f, s->first, from), SECTOR_ELEMENTS - 1);
 }
 
 static void keep_elements(quant *q, const share *s)
@@ -386,8 +382,7 @@ void quant_any_scale(quant *q)
 {
     ptx_fn *f = q->f;
     share s = find_share(q);
-    ptx_val is_small = ptx_lt(f, s.size, q->large_group);
-    PTX_IF (f, is_small) {
+    PTX_IF (f, ptx_lt(f, s.size, q->large_group)) {
         keep_elements(q, &s);
     }
     ptx_barrier(f);

@@ -323,8 +323,7 @@ static ptx_val load_values(quant *q)
     for (int i = 0; i < 32; i++)
         values[i] = ptx_f32((float)nf4_values[i % 16]).bits;
     ptx_val table = ptx_global_table(f, PTX_F32, 32, values);
-    ptx_val address = ptx_at(f, table, q->lane);
-    return ptx_load_hint(f, address, PTX_NC);
+    return ptx_load_hint(f, ptx_at(f, table, q->lane), PTX_NC);
 }
 
 ptx_val quant_value(quant *q, const quant_numbers *g, ptx_val codes, uint32_t i)

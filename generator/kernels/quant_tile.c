@@ -5,7 +5,7 @@
  * warps would share a sector of the few scales of 4 steps. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4 steps. Only
  * scales of groups of any size use shared memory.
  */
-#include "device/lanes.h"
+#include "device/if_needed.h"
 #include "device/narrow.h"
 #include "quant.h"
 
@@ -37,8 +37,7 @@ ptx_val quant_find_tile(quant *q)
     ptx_fn *f = q->f;
     q->lane = ptx_laneid(f);
     ptx_val warp = ptx_warpid_x(f);
-    ptx_val block = ptx_ctaid_x(f);
-    ptx_val index = ptx_mad(f, block, QUANT_WARPS, warp);
+    ptx_val index = ptx_mad(f, ptx_ctaid_x(f), QUANT_WARPS, warp);
     q->first = ptx_mul_wide(f, index, q->tile_elements);
     return ptx_lt(f, q->first, q->n);
 }
@@ -82,8 +81,7 @@ ptx_val quant_tile_at(quant *q)
 
 ptx_val quant_packed_at(quant *q)
 {
-    ptx_val byte = ptx_shr(q->f, q->lane_first, 1);
-    return ptx_at(q->f, q->packed, byte);
+    return ptx_at(q->f, q->packed, ptx_shr(q->f, q->lane_first, 1));
 }
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -150,18 +148,15 @@ void quant_store_elements(quant *q, ptx_val at, uint32_t step, const ptx_val x[]
 {
     ptx_fn *f = q->f;
     at = ptx_at_const(f, at, step * q->step_elements);
-    if (!q->is_cut) {
-        narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
-        return;
-    }
-    PTX_IF (f, quant_in_bounds(q, step, q->lane_elements - 1)) {
+    IF_NEEDED (f, q->is_cut, quant_in_bounds(q, step, q->lane_elements - 1)) {
         narrow_store(f, q->type, q->lane_elements, at, x, PTX_CS);
     }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i + 1 < q->lane_elements; i++)
-            narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
-                               quant_in_bounds(q, step, i));
-    }
+    if (q->is_cut)
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i + 1 < q->lane_elements; i++)
+                narrow_store_where(f, q->type, q->wide, ptx_at_const(f, at, i), x[i],
+                                   quant_in_bounds(q, step, i));
+        }
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */
@@ -208,29 +203,25 @@ ptx_val quant_load_codes(quant *q, ptx_val at, uint32_t step)
 void quant_store_codes(quant *q, ptx_val at, uint32_t step, ptx_val codes)
 {
     ptx_fn *f = q->f;
-    if (!q->is_cut) {
-        ptx_store(f, word_at(q, at, step), codes);
-        return;
-    }
-    PTX_IF (f, has_word(q, step)) {
+    IF_NEEDED (f, q->is_cut, has_word(q, step)) {
         ptx_store(f, word_at(q, at, step), codes);
     }
-    PTX_ELSE (f) {
-        for (uint32_t i = 0; i < q->lane_elements; i += 2) {
-            ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
-            PTX_WHEN (f, quant_in_bounds(q, step, i)) {
-                ptx_store(f, byte_at(q, at, step, i), two);
+    if (q->is_cut)
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i < q->lane_elements; i += 2) {
+                ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
+                PTX_WHEN (f, quant_in_bounds(q, step, i)) {
+                    ptx_store(f, byte_at(q, at, step, i), two);
+                }
             }
         }
-    }
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
 ptx_val quant_number_at(quant *q, uint32_t i, ptx_val first, ptx_val index)
 {
-    ptx_val at = ptx_at(q->f, q->number[i], first);
-    return ptx_at(q->f, at, index);
+    return ptx_at(q->f, ptx_at(q->f, q->number[i], first), index);
 }
 
 quant_numbers quant_load_numbers(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)

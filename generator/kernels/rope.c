@@ -17,7 +17,7 @@
 
 enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
-typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
+typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind; /* the parameter's words */
 
 enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
 enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */
@@ -100,8 +100,7 @@ static void declare_arguments(rope *r)
 /* Chooses the value for Q, K or V, by the warp's kind. */
 static ptx_val choose(rope *r, const ptx_val of[MATRICES])
 {
-    ptx_val others = ptx_select(r->f, r->is_value, of[2], of[1]);
-    return ptx_select(r->f, r->is_query, of[0], others);
+    return ptx_select(r->f, r->is_query, of[0], ptx_select(r->f, r->is_value, of[2], of[1]));
 }
 
 /* The first warps of a token have heads of Q, the next ones those of K, then of V. */
@@ -358,10 +357,9 @@ static void append(rope *r)
 
 static rope init(ptx_fn *f, const kiln_variant *v)
 {
-    static const char *const caches[] = {"same", "e4m3", "int8", "int8_token", NULL};
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
-              .cache = (cache_kind)param_index(v, "cache", caches),
+              .cache = (cache_kind)kiln_word_index(v, "cache"),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim"),
               .lanes = 1};

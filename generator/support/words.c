@@ -61,13 +61,19 @@ const char *words_next(const char **cursor, size_t *length)
     return *length > 0 ? word : NULL;
 }
 
-bool words_contain(const char *words, const char *word)
+int words_find(const char *words, const char *word)
 {
     size_t wanted = strlen(word), length;
-    for (const char *w; (w = words_next(&words, &length));)
+    int index = 0;
+    for (const char *w; (w = words_next(&words, &length)); index++)
         if (length == wanted && memcmp(w, word, length) == 0)
-            return true;
-    return false;
+            return index;
+    return -1;
+}
+
+bool words_contain(const char *words, const char *word)
+{
+    return words_find(words, word) >= 0;
 }
 
 bool words_are_single_spaced(const char *words)

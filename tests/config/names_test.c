@@ -118,6 +118,9 @@ static void ask(const void *argument)
     case 'w':
         kiln_is(q->variant, q->param, q->word);
         break;
+    case 'x':
+        kiln_word_index(q->variant, q->param);
+        break;
     case 't':
         kiln_type(q->variant, q->param);
         break;
@@ -147,6 +150,7 @@ static void test_accessors(void **state)
     assert_true(kiln_bool(axpy, "masked"));
     assert_true(kiln_is(axpy, "strategy", "mma"));
     assert_false(kiln_is(axpy, "strategy", "simt"));
+    assert_int_equal(kiln_word_index(axpy, "strategy"), 1);
     assert_int_equal(kiln_type(axpy, "type"), PTX_F16);
     assert_true(kiln_has_sm(axpy, 90));
     assert_true(kiln_has_sm(axpy, 80));
@@ -162,6 +166,7 @@ static void test_accessors(void **state)
         {{'i', "tiles", NULL, axpy},
          "family axpy: emit asks for a parameter 'tiles' that it does not declare"},
         {{'i', "type", NULL, axpy}, "family axpy: emit asks for an integer, but 'type' is a word"},
+        {{'x', "tile", NULL, axpy}, "family axpy: emit asks for a word, but 'tile' is an integer"},
         {{'i', "masked", NULL, axpy}, "family axpy: emit asks for an integer, but 'masked' is a boolean"},
         {{'i', "group", NULL, any}, "family group_scale: emit asks for an integer, but 'group' is a word"},
         {{'b', "tile", NULL, axpy}, "family axpy: emit asks for a boolean, but 'tile' is an integer"},

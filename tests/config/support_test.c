@@ -188,6 +188,7 @@ static void test_words(void **state)
 {
     (void)state;
     assert_true(words_contain("a bc d", "bc"));
+    assert_int_equal(words_find("a bc d", "d"), 2);
     assert_false(words_contain("a bc d", "b"));
     assert_false(words_contain("a bc d", "a bc"));
     assert_false(words_contain("a bc d", ""));

@@ -378,7 +378,8 @@ static void loads_matrices(void **state)
     static const uint32_t threads[] = {32, 64, 128, 256};
     for (uint32_t units = 1; units <= 64; units++) {
         for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
-            const layout l = attention_strips(0, 64, units, threads[i]);
+            layout l;
+            attention_strips(&l, 0, 64, units, threads[i]);
             for (uint32_t unit = 0; unit < units; unit++) {
                 addresses at;
                 for (uint32_t lane = 0; lane < LANES; lane++)

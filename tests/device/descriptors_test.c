@@ -1,4 +1,4 @@
-/* Tests wgmma's fragments, and descriptors from layouts, on the emulated device: exact products of small integers with a B that the
+/* Tests wgmma's fragments, and the descriptors of layouts, on the emulated device: exact products of small integers with a B that the
  * host has put into each layout.
  *
  *     device_descriptors_test DRIVER
@@ -15,6 +15,7 @@ typedef struct test_case {
     layout of;
     uint32_t rows, units; /* of B, or with is_transposed of B's transpose */
     bool is_transposed;
+    ptx_matrix matrix; /* swizzle, stride, leading bytes */
 } test_case;
 
 #define BY_ROW  .unit_bytes = 16, .turn_count = 3, .turns = {{0, 0}, {1, 1}, {2, 2}}
@@ -22,16 +23,16 @@ typedef struct test_case {
 #define BY_FOUR .unit_bytes = 16, .turn_count = 1, .turns = {{2, 0}}
 
 static const test_case cases[] = {
-    {{.row_bytes = 128, BY_ROW}, 64, 8, false},
-    {{.start = 1024, .row_bytes = 64, BY_TWO}, 48, 4, false},
-    {{.start = 256, .row_bytes = 32, BY_FOUR}, 8, 2, false},
-    {{.strip_bytes = 2048, .row_bytes = 32, BY_FOUR}, 64, 4, false},
-    {{.row_bytes = 16, .unit_bytes = 512}, 32, 6, false},
-    {{.row_bytes = 128, BY_ROW}, 32, 8, true},
-    {{.start = 512, .row_bytes = 64, BY_TWO}, 48, 4, true},
-    {{.row_bytes = 32, BY_FOUR}, 16, 2, true},
-    {{.strip_bytes = 1024, .row_bytes = 32, BY_FOUR}, 32, 8, true},
-    {{.row_bytes = 16, .unit_bytes = 768}, 48, 5, true},
+    {{.row_bytes = 128, BY_ROW}, 64, 8, false, {128, 1024, 16}},
+    {{.start = 1024, .row_bytes = 64, BY_TWO}, 48, 4, false, {64, 512, 16}},
+    {{.start = 256, .row_bytes = 32, BY_FOUR}, 8, 2, false, {32, 256, 16}},
+    {{.strip_bytes = 2048, .row_bytes = 32, BY_FOUR}, 64, 4, false, {32, 256, 16}},
+    {{.row_bytes = 16, .unit_bytes = 512}, 32, 6, false, {0, 128, 512}},
+    {{.row_bytes = 128, BY_ROW}, 32, 8, true, {128, 1024, 0}},
+    {{.start = 512, .row_bytes = 64, BY_TWO}, 48, 4, true, {64, 512, 0}},
+    {{.row_bytes = 32, BY_FOUR}, 16, 2, true, {32, 256, 0}},
+    {{.strip_bytes = 1024, .row_bytes = 32, BY_FOUR}, 32, 8, true, {32, 256, 1024}},
+    {{.row_bytes = 16, .unit_bytes = 768}, 48, 5, true, {0, 768, 128}},
 };
 
 enum {
@@ -93,8 +94,6 @@ static void emit(ptx_fn *f, const test_case *c)
             words[MOST_STEPS][A_WORDS];
     ptx_val sums[MOST_N / 2], own_a = ptx_at(f, a, ptx_mul(f, tid, A_WORDS * steps_of(c)));
     ptx_val own_d = ptx_at(f, d, ptx_mul(f, tid, sums_count));
-    ptx_matrix matrix;
-    need(!layout_matrix(&c->of, c->rows, c->units, c->is_transposed, &matrix), "layout_matrix");
     PTX_FOR (f, i, tid, SHARED_BYTES / 4, THREADS) {
         ptx_val word = ptx_load(f, ptx_at(f, b, i));
         ptx_store(f, ptx_at(f, shared, i), word);
@@ -105,7 +104,7 @@ static void emit(ptx_fn *f, const test_case *c)
         ptx_load_vec(f, A_WORDS, words[step], ptx_at_const(f, own_a, A_WORDS * step), PTX_PLAIN);
     for (uint32_t i = 0; i < sums_count; i++)
         sums[i] = ptx_declare(f, PTX_F32);
-    ptx_val first = ptx_descriptor(f, ptx_at_bytes(f, shared, layout_byte(&c->of, 0, 0)), matrix);
+    ptx_val first = ptx_descriptor(f, ptx_at_bytes(f, shared, layout_byte(&c->of, 0, 0)), c->matrix);
     ptx_wgmma_fence(f);
     for (uint32_t step = 0; step < steps_of(c); step++) {
         const uint32_t byte =
@@ -194,6 +193,14 @@ static int run(const test_case *c)
     return count_wrong(c, d);
 }
 
+static int check(const char *name, size_t number, const test_case *c)
+{
+    const int wrong = run(c);
+    if (wrong)
+        printf("%s %zu: %d wrong\n", name, number, wrong);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     CUcontext context;
@@ -204,12 +211,11 @@ int main(int argc, char **argv)
     need(driver.init(0), "cuInit");
     need(driver.device_primary_ctx_retain(&context, 0), "the context");
     need(driver.ctx_set_current(context), "cuCtxSetCurrent");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int wrong = run(&cases[i]);
-        if (wrong)
-            printf("case %zu: %d wrong\n", i, wrong);
-        all += wrong;
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        all += check("case", i, &cases[i]);
+    for (uint32_t units = 2; units <= 8; units *= 2)
+        all += check("layout_of_matrices", units,
+                     &(test_case){layout_of_matrices(units), MOST_N, units, false, layout_matrix(units)});
     printf("%d wrong\n", all);
     return all != 0;
 }

@@ -290,6 +290,9 @@ uint32_t kiln_int(const kiln_variant *v, const char *param);
 bool kiln_bool(const kiln_variant *v, const char *param);
 bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 
+/* The index of a word parameter's value among its words. */
+uint32_t kiln_word_index(const kiln_variant *v, const char *param);
+
 /* The PTX type that a word parameter names ("f16"). */
 ptx_type kiln_type(const kiln_variant *v, const char *param);
 
