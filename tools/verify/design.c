@@ -73,9 +73,8 @@ static const struct {
 
 static uint64_t value_of(const problem *p, const formula *f)
 {
-    char error[256];
     uint64_t value;
-    return f && problem_evaluate(p, f, &value, error, sizeof error) ? value : 0;
+    return f && problem_evaluate(p, f, &value, NULL, 0) ? value : 0;
 }
 
 static uint64_t at_least(uint64_t value, uint64_t least)

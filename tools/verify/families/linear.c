@@ -928,10 +928,9 @@ static void plan_mma(size_plan *plan)
 static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
     enum { M = 8, WARPS = 8 };
-    char error[256];
     uint64_t blocks = 0;
     set_sizes(plan, M, 1 << 24, block);
-    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, NULL, 0))
         add_always(plan, M, blocks * WARPS * rows + 1, block);
 }
 

@@ -96,11 +96,10 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
 /* Returns, for split_k 0, how many blocks of 64 along K a thread block has over all tiles. */
 static uint64_t stretch_blocks(problem *p)
 {
-    char error[256];
     uint64_t sharing = 0, of_all = tiles(problem_integer(p, "m"), problem_parameter(p, "tile_m")) *
                                    tiles(problem_integer(p, "n"), problem_parameter(p, "tile_n")) *
                                    (problem_integer(p, "k") / BLOCK);
-    if (!problem_evaluate(p, p->variant->grid[0], &sharing, error, sizeof error) || sharing == 0)
+    if (!problem_evaluate(p, p->variant->grid[0], &sharing, NULL, 0) || sharing == 0)
         abort();
     return tiles(of_all, sharing);
 }
@@ -726,10 +725,9 @@ static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
  * zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint64_t k)
 {
-    char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
-    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, NULL, 0))
         return;
     add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
