@@ -647,20 +647,7 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set(plan, values[0], values[1], values[2] * BLOCK);
-}
-
-static void add_design(size_plan *plan)
-{
-    enum { MOST_WORK = 1 << 20 };
-    const size_axis axes[] = {{.name = "m", .unit = 1},
-                              {.name = "n", .unit = 1},
-                              {.name = "k",
-                               .unit = BLOCK,
-                               .largest = design_largest_k(plan->problem) / BLOCK,
-                               .widths = model_widths,
-                               .width_count = MODEL_WIDTHS}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
+    set(plan, values[0], values[1], values[2]);
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -755,7 +742,7 @@ static void plan_sizes(size_plan *plan)
     const uint64_t round = round_k(p), scales = scales_k(p);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    add_design(plan);
+    size_plan_cover_product(plan, BLOCK, set_design);
     edges_add(&rows, 0);
     edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
