@@ -10,20 +10,11 @@
 
 /* ---- terms ------------------------------------------------------------------------------------------------------- */
 
-static const char *blocks_text(arena *a, const kiln_family *family)
-{
-    text out = text_new(a);
-    for (int i = 0; i < 3; i++)
-        if (family->grid[i])
-            text_printf(&out, "%s(%s)", out.length ? " * " : "", family->grid[i]);
-    return out.length ? out.data : "1";
-}
-
 terms terms_of(arena *a, const kiln_family *family)
 {
     const kiln_time *time = &family->time;
     const char *const sources[TERM_COUNT] = {
-        [TERM_BLOCKS] = blocks_text(a, family),
+        [TERM_BLOCKS] = family_blocks(a, family),
         [TERM_RESIDENT] = "blocks_per_multiprocessor",
         [TERM_LENGTH] = time->length,
         [TERM_REPEATS] = time->repeats ? time->repeats : "1",
@@ -200,7 +191,7 @@ bool is_workspace_size(const kiln_family *family, const kiln_arg *arg)
 uint64_t call_workspace(arena *a, const call *c, const variant *v)
 {
     const kiln_workspace *w = c->family->workspace;
-    if (!w || !w->size || !variant_has_arg(v, arg_find(c->family->args, w->arg)))
+    if (!w || !variant_has_arg(v, arg_find(c->family->args, w->arg)))
         return 0;
     return call_number(c, expression_bind(a, expression_parse(a, c->family, w->elements), v));
 }

@@ -95,13 +95,6 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         text_printf(out, ", aligned to %u bytes", (unsigned)least);
 }
 
-/* Whether NAME_FAMILY_workspace returns the argument's size. */
-static bool workspace_has(const bundle_family *f, const kiln_arg *arg)
-{
-    const kiln_workspace *w = f->workspace;
-    return w && (strcmp(arg->name, w->arg) == 0 || strcmp(arg->name, w->counters) == 0);
-}
-
 const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, bool is_c)
 {
     static const char *const directions[] = {
@@ -114,7 +107,8 @@ const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, boo
         [KILN_ARG_CONSTANT] = "in, constant, ",
     };
     text out = text_new(a);
-    const bool is_of_workspace = workspace_has(f, arg);
+    const bool is_of_workspace =
+        workspace_has(f->workspace, arg); /* NAME_FAMILY_workspace returns its size */
     const char *when = is_of_workspace ? NULL : condition_text(a, f, arg->when, is_c);
     const char *type = type_text(a, f, arg);
     if (arg->kind == KILN_ARG_VALUE && arg->shape) {

@@ -26,7 +26,7 @@ static const char *field_value(arena *a, const bundle_family *f, const bundle_fi
     if (field->param || arg_find(call->args, field->name))
         return arena_format(a, "a.%s", field->member);
     const kiln_family *scope = family_call_scope(a, f->family, call);
-    const char *value = call_value(call, field->name);
+    const char *value = given_value(call->values, field->name);
     const kiln_arg *same = value ? arg_find(scope->args, value) : NULL;
     if (same && strcmp(same->type, field->arg->type) == 0)
         return arena_format(a, "a.%s", same->name);

@@ -33,15 +33,6 @@ static void add_member(arena *a, text *out, const variant *v, const char *name, 
         text_printf(out, ".%s = %s, ", name, value);
 }
 
-static const char *grid_text(arena *a, const kiln_family *family)
-{
-    text out = text_new(a);
-    for (int i = 0; i < 3; i++)
-        if (family->grid[i])
-            text_printf(&out, "%s(%s)", out.length ? " * " : "", family->grid[i]);
-    return out.length ? out.data : "1";
-}
-
 static void write_code(text *out, const bundle_variant *v, const char *indent)
 {
     const kiln_code code = code_of(v->costs, &v->variant->shape);
@@ -61,7 +52,7 @@ static const char *work_of(arena *a, const variant *v)
     const kiln_family *family = v->family;
     text out = text_new(a);
     text_add(&out, "&(kiln_work){");
-    add_member(a, &out, v, "blocks", grid_text(a, family));
+    add_member(a, &out, v, "blocks", family_blocks(a, family));
     add_member(a, &out, v, "resident", "blocks_per_multiprocessor");
     add_member(a, &out, v, "length", family->time.length);
     add_member(a, &out, v, "repeats", family->time.repeats ? family->time.repeats : "1");
@@ -76,20 +67,13 @@ static const char *work_of(arena *a, const variant *v)
 
 /* ---- what rules a variant out ------------------------------------------------------------------------------------ */
 
-/* Shared memory per thread block that every device of a target and newer ones has: CUDA programming guide, technical
- * specifications per compute capability. */
-static uint32_t shared_bytes_everywhere(target t)
-{
-    return t.sm < 80 ? 64 * 1024 : 99 * 1024;
-}
-
 /* "61440 > device.max_shared_bytes" for a variant that does not fit on some device with this call's arguments;
  * otherwise null. kiln_usable checks what does not depend on the call. */
 static const char *no_room(arena *a, const bundle_variant *v)
 {
     const uint32_t fixed = v->static_shared_bytes;
     if (v->min_shared_bytes == v->max_shared_bytes ||
-        v->max_shared_bytes + fixed <= shared_bytes_everywhere(v->owner->images[0].made_for))
+        v->max_shared_bytes + fixed <= target_shared_bytes(v->owner->images[0].made_for))
         return NULL;
     return c_number(a, v->variant,
                     arena_format(a, "%s + %u > max_shared_bytes", family_shared_bytes(v->variant->family),

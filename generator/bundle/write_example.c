@@ -7,14 +7,6 @@
 #include "family/family.h"
 #include "write.h"
 
-static const char *example_value(const kiln_family *family, const char *arg)
-{
-    for (const kiln_value *v = family->example; v && v->arg; v++)
-        if (strcmp(v->arg, arg) == 0)
-            return v->value;
-    return NULL;
-}
-
 /* "1 / sqrt(128)": C with the variant's values in place of parameters. */
 static const char *with_values(arena *a, const variant *v, const char *value)
 {
@@ -31,7 +23,7 @@ static const char *with_values(arena *a, const variant *v, const char *value)
 
 static const char *value_of(arena *a, const bundle_family *f, const bundle_field *field, const variant *v)
 {
-    const char *value = example_value(f->family, field->name);
+    const char *value = given_value(f->family->example, field->name);
     uint64_t number;
     if (!value)
         return f->family->example ? NULL : field->name;
@@ -46,8 +38,7 @@ static const char *value_of(arena *a, const bundle_family *f, const bundle_field
 static bool has_optional_workspace(const bundle_family *f, const kiln_arg *arg)
 {
     const kiln_workspace *w = f->workspace;
-    return w && (strcmp(arg->name, w->arg) == 0 || strcmp(arg->name, w->counters) == 0 ||
-                 strcmp(arg->name, w->size) == 0);
+    return workspace_has(w, arg) || (w && strcmp(arg->name, w->size) == 0);
 }
 
 static const char *arg_value(arena *a, const bundle_family *f, const bundle_field *field, const variant *v)

@@ -10,17 +10,10 @@
 
 /* ---- enumeration -------------------------------------------------------------------------------------------------- */
 
-/* Whether the argument is the workspace or its counters. */
-static bool is_of_workspace(const kiln_family *family, const kiln_arg *arg)
-{
-    const kiln_workspace *w = family->workspace;
-    return w && (strcmp(arg->name, w->arg) == 0 || (w->counters && strcmp(arg->name, w->counters) == 0));
-}
-
 static bool needs_workspace(const variant *v)
 {
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)
-        if (is_of_workspace(v->family, arg) && variant_has_arg(v, arg))
+        if (workspace_has(v->family->workspace, arg) && variant_has_arg(v, arg))
             return true;
     return false;
 }
@@ -465,13 +458,6 @@ uint64_t candidate_workspace_bytes(candidates *c, size_t index)
 
 /* ---- coverage ----------------------------------------------------------------------------------------------------- */
 
-/* Shared memory per thread block on every device of a target and newer ones: CUDA programming guide, technical
- * specifications per compute capability. */
-static uint32_t shared_bytes_everywhere(target t)
-{
-    return t.sm < 80 ? 64 * 1024 : 99 * 1024;
-}
-
 static void add_demand(candidates *c, candidate *one, const expression *e)
 {
     uint64_t value;
@@ -509,7 +495,7 @@ static void find_demands(candidates *c, candidate *one)
     size_t lowest = 0;
     while (!(one->variant->runs_on >> lowest & 1u))
         lowest++;
-    const uint32_t most = shared_bytes_everywhere(c->plan->targets[lowest]);
+    const uint32_t most = target_shared_bytes(c->plan->targets[lowest]);
     if (one->variant->shape.shared_bytes + one->code.static_shared_bytes > most && family->shared_bytes)
         add_demand(
             c, one,

@@ -105,12 +105,26 @@ const char *family_shared_bytes(const kiln_family *family)
     return family->shared_bytes ? family->shared_bytes : "shared_bytes";
 }
 
+const char *family_blocks(arena *a, const kiln_family *family)
+{
+    text out = text_new(a);
+    for (int i = 0; i < 3; i++)
+        if (family->grid[i])
+            text_printf(&out, "%s(%s)", out.length ? " * " : "", family->grid[i]);
+    return out.length ? out.data : "1";
+}
+
 const char *family_bytes(arena *a, const kiln_family *family)
 {
     const kiln_cost *cost = &family->cost;
     if (!cost->bytes_read || !cost->bytes_written)
         return cost->bytes_read ? cost->bytes_read : cost->bytes_written;
     return arena_format(a, "(%s) + (%s)", cost->bytes_read, cost->bytes_written);
+}
+
+bool workspace_has(const kiln_workspace *w, const kiln_arg *arg)
+{
+    return w && (strcmp(arg->name, w->arg) == 0 || strcmp(arg->name, w->counters) == 0);
 }
 
 const kiln_arg *arg_find(const kiln_arg *args, const char *name)
@@ -139,9 +153,9 @@ uint32_t arg_alignment(const kiln_arg *arg)
     return arg->alignment ? arg->alignment : 1;
 }
 
-const char *call_value(const kiln_call *call, const char *arg)
+const char *given_value(const kiln_value *values, const char *arg)
 {
-    for (const kiln_value *v = call->values; v && v->arg; v++)
+    for (const kiln_value *v = values; v && v->arg; v++)
         if (strcmp(v->arg, arg) == 0)
             return v->value;
     return NULL;

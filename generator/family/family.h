@@ -50,8 +50,8 @@ const char *arg_type_for(arg_type_choice choice, const char *value);
 /* The scope of a call's values: its arguments, and the integer contract parameters as u32. */
 const kiln_family *family_call_scope(arena *a, const kiln_family *family, const kiln_call *call);
 
-/* The value that a call gives to an argument of the family; null if none. */
-const char *call_value(const kiln_call *call, const char *arg);
+/* The value that a call or an example gives to an argument of the family; null if none. */
+const char *given_value(const kiln_value *values, const char *arg);
 
 /* The alignment in bytes that the family requires of a pointer in every variant, whatever its elements are. */
 uint32_t arg_alignment(const kiln_arg *arg);
@@ -77,8 +77,14 @@ size_t arg_group_length(const kiln_family *family, const kiln_arg *arg);
 /* Dynamic shared memory of a launch, an expression: the family's for a call, or the shape's. */
 const char *family_shared_bytes(const kiln_family *family);
 
+/* The thread blocks of a launch, an expression. */
+const char *family_blocks(arena *a, const kiln_family *family);
+
 /* The bytes that the work reads and writes, an expression; null: not declared. */
 const char *family_bytes(arena *a, const kiln_family *family);
+
+/* Whether the argument is the workspace or its counters; a null workspace has none. */
+bool workspace_has(const kiln_workspace *w, const kiln_arg *arg);
 
 /* Null if there is none. */
 const kiln_arg *arg_find(const kiln_arg *args, const char *name);

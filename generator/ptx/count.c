@@ -6,31 +6,12 @@
 enum {
     WAVEFRONT_BYTES = 128,
     SLOW_ISSUES = 4, /* special functions: a warp occupies the unit for eight cycles, while others issue */
-    DIVIDE_ISSUES = 12
+    LONG_ISSUES = 12 /* quotients and roots: several instructions */
 };
 
 static uint32_t issues_of(const ptx_inst *inst)
 {
-    switch (inst->row->op) {
-    case PTX_OP_EX2:
-    case PTX_OP_EX2_FTZ:
-    case PTX_OP_LG2:
-    case PTX_OP_LG2_FTZ:
-    case PTX_OP_RCP_APPROX:
-    case PTX_OP_RSQRT_APPROX:
-    case PTX_OP_SQRT_APPROX:
-    case PTX_OP_TANH:
-    case PTX_OP_SIN:
-    case PTX_OP_COS:
-        return SLOW_ISSUES;
-    case PTX_OP_DIV:
-    case PTX_OP_REM:
-    case PTX_OP_RCP:
-    case PTX_OP_SQRT:
-        return DIVIDE_ISSUES;
-    default:
-        return 1;
-    }
+    return inst->row->traits & TRAIT_SLOW ? SLOW_ISSUES : inst->row->traits & TRAIT_LONG ? LONG_ISSUES : 1;
 }
 
 /* The integer pipe's share: operations on integers, bits and predicates, except addresses in memory and products. */

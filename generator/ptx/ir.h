@@ -33,7 +33,16 @@ typedef struct ptx_reg {
 
 /* ---- the operations table --------------------------------------------------------------------------------------- */
 
-enum { TRAIT_VARIES = 1, TRAIT_VOTE = 2, TRAIT_SYNC = 4, TRAIT_WARP = 8, TRAIT_GROUP = 16, TRAIT_ONCE = 32 };
+enum {
+    TRAIT_VARIES = 1,
+    TRAIT_VOTE = 2,
+    TRAIT_SYNC = 4,
+    TRAIT_WARP = 8,
+    TRAIT_GROUP = 16,
+    TRAIT_ONCE = 32,
+    TRAIT_SLOW = 64,
+    TRAIT_LONG = 128
+};
 #define FROM_SAME (1u << 31)
 
 typedef struct op_row {

@@ -40,6 +40,8 @@
 #define WARP    TRAIT_WARP
 #define GROUP   TRAIT_GROUP
 #define ONCE    TRAIT_ONCE
+#define SLOW    TRAIT_SLOW
+#define LONG    TRAIT_LONG
 #define T(type) (1u << PTX_##type)
 #define PRED    T(PRED)
 #define B8      T(B8)

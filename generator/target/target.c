@@ -90,6 +90,11 @@ bool target_has(target t, uint32_t sm, target_range *alike)
     return has;
 }
 
+uint32_t target_shared_bytes(target t)
+{
+    return t.sm < 80 ? 64 * 1024 : 99 * 1024;
+}
+
 int target_compare(target a, target b)
 {
     if (a.sm != b.sm)

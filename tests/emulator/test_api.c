@@ -655,6 +655,11 @@ static void test_export_table(void **state)
 }
 
 /* Entry points of programs compiled with a default stream per thread. */
+__typeof__(cuMemcpyHtoDAsync_v2) cuMemcpyHtoDAsync_v2_ptsz;
+__typeof__(cuMemcpyDtoH_v2) cuMemcpyDtoH_v2_ptds;
+__typeof__(cuStreamSynchronize) cuStreamSynchronize_ptsz;
+__typeof__(cuStreamGetCtx_v2) cuStreamGetCtx_v2_ptsz;
+
 static void test_per_thread_names(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* kiln-bench: times variants of its bundle on the device and writes one line of JSON for each line of
  * standard input. tools/bench/gpu decides what to time and interprets the results. */
-#define _POSIX_C_SOURCE 200809L /* getline, sigaction, alarm */
+#define _POSIX_C_SOURCE 200809L /* getline, alarm */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "../verify/device.h"
 #include "../verify/manifest.h"
 #include "../verify/verify.h"
+#include "../verify/watch.h"
 
 enum { ATTRIBUTE_L2_BYTES = 38, COPY_ALIGNMENT = 256 };
 
@@ -136,27 +136,11 @@ static void print_reason(const plan_line *line, const char *kind, const char *re
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
 
-/* Static: the driver's functions take no context, and the signal handler must not format a line. */
+/* Static: the driver's functions take no context. */
 static struct {
-    unsigned seconds; /* 0: waits have no time limit */
-    char line[10240];
-    size_t bytes;
+    unsigned seconds;
     int (*record)(CUevent, CUstream), (*wait_for_event)(CUevent), (*wait_for_all)(void);
 } watchdog;
-
-static void give_up(int number)
-{
-    (void)number;
-    const char *at = watchdog.line;
-    for (size_t left = watchdog.bytes; left > 0;) {
-        const ssize_t written = write(STDOUT_FILENO, at, left);
-        if (written <= 0)
-            break;
-        at += written;
-        left -= (size_t)written;
-    }
-    _exit(VERIFY_EXIT_HUNG);
-}
 
 /* Records an event and restarts the time limit, since a launch blocks while the queue is full. */
 static int record_watched(CUevent event, CUstream stream)
@@ -183,7 +167,7 @@ static int wait_for_all_watched(void)
 
 static void watch_device(bench *b)
 {
-    const struct sigaction action = {.sa_handler = give_up};
+    watch_open(NULL, b->launch_seconds, true);
     if (b->launch_seconds == 0)
         return;
     watchdog.seconds = (unsigned)b->launch_seconds;
@@ -193,13 +177,12 @@ static void watch_device(bench *b)
     b->tools.event_record = record_watched;
     b->tools.event_synchronize = wait_for_event_watched;
     b->device.driver.ctx_synchronize = wait_for_all_watched;
-    sigaction(SIGALRM, &action, NULL);
 }
 
-/* Formats the line that give_up writes; null: no plan line has been read. */
+/* Formats the line that ends the output if the device does not answer; null: no plan line has been read. */
 static void prepare_last_words(const plan_line *line)
 {
-    FILE *out = fmemopen(watchdog.line, sizeof watchdog.line, "w");
+    FILE *out = watch_open_text();
     if (!out)
         return;
     if (line)
@@ -207,8 +190,7 @@ static void prepare_last_words(const plan_line *line)
     else
         fputc('{', out);
     fprintf(out, "\"error\": \"no end after %u s\", \"hung\": true}\n", watchdog.seconds);
-    fclose(out);
-    watchdog.bytes = strlen(watchdog.line);
+    watch_close_text(out);
 }
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */

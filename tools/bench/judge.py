@@ -14,13 +14,10 @@ import lm
 import plan
 import records
 import replay
+from records import about, microseconds
 
 WRONG = "WRONG", "hung", "died"
 FREE = "workspace_size"  # the caller chooses it, so variants that need different sizes of it compete
-
-
-def median(row):
-    return statistics.median(row["us"])
 
 
 def number(value):
@@ -43,10 +40,10 @@ class Call:
 
     def add(self, row):
         kept = self.rows.setdefault(row["id"], row)
-        if median(row) < median(kept):
+        if microseconds(row) < microseconds(kept):
             self.rows[row["id"]] = row
 
-    best = property(lambda self: min(self.rows.values(), key=median))
+    best = property(lambda self: min(self.rows.values(), key=microseconds))
 
     @property
     def pick(self):
@@ -59,7 +56,7 @@ class Call:
         return self.regret_of(self.pick) if self.pick else None
 
     def regret_of(self, row):
-        return median(row) / median(self.best)
+        return microseconds(row) / microseconds(self.best)
 
     def name(self):
         contract = ",".join(f"{k}={v}" for k, v in self.contract.items())
@@ -190,15 +187,16 @@ def print_family_regret(family, of):
     picks = [(call, pick_of(call, cycles)) for call, cycles in of]
     picks.sort(key=lambda pair: -pair[0].regret_of(pair[1]))
     mean = lambda regrets: f"{statistics.geometric_mean(regrets):.3f}" if regrets else "-"
-    ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]) for call, cycles in of]
+    ranks = [rank_correlation([(cycles[name], microseconds(row)) for name, row in call.rows.items() if name in cycles])
+             for call, cycles in of]
     known = [rank for rank in ranks if rank is not None]
     print(f"{family}: {len(of)} calls, mean {mean([call.regret for call, _ in of if call.regret])}, then "
           f"{mean([call.regret_of(row) for call, row in picks])}"
           + (f", rank correlation {statistics.mean(known):.2f} of {len(known)}" if known else ""))
     for call, pick in picks[:6]:
         if call.regret_of(pick) > 1.05:
-            print(f"    {call.regret_of(pick):.2f}  {call.name()}\n          {number(median(pick))} us {pick['id']}\n"
-                  f"          {number(median(call.best))} us {call.best['id']}")
+            print(f"    {call.regret_of(pick):.2f}  {call.name()}\n          {number(microseconds(pick))} us {pick['id']}\n"
+                  f"          {number(microseconds(call.best))} us {call.best['id']}")
 
 
 def bandwidth(results):
@@ -206,7 +204,7 @@ def bandwidth(results):
     for row in records.read(results, "times") + [r["first"] for r in records.read(results, "run") if "kernel_driver" in r]:
         if row.get("copies"):
             largest = max(row["copies"], key=lambda copy: copy["bytes"])
-            return 2 * largest["bytes"] / median(largest)
+            return 2 * largest["bytes"] / microseconds(largest)
     return None
 
 
@@ -224,20 +222,16 @@ def peers_of(call, peers):
     return [row for row in peers if "us" in row and row["work"]["family"] in alike and work_matches(row["work"], call)]
 
 
-def peer_median(row):
-    return row["us"]["median"] if isinstance(row["us"], dict) else statistics.median(row["us"])
-
-
 def table(results, all_calls):
     """Prints the best variant of each call, beside the peers."""
     peers, speed = records.read(results, "peers"), bandwidth(results)
     print("\n| call | us | GB/s | TFLOP/s | floor / time | clock | beside it: us, time / its |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |")
     for call in all_calls:
         row = call.best
-        us, moved = median(row), row["bytes_read"] + row["bytes_written"]
+        us, moved = microseconds(row), row["bytes_read"] + row["bytes_written"]
         floor = f"{moved / speed / us:.2f}" if speed else "-"
         work = operations(call)
-        beside = "; ".join(f"{p['peer']} {number(peer_median(p))}, {us / peer_median(p):.2f}" for p in peers_of(call, peers))
+        beside = "; ".join(f"{p['peer']} {number(microseconds(p))}, {us / microseconds(p):.2f}" for p in peers_of(call, peers))
         print(f"| {call.name()} `{tuning(row['id'], call)}` | {number(us)} | {number(moved / us / 1e3)} | "
               f"{number(work / us / 1e6) if work else '-'} | {floor} | {row.get('sm_mhz', '-')} | {beside} |")
 
@@ -261,7 +255,8 @@ def operations(call):
 
 
 def device_of(results):
-    return next((row["first"]["device"] for row in records.read(results, "run") if "kernel_driver" in row), None)
+    machine = about(results)
+    return machine and machine["first"]["device"]
 
 
 def calls_of(results, kiln, device):

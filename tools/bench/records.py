@@ -2,6 +2,7 @@
 import gzip
 import json
 import pathlib
+import statistics
 import threading
 import time
 
@@ -54,3 +55,13 @@ def read(folder, file):
             with open_text(path, "rt", encoding="utf-8", newline="\n") as text:
                 lines += text
     return [json.loads(line) for line in lines if line.endswith("}\n")]
+
+
+def about(folder):
+    """The row that describes the machine; None without one."""
+    return next((row for row in read(folder, "run") if "kernel_driver" in row), None)
+
+
+def microseconds(row):
+    """The median of a time."""
+    return row["us"]["median"] if isinstance(row["us"], dict) else statistics.median(row["us"])

@@ -1,9 +1,10 @@
 """Makes README.md's table from committed results: the fastest variant for common work, beside the peers' times."""
 import pathlib
-import statistics
 from typing import NamedTuple
 
+import peers_rows
 import records
+from records import about, microseconds
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 NOTHING = "No measurement on a GPU yet.\n"
@@ -72,22 +73,10 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def microseconds(row):
-    return row["us"]["median"] if isinstance(row["us"], dict) else statistics.median(row["us"])
-
-
-def operations(line):
-    s = line.sizes
-    if "q_length" not in s:
-        return 2 * s["m"] * s["n"] * s["k"]
-    work = next(iter(line.peers.values()))[1]
-    seen = s["q_length"] * (s["q_length"] + 1) / 2 if work["causal"] else s["q_length"] * s["k_length"]
-    return 4 * s["batch"] * s["q_heads"] * seen * work["head_dim"]
-
-
 def rate(line, row, us):
     if line.counts == "operations":
-        return f"{operations(line) / us / 1e6:.0f} TFLOP/s"
+        work = next(iter(line.peers.values()))[1]
+        return f"{peers_rows.COSTS[work['family']][1](work) / us / 1e6:.0f} TFLOP/s"
     return f"{(row['bytes_read'] + row['bytes_written']) / us / 1e3:.0f} GB/s"
 
 
@@ -102,11 +91,6 @@ def beside(peers, line, us):
             if row["peer"] == peer and "us" in row and work.items() <= row["work"].items():
                 yield f"{name} {number(microseconds(row))} us ({us / microseconds(row):.2f})"
                 break
-
-
-def about(folder):
-    """The row that describes the machine; None without one."""
-    return next((row for row in records.read(folder, "run") if "kernel_driver" in row), None)
 
 
 def verdicts_of(folder):

@@ -81,9 +81,7 @@ static void pass_on(int number)
 
 static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
 {
-    (void)about;
-    (void)kind;
-    (void)where;
+    (void)about, (void)kind, (void)where;
     return remove(path);
 }
 

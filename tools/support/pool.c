@@ -41,6 +41,16 @@ void *pool_allocate(pool *p, size_t bytes)
     return memory;
 }
 
+void *pool_grow(pool *p, void *items, size_t count, size_t item_bytes)
+{
+    if (count & (count - 1))
+        return items;
+    void *larger = pool_allocate(p, (count ? 2 * count : 1) * item_bytes);
+    if (count)
+        memcpy(larger, items, count * item_bytes);
+    return larger;
+}
+
 char *pool_copy(pool *p, const char *text, size_t length)
 {
     char *copy = pool_allocate(p, length + 1);

@@ -11,6 +11,9 @@ typedef struct pool {
 /* Returns zeroed memory, aligned to 16 bytes, never null. */
 void *pool_allocate(pool *p, size_t bytes);
 
+/* Returns the array with room for one more: a copy of twice the size if the count is a power of two, or 0. */
+void *pool_grow(pool *p, void *items, size_t count, size_t item_bytes);
+
 /* Returns a copy that ends with a NUL. */
 char *pool_copy(pool *p, const char *text, size_t length);
 

@@ -16,10 +16,9 @@ static const struct index_row {
 
 static uint64_t evaluate(pool *p, const problem *whole, const char *text)
 {
-    char error[256];
     uint64_t value;
-    const formula *f = formula_parse(p, text, error, sizeof error);
-    return f && problem_evaluate(whole, f, &value, error, sizeof error) ? value : 0;
+    const formula *f = formula_parse(p, text, NULL, 0);
+    return f && problem_evaluate(whole, f, &value, NULL, 0) ? value : 0;
 }
 
 static void *fill(pool *p, const argument *a, uint64_t step, uint64_t bound)

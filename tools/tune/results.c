@@ -19,13 +19,7 @@ uint32_t results_find(const results *r, const char *family, const char *shape, c
 
 void results_add(results *r, const char *family, const char *shape, const char *id, uint32_t nanoseconds)
 {
-    if (r->count == r->capacity) {
-        r->capacity = r->capacity ? 2 * r->capacity : 256;
-        tune_time *larger = pool_allocate(r->memory, r->capacity * sizeof *larger);
-        if (r->count > 0)
-            memcpy(larger, r->items, r->count * sizeof *larger);
-        r->items = larger;
-    }
+    r->items = pool_grow(r->memory, r->items, r->count, sizeof *r->items);
     r->items[r->count++] =
         (tune_time){pool_copy(r->memory, family, strlen(family)), pool_copy(r->memory, shape, strlen(shape)),
                     pool_copy(r->memory, id, strlen(id)), nanoseconds};

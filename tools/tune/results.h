@@ -19,7 +19,7 @@ typedef struct results {
     uint32_t sm, multiprocessors;
     bool is_emulated;
     tune_time *items;
-    size_t count, capacity;
+    size_t count;
 } results;
 
 /* Returns the time in nanoseconds; 0: not measured. */

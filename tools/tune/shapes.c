@@ -118,7 +118,6 @@ typedef struct shape_reader {
     pool *memory;
     const manifest *manifest;
     shape_list *out;
-    size_t capacity;
 } shape_reader;
 
 typedef struct size_values {
@@ -220,14 +219,7 @@ static bool read_values(const shape_reader *r, const manifest_variant *v, const 
 
 static void add_shape(shape_reader *r, const tune_shape *s)
 {
-    if (r->out->count == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
-        tune_shape *larger = pool_allocate(r->memory, capacity * sizeof *larger);
-        if (r->out->count > 0)
-            memcpy(larger, r->out->items, r->out->count * sizeof *larger);
-        r->out->items = larger;
-        r->capacity = capacity;
-    }
+    r->out->items = pool_grow(r->memory, r->out->items, r->out->count, sizeof *s);
     r->out->items[r->out->count++] = *s;
 }
 
@@ -417,12 +409,11 @@ bool shape_parse(pool *p, const manifest *m, const char *family, const char *wor
 static size_t broken_rules(const problem *p, const char *name)
 {
     size_t broken = 0;
-    char error[256];
     for (size_t i = 0; i < p->variant->rule_count; i++) {
         uint64_t holds = 0;
         const formula *condition = p->variant->rules[i].condition;
         if (formula_mentions(condition, name))
-            broken += !problem_evaluate(p, condition, &holds, error, sizeof error) || !holds;
+            broken += !problem_evaluate(p, condition, &holds, NULL, 0) || !holds;
     }
     return broken;
 }
@@ -486,13 +477,12 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
 /* Sets a stride that the shape does not name to that of arrays without gaps; false: the argument is not a stride. */
 static bool set_dense(problem *p, argument *a)
 {
-    char why[200];
     for (size_t i = 0; i < p->variant->stride_count; i++) {
         const manifest_stride *stride = &p->variant->strides[i];
         uint64_t holds = 1;
         if (strcmp(stride->arg, a->about->name) == 0 &&
-            (!stride->when || problem_evaluate(p, stride->when, &holds, why, sizeof why)) && holds &&
-            problem_evaluate(p, stride->value, &a->integer, why, sizeof why))
+            (!stride->when || problem_evaluate(p, stride->when, &holds, NULL, 0)) && holds &&
+            problem_evaluate(p, stride->value, &a->integer, NULL, 0))
             return true;
     }
     return false;
@@ -551,10 +541,9 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
 /* Computes a size for the problem's variant, or the value it would have if the variant had it. */
 static bool value_of(const manifest_size *size, problem *p, uint64_t *value)
 {
-    char why[256];
     const argument *a = problem_find(p, size->name);
     *value = a ? a->integer : size->number;
-    return a || !size->formula || problem_evaluate(p, size->formula, value, why, sizeof why);
+    return a || !size->formula || problem_evaluate(p, size->formula, value, NULL, 0);
 }
 
 void shape_describe(const tune_shape *s, const manifest *m, problem *p, char *text, size_t bytes)

@@ -34,11 +34,10 @@ static void note_bound(void *list, uint64_t bound)
 static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 {
     problem *p = plan->problem;
-    char error[256];
     const uint64_t most = size_plan_asked(plan, a) ? 1 : 4096;
     for (uint64_t value = from; value < from + most; value++) {
         a->integer = value;
-        problem_status status = problem_measure(p, NULL, error, sizeof error);
+        problem_status status = problem_measure(p, NULL, NULL, 0);
         if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
             return true;
     }
@@ -48,13 +47,12 @@ static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 static bool is_base(const size_plan *plan, uint64_t value)
 {
     problem *p = plan->problem;
-    char error[256];
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
         if (problem_is_size(a))
             a->integer = size_plan_asked(plan, a) ? size_plan_asked(plan, a)->value : value;
     }
-    return problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+    return problem_measure(p, NULL, NULL, 0) == PROBLEM_LEGAL;
 }
 
 /* Finds a legal base with all sizes equal: the smallest, or the smallest from a value of --size on. */
@@ -84,13 +82,12 @@ static void set_scalars(problem *p, const uint64_t values[MAX_ARGS])
 static void find_least(const size_plan *plan, const uint64_t base[MAX_ARGS], uint64_t least[MAX_ARGS])
 {
     problem *p = plan->problem;
-    char error[256];
     set_scalars(p, base);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
         if (problem_is_size(a) && !size_plan_asked(plan, a)) {
             a->integer = 1;
-            while (a->integer < base[i] && problem_measure(p, NULL, error, sizeof error) != PROBLEM_LEGAL)
+            while (a->integer < base[i] && problem_measure(p, NULL, NULL, 0) != PROBLEM_LEGAL)
                 a->integer++;
         }
         least[i] = a->integer;
@@ -112,13 +109,13 @@ static void add_bounds(size_plan *plan, argument *a, const uint64_t base[MAX_ARG
                        const uint64_t least[MAX_ARGS])
 {
     problem *p = plan->problem;
-    char error[256], last[160] = "";
+    char last[160] = "";
     edge_list bounds = {{0}, 0};
     set_scalars(p, least);
     problem_note_bounds(p, a, note_bound, &bounds);
     for (size_t i = 0; i < bounds.count; i++) {
         if (!add_edge(plan, a, bounds.values[i], base) && !add_edge(plan, a, bounds.values[i], least) &&
-            problem_fits_types(p) && problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
+            problem_fits_types(p) && problem_measure(p, NULL, NULL, 0) == PROBLEM_LEGAL)
             snprintf(last, sizeof last, "%s=%llu (%s)", a->about->name, (unsigned long long)a->integer,
                      plan->obstacle);
     }
@@ -141,7 +138,6 @@ static uint64_t unit_of(const size_plan *plan, argument *a, uint64_t least)
 
 static void cover_sizes(size_plan *plan, const uint64_t least[MAX_ARGS])
 {
-    enum { MOST_WORK = 1 << 20 };
     problem *p = plan->problem;
     size_axis axes[MOST_AXES];
     size_t count = 0;
@@ -149,7 +145,7 @@ static void cover_sizes(size_plan *plan, const uint64_t least[MAX_ARGS])
         if (problem_is_size(&p->args[i]))
             axes[count++] =
                 (size_axis){.name = p->args[i].about->name, .unit = unit_of(plan, &p->args[i], least[i])};
-    size_plan_cover(plan, axes, count, NULL, MOST_WORK);
+    size_plan_cover(plan, axes, count, NULL, DESIGN_WORK);
 }
 
 void size_plan_fill(size_plan *plan, uint64_t seed)

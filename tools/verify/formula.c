@@ -483,8 +483,7 @@ static void note_bounds(const evaluation *e, const node *n, const char *name,
 void formula_note_bounds(const formula *f, const char *name, formula_lookup *lookup, const void *context,
                          void (*note)(void *to, uint64_t bound), void *to)
 {
-    char error[256];
-    const evaluation e = {f, lookup, context, error, sizeof error};
+    const evaluation e = {f, lookup, context, NULL, 0};
     note_bounds(&e, f->root, name, note, to);
 }
 

@@ -209,12 +209,6 @@ void problem_note_bounds(const problem *p, const argument *a, void (*note)(void 
 
 /* ---- addresses -------------------------------------------------------------------------------------------------- */
 
-static bool has_legal_addresses(const problem *p)
-{
-    char error[256];
-    return try_rules(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
-}
-
 bool problem_has_alignment_rule(const problem *p, const argument *a)
 {
     for (size_t i = 0; i < p->variant->rule_count; i++) {
@@ -235,7 +229,7 @@ void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS])
         if (!manifest_is_pointer(a->about) || !problem_has_alignment_rule(p, a))
             continue;
         a->integer = alignments[i];
-        while (!has_legal_addresses(p) && alignments[i] < MOST_ALIGNMENT)
+        while (try_rules(p, NULL, NULL, 0) != PROBLEM_LEGAL && alignments[i] < MOST_ALIGNMENT)
             a->integer = alignments[i] *= 2;
     }
     problem_forget_addresses(p);

@@ -62,10 +62,9 @@ static const manifest_rule *broken_at(trial *t, size_t i, CUdeviceptr address)
     const manifest_rule *broken = NULL;
     argument *a = &t->problem->args[i];
     const bool is_null = a->is_null;
-    char error[256];
     a->integer = address;
     a->is_null = false;
-    problem_measure(t->problem, &broken, error, sizeof error);
+    problem_measure(t->problem, &broken, NULL, 0);
     a->integer = 0;
     a->is_null = is_null;
     return broken;
@@ -99,9 +98,8 @@ static void try_pointers(trial *t)
 /* Returns whether the problem is empty: then a launcher may succeed before it checks every rule. */
 static bool is_empty(const problem *p)
 {
-    char error[256];
     uint64_t empty = 0;
-    return p->variant->empty && problem_evaluate(p, p->variant->empty, &empty, error, sizeof error) && empty;
+    return p->variant->empty && problem_evaluate(p, p->variant->empty, &empty, NULL, 0) && empty;
 }
 
 /* Returns the highest bit of a size's type. */
@@ -151,7 +149,6 @@ static int try_addresses(trial *t, size_t i)
 static void try_aligned_rules(trial *t)
 {
     problem *p = t->problem;
-    char error[256];
     for (size_t i = 0; i < p->arg_count; i++) {
         if (!manifest_is_pointer(p->args[i].about) || !problem_has_alignment_rule(p, &p->args[i]) ||
             try_addresses(t, i))
@@ -162,7 +159,7 @@ static void try_aligned_rules(trial *t)
             uint64_t kept = size->integer, value;
             for (uint64_t c = 0; problem_is_size(size) && tried == 0 && candidate(size, c, &value); c++) {
                 size->integer = value;
-                if (problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
+                if (problem_measure(p, NULL, NULL, 0) == PROBLEM_LEGAL)
                     tried = try_addresses(t, i);
             }
             size->integer = kept;
@@ -175,7 +172,7 @@ static void try_rules(trial *t)
 {
     enum { MOST_PER_SIZE = 60 };
     CUdeviceptr addresses[MAX_ARGS];
-    char error[256], what[512];
+    char what[512];
     set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
@@ -183,8 +180,7 @@ static void try_rules(trial *t)
         for (uint64_t c = 0; problem_is_size(a) && tried < MOST_PER_SIZE && candidate(a, c, &value); c++) {
             const manifest_rule *broken = NULL;
             a->integer = value;
-            if (problem_measure(t->problem, &broken, error, sizeof error) != PROBLEM_ILLEGAL ||
-                is_empty(t->problem))
+            if (problem_measure(t->problem, &broken, NULL, 0) != PROBLEM_ILLEGAL || is_empty(t->problem))
                 continue;
             tried++;
             snprintf(what, sizeof what, "rule \"%s\" broken", broken->text);
@@ -199,7 +195,7 @@ static void try_floats(trial *t)
 {
     static const double values[] = {NAN, -NAN, -1, INFINITY, -INFINITY, 0x1p1000, -0x1p1000};
     CUdeviceptr addresses[MAX_ARGS];
-    char error[256], what[512];
+    char what[512];
     set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
@@ -210,7 +206,7 @@ static void try_floats(trial *t)
             const manifest_rule *broken = NULL;
             const bool is_beyond = is_narrowed && fabs(values[v]) == 0x1p1000;
             a->real = values[v];
-            if (problem_measure(t->problem, &broken, error, sizeof error) == PROBLEM_ILLEGAL)
+            if (problem_measure(t->problem, &broken, NULL, 0) == PROBLEM_ILLEGAL)
                 snprintf(what, sizeof what, "rule \"%s\" broken", broken->text);
             else if (is_beyond)
                 snprintf(what, sizeof what, "%s beyond its type", a->about->name);
@@ -227,7 +223,6 @@ static void try_grid(trial *t)
 {
     static const uint64_t most[3] = {0x7fffffff, 0xffff, 0xffff};
     CUdeviceptr addresses[MAX_ARGS];
-    char error[256];
     set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
@@ -236,11 +231,11 @@ static void try_grid(trial *t)
         for (uint64_t value = 1024; problem_is_size(a) && value <= top; value *= 2) {
             bool is_too_large = false;
             a->integer = value;
-            if (problem_measure(t->problem, NULL, error, sizeof error) != PROBLEM_LEGAL)
+            if (problem_measure(t->problem, NULL, NULL, 0) != PROBLEM_LEGAL)
                 continue;
             for (int d = 0; d < 3; d++) {
                 uint64_t blocks;
-                if (problem_evaluate(t->problem, t->problem->variant->grid[d], &blocks, error, sizeof error))
+                if (problem_evaluate(t->problem, t->problem->variant->grid[d], &blocks, NULL, 0))
                     is_too_large = is_too_large || blocks > most[d];
             }
             if (!is_too_large)

@@ -1,4 +1,5 @@
 /* Verifies one variant: all sizes, all inputs, and calls that must be refused. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "run.h"
 
 #include <dlfcn.h>
@@ -6,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../support/clock.h"
 #include "compare.h"
 #include "execute.h"
 #include "reference.h"
@@ -54,13 +55,6 @@ typedef struct runner {
         has_refused_whole; /* calls that break a rule were tried; also at a size where no array is empty */
     uint64_t *weight;      /* not null: nothing runs, and the cost of what would run is added here */
 } runner;
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void conclude(run_result *result, run_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -287,9 +281,8 @@ static uint64_t launch_cost(const problem *p)
     const formula *const parts[] = {v->bytes_read, v->bytes_written, v->elements};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        char error[256];
         uint64_t cost;
-        if (parts[i] && problem_evaluate(p, parts[i], &cost, error, sizeof error))
+        if (parts[i] && problem_evaluate(p, parts[i], &cost, NULL, 0))
             sum += cost < MOST_COST ? cost : MOST_COST;
     }
     for (size_t i = 0; sum == 0 && i < p->arg_count; i++)
@@ -398,8 +391,7 @@ static size_t take_telling(runner *r, const input_pattern *const *inputs, size_t
 
 static bool run_size(runner *r, bool is_brief, void (*progress)(const char *, uint64_t))
 {
-    char error[256];
-    bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
+    bool is_empty = problem_measure(&r->problem, NULL, NULL, 0) == PROBLEM_EMPTY;
     const input_pattern *inputs[MOST_INPUTS + 1], *taken[MOST_INPUTS + 1];
     size_t count = choose_inputs(r, is_empty, inputs);
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
@@ -490,10 +482,9 @@ typedef struct sizes_found {
 static size_t count_launching(const size_plan *plan)
 {
     size_t launching = 0;
-    char error[256];
     for (size_t i = 0; i < plan->count; i++) {
         size_plan_use(plan, i);
-        launching += problem_measure(plan->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
+        launching += problem_measure(plan->problem, NULL, NULL, 0) == PROBLEM_LEGAL;
     }
     return launching;
 }
@@ -513,7 +504,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
 {
     size_plan plan;
     bool fine = true;
-    char error[256], mistake[MISTAKE_BYTES];
+    char mistake[MISTAKE_BYTES];
     r->next_input = r->next_small_input = first_input(r);
     size_plan_open(&plan, &r->problem, limits);
     plan.is_replacing = is_replacing;
@@ -530,7 +521,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         size_plan_use(&plan, i);
         r->only_input = plan.rows[i].input;
         fine = run_size(r, plan.rows[i].is_brief, progress);
-        bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
+        bool launches = problem_measure(&r->problem, NULL, NULL, 0) == PROBLEM_LEGAL;
         found->launching += fine && launches;
         if (fine && launches) {
             note_ranges(r);
@@ -695,9 +686,8 @@ static bool check_identity(const manifest_variant *v, const kiln_kernel *k, run_
 static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, run_result *result)
 {
     const uint32_t has = d->loader.device.max_shared_bytes;
-    char error[256];
     uint64_t needs; /* all sizes are 0, the minimum; sizes that need too much are left out later */
-    if (problem_evaluate(p, p->variant->shared_bytes, &needs, error, sizeof error) &&
+    if (problem_evaluate(p, p->variant->shared_bytes, &needs, NULL, 0) &&
         needs + p->variant->static_shared_bytes > has) {
         conclude(result, RUN_SKIPPED,
                  "it needs %llu bytes of shared memory per thread block, the device has %u",
@@ -792,7 +782,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
                 .result = result,
                 .row = family_find(v->family),
                 .dispatch = find_dispatch(v->family_function)};
-    double start = now();
+    double start = seconds_now();
     *result = (run_result){.has_run = true, .verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
@@ -802,7 +792,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
         result->elements == 0) /* the kernel writes nothing, or expect states nothing */
         conclude(result, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
-    result->seconds = now() - start;
+    result->seconds = seconds_now() - start;
     result->worst_ratio = round_ratio(result->worst_ratio);
     return !r.is_lost;
 }

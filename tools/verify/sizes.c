@@ -37,16 +37,6 @@ void size_plan_close(size_plan *plan)
     pool_free(&plan->memory);
 }
 
-static void grow(size_plan *plan)
-{
-    size_t capacity = plan->capacity ? 2 * plan->capacity : 64;
-    size_row *rows = pool_allocate(&plan->memory, capacity * sizeof *rows);
-    if (plan->count)
-        memcpy(rows, plan->rows, plan->count * sizeof *rows);
-    plan->rows = rows;
-    plan->capacity = capacity;
-}
-
 /* Returns the limit. A big size may have buffers whose own size adds to it. */
 static uint64_t most_elements(const size_limits *limits)
 {
@@ -57,9 +47,8 @@ static uint64_t most_elements(const size_limits *limits)
 /* Returns whether the device has the shared memory that a launch needs; if not, other variants serve it. */
 static bool fits_device(problem *p)
 {
-    char error[256];
     uint64_t shared_bytes;
-    return !problem_evaluate(p, p->variant->shared_bytes, &shared_bytes, error, sizeof error) ||
+    return !problem_evaluate(p, p->variant->shared_bytes, &shared_bytes, NULL, 0) ||
            shared_bytes + p->variant->static_shared_bytes <= p->device->max_shared_bytes;
 }
 
@@ -109,14 +98,13 @@ static bool has_asked_value(const size_plan *plan)
 static const manifest_rule *find_broken(const size_plan *plan, const manifest_rule *broken)
 {
     const manifest_variant *v = plan->problem->variant;
-    char error[256];
     uint64_t holds;
     for (size_t i = 0; i < v->rule_count; i++) {
         const formula *rule = v->rules[i].condition;
         bool is_asked = false;
         for (size_t k = 0; k < plan->limits.only.count && !is_asked; k++)
             is_asked = formula_mentions(rule, plan->limits.only.items[k].name);
-        if (is_asked && problem_evaluate(plan->problem, rule, &holds, error, sizeof error) && !holds)
+        if (is_asked && problem_evaluate(plan->problem, rule, &holds, NULL, 0) && !holds)
             return &v->rules[i];
     }
     return broken;
@@ -125,11 +113,10 @@ static const manifest_rule *find_broken(const size_plan *plan, const manifest_ru
 /* Returns why the current scalars cannot be noted; null: they can. */
 static const char *find_obstacle(const size_plan *plan)
 {
-    char error[256];
     const manifest_rule *broken = NULL;
     if (!problem_fits_types(plan->problem))
         return "it does not fit the argument's type";
-    switch (problem_measure(plan->problem, &broken, error, sizeof error)) {
+    switch (problem_measure(plan->problem, &broken, NULL, 0)) {
     case PROBLEM_ILLEGAL:
         return find_broken(plan, broken)->text;
     case PROBLEM_BROKEN:
@@ -149,8 +136,7 @@ static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
             return;
         }
     }
-    if (plan->count == plan->capacity)
-        grow(plan);
+    plan->rows = pool_grow(&plan->memory, plan->rows, plan->count, sizeof *plan->rows);
     size_row *noted = &plan->rows[plan->count++];
     memcpy(noted->values, row, sizeof noted->values);
     noted->is_brief = plan->is_brief;
@@ -160,9 +146,8 @@ static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
 /* Returns whether the launch has more than one thread block along a dimension of the grid. */
 static bool has_blocks(problem *p, int dimension)
 {
-    char error[256];
     uint64_t blocks;
-    return problem_evaluate(p, p->variant->grid[dimension], &blocks, error, sizeof error) && blocks > 1;
+    return problem_evaluate(p, p->variant->grid[dimension], &blocks, NULL, 0) && blocks > 1;
 }
 
 /* Inserts a row in ascending order, and drops the last if there is no room. */
@@ -189,11 +174,10 @@ enum { OVER_LIMIT = 10 };
  * blocks. */
 static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
 {
-    char error[256];
     problem *p = plan->problem;
     const uint64_t elements = problem_elements(p);
     const bool fits = elements <= most_elements(&plan->limits),
-               launches = problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+               launches = problem_measure(p, NULL, NULL, 0) == PROBLEM_LEGAL;
     plan->is_over_limit = plan->is_over_limit || (launches && !fits);
     for (int d = 0; d < 3 && launches; d++) {
         if (!has_blocks(p, d))
@@ -280,9 +264,8 @@ void size_plan_use(const size_plan *plan, size_t i)
 
 static uint64_t elements_of(const size_plan *plan, size_t i)
 {
-    char error[256];
     size_plan_use(plan, i);
-    problem_measure(plan->problem, NULL, error, sizeof error);
+    problem_measure(plan->problem, NULL, NULL, 0);
     return problem_elements(plan->problem);
 }
 
@@ -308,8 +291,8 @@ static void sort(size_plan *plan)
     qsort(keys, plan->count, sizeof *keys, compare_keys);
     for (size_t i = 0; i < plan->count; i++)
         rows[i] = plan->rows[keys[i].number];
-    plan->rows = rows;
-    plan->capacity = plan->count;
+    if (plan->count)
+        memcpy(plan->rows, rows, plan->count * sizeof *rows);
 }
 
 void size_plan_finish(size_plan *plan)
@@ -326,10 +309,9 @@ void size_plan_finish(size_plan *plan)
 /* Sets the number of thread blocks along one dimension of the grid when `a` is `value`; false if it is unknown. */
 static bool blocks_at(problem *p, argument *a, int dimension, uint64_t value, uint64_t *blocks)
 {
-    char error[256];
     uint64_t kept = a->integer;
     a->integer = value;
-    bool known = problem_evaluate(p, p->variant->grid[dimension], blocks, error, sizeof error);
+    bool known = problem_evaluate(p, p->variant->grid[dimension], blocks, NULL, 0);
     a->integer = kept;
     return known;
 }

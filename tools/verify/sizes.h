@@ -58,7 +58,7 @@ typedef struct kiln_size_plan {
     const char *input;
     uint64_t seed;
     size_row *rows;
-    size_t count, capacity;
+    size_t count;
     bool has_blocks
         [3]; /* per dimension of the grid: a noted problem has several thread blocks, so a tile is whole */
     size_rest rest[3];    /* per dimension: the smallest such problems that have too many elements */

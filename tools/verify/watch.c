@@ -21,7 +21,7 @@ static struct {
     unsigned seconds;
     bool has_begun;
     int out; /* where the handler writes the text */
-    char text[2048];
+    char text[10240];
     size_t length;
 } watch = {.lock = -1};
 
@@ -49,15 +49,23 @@ bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines)
     return watch.lock >= 0 || fail_write(lock_path);
 }
 
-/* Formats the text before the launch, since the handler may only write it. Flushes earlier output. */
+FILE *watch_open_text(void)
+{
+    return watch.seconds ? fmemopen(watch.text, sizeof watch.text, "w") : NULL;
+}
+
+void watch_close_text(FILE *text)
+{
+    fclose(text);
+    watch.length = strlen(watch.text);
+}
+
 void watch_variant(const char *id)
 {
-    if (watch.seconds == 0)
-        return;
-    fflush(stdout);
-    FILE *text = fmemopen(watch.text, sizeof watch.text, "w");
+    FILE *text = watch_open_text();
     if (!text)
         return;
+    fflush(stdout);
     if (watch.out == STDOUT_FILENO)
         json_print(
             text,
@@ -66,8 +74,7 @@ void watch_variant(const char *id)
             id, watch.seconds);
     else
         fprintf(text, "kiln-verify: %s: a launch has not ended after %u s\n", id, watch.seconds);
-    fclose(text);
-    watch.length = strlen(watch.text);
+    watch_close_text(text);
 }
 
 void watch_begin(void)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Opens the lock and sets the time limit. lock_path null: no lock. seconds 0: no time limit. A launch that takes
  * longer ends the process with VERIFY_EXIT_HUNG, after a line of JSON on standard output if has_lines, otherwise
@@ -12,6 +13,10 @@ bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines);
 
 /* Names the variant of the launches that follow. Flushes standard output. */
 void watch_variant(const char *id);
+
+/* For other programs that end as watch_open says: opens the text that is then written; null: there is no time limit. */
+FILE *watch_open_text(void);
+void watch_close_text(FILE *text);
 
 /* Takes the lock and starts the clock, unless an earlier call already did. */
 void watch_begin(void);

@@ -21,17 +21,6 @@ typedef struct emu_bulk_state {
     size_t load_count, load_room;
 } emu_bulk_state;
 
-static void *with_room(void *items, size_t count, size_t *room, size_t bytes)
-{
-    if (count < *room)
-        return items;
-    *room = 2 * *room + 16;
-    void *p = realloc(items, *room * bytes);
-    if (!p)
-        abort();
-    return p;
-}
-
 static void block_free(emu_block *b)
 {
     if (b->bulk)
@@ -54,7 +43,7 @@ static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
     (void)w;
     if (bulk->kind != EMU_BULK_LOAD)
         return;
-    s->loads = with_room(s->loads, s->load_count, &s->load_room, sizeof *s->loads);
+    s->loads = emu_with_room(s->loads, s->load_count, &s->load_room, sizeof *s->loads);
     s->loads[s->load_count++] =
         (load){.op = op, .from = bulk->from, .thread = bulk->thread, .mbarrier = bulk->mbarrier};
 }

@@ -244,9 +244,7 @@ static void append_event(const emu_warp *w, group_state *g, event e)
             forget_passed(w, g);
         if (2 * g->count >= g->room) {
             g->room = 2 * g->room + 64;
-            g->events = realloc(g->events, g->room * sizeof *g->events);
-            if (!g->events)
-                abort();
+            g->events = emu_grow(g->events, g->count * sizeof e, g->room * sizeof e);
         }
     }
     g->events[g->count++] = e;
@@ -318,8 +316,7 @@ static void cluster_wait(emu_warp *w)
 
 static void phase_passed(emu_warp *w, const emu_op *op, uint64_t mbarrier)
 {
-    (void)op;
-    (void)mbarrier;
+    (void)op, (void)mbarrier;
     w->block->wgmma->warps[w->id].has_set_registers = false;
 }
 

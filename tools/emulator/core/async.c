@@ -34,12 +34,7 @@ void emu_async_free(emu_block *b)
 void emu_async_issue(emu_block *b, const emu_copy *copy)
 {
     emu_async *a = async_of(b);
-    if (a->count == a->room) {
-        a->room = a->room ? 2 * a->room : 256;
-        a->copies = realloc(a->copies, a->room * sizeof *a->copies);
-        if (!a->copies)
-            abort();
-    }
+    a->copies = emu_with_room(a->copies, a->count, &a->room, sizeof *a->copies);
     a->copies[a->count] = *copy;
     a->copies[a->count++].group = a->groups[copy->thread];
 }

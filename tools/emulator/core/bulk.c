@@ -58,12 +58,7 @@ void emu_bulk_issue(emu_bulk *bulk)
 {
     emu_block *b = bulk->holder;
     emu_bulks *s = bulks_of(b);
-    if (s->count == s->room) {
-        s->room = 2 * s->room + 16;
-        s->all = realloc(s->all, s->room * sizeof *s->all);
-        if (!s->all)
-            abort();
-    }
+    s->all = emu_with_room(s->all, s->count, &s->room, sizeof *s->all);
     bulk->group = s->groups[bulk->thread];
     bulk->number = ++s->issued;
     bulk->due = s->now + delay_of(b, bulk->number);

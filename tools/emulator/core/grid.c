@@ -5,7 +5,6 @@
 #include <fenv.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -66,20 +65,13 @@ static unsigned threads_for(const emu_launch *l, uint64_t most)
 typedef struct worker {
     emu_launch *launch;
     emu_cluster **clusters; /* live blocks first; then ended ones, whose memory later blocks reuse */
-    unsigned live, room, most;
+    size_t room;
+    unsigned live, most;
 } worker;
 
 static emu_cluster *spare_cluster(worker *k)
 {
-    if (k->live == k->room) {
-        unsigned room = 2 * k->room + 1;
-        emu_cluster **grown = emu_alloc(room * sizeof *grown);
-        if (k->room)
-            memcpy(grown, k->clusters, k->room * sizeof *grown);
-        free(k->clusters);
-        k->clusters = grown;
-        k->room = room;
-    }
+    k->clusters = emu_with_room(k->clusters, k->live, &k->room, sizeof(emu_cluster *));
     if (!k->clusters[k->live])
         k->clusters[k->live] = emu_alloc(sizeof(emu_cluster));
     return k->clusters[k->live++];

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,14 +38,7 @@ static bool reserve(void)
 
 static void add_to_table(emu_allocation *a)
 {
-    if (memory.count == memory.room) {
-        memory.room = memory.room ? 2 * memory.room : 256;
-        emu_allocation **grown = emu_alloc(memory.room * sizeof *grown);
-        if (memory.count)
-            memcpy(grown, memory.all, memory.count * sizeof *grown);
-        free(memory.all);
-        memory.all = grown;
-    }
+    memory.all = emu_with_room(memory.all, memory.count, &memory.room, sizeof(emu_allocation *));
     memory.all[memory.count++] = a;
 }
 

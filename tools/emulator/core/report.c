@@ -143,12 +143,7 @@ static emu_finding *find_place(emu_findings *f, uint32_t at, uint32_t other, con
     for (size_t n = 0; n < f->count; n++)
         if (f->all[n].at == at && f->all[n].other == other && f->all[n].what == what)
             return &f->all[n];
-    if (f->count == f->room) {
-        f->room = 2 * f->room + 16;
-        f->all = realloc(f->all, f->room * sizeof *f->all);
-        if (!f->all)
-            abort();
-    }
+    f->all = emu_with_room(f->all, f->count, &f->room, sizeof *f->all);
     f->all[f->count] = (emu_finding){.at = at, .other = other, .what = what, .cluster = UINT64_MAX};
     return &f->all[f->count++];
 }

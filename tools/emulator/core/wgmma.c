@@ -31,12 +31,7 @@ void emu_products_free(emu_block *b)
 void emu_product_issue(emu_warp *w, emu_product *product)
 {
     emu_products *p = products_of(w);
-    if (p->count == p->room) {
-        p->room = 2 * p->room + 16;
-        p->all = realloc(p->all, p->room * sizeof *p->all);
-        if (!p->all)
-            abort();
-    }
+    p->all = emu_with_room(p->all, p->count, &p->room, sizeof *p->all);
     product->group = p->groups;
     product->number = ++p->issued;
     p->all[p->count++] = *product;

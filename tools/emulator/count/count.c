@@ -203,19 +203,6 @@ static size_t row_of(emu_counts *c, uint64_t address)
     return i;
 }
 
-static void fit_rows(emu_tally *t, size_t row)
-{
-    if (row < t->row_room)
-        return;
-    size_t room = 2 * row + 8;
-    emu_count_access(*grown)[EMU_ACCESS_KINDS] = emu_alloc(room * sizeof *grown);
-    if (t->row_room)
-        memcpy(grown, t->rows, t->row_room * sizeof *grown);
-    free(t->rows);
-    t->rows = grown;
-    t->row_room = room;
-}
-
 static void mark_sectors(uint64_t *bits, uint64_t first, uint64_t last)
 {
     while (first <= last) {
@@ -317,7 +304,7 @@ static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, 
         copied[count] = sector << 32 | (to ? to[i] / EMU_SECTOR_BYTES : 0);
         inside[count++] = at[i];
     }
-    fit_rows(t, row);
+    t->rows = emu_with_room(t->rows, row, &t->row_room, sizeof *t->rows);
     emu_count_access a = measure_request(r, r->seen[kind], seen_by(c, r, op), inside, count, bytes);
     if (to && bytes == 16)
         a.sectors = count_distinct(copied, count);
@@ -458,8 +445,7 @@ static void bulk_issue(emu_warp *w, const emu_op *op, const emu_bulk *bulk)
 
 static void phase_passed(emu_warp *w, const emu_op *op, uint64_t mbarrier)
 {
-    (void)op;
-    (void)mbarrier;
+    (void)op, (void)mbarrier;
     w->block->tally->passed++;
 }
 

@@ -162,25 +162,28 @@ static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symb
         move_elements(d, s, slot, at, false);
 }
 
-static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+/* Passes a vector register or a variable, or takes the result in one; false: it is neither. */
+static bool move_whole(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual, bool is_result)
 {
     uint32_t slot;
     const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
-    uint64_t to = emu_place_of(d, formal->sequence)->address;
     if (vector) {
-        move_vector(d, formal, vector, slot, false);
-        return;
-    }
-    if (variable) {
-        if (!log_size(d, formal, variable))
-            return;
+        move_vector(d, formal, vector, slot, is_result);
+    } else if (variable && log_size(d, formal, variable)) {
+        uint64_t at = emu_place_of(d, variable->sequence)->address,
+                 parameter = emu_place_of(d, formal->sequence)->address;
         if (formal->space == EMU_REG)
-            move_elements(d, formal, emu_slot(d, formal), emu_place_of(d, variable->sequence)->address,
-                          false);
+            move_elements(d, formal, emu_slot(d, formal), at, is_result);
         else
-            copy_local(d, to, emu_place_of(d, variable->sequence)->address, formal->bytes);
-        return;
+            copy_local(d, is_result ? at : parameter, is_result ? parameter : at, formal->bytes);
     }
+    return vector || variable;
+}
+
+static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
+{
+    if (move_whole(d, formal, actual, false))
+        return;
     if (formal->vector > 1 || formal->type == EMU_PRED) {
         emu_decode_error(d,
                          formal->vector > 1 ? "the parameter '%.*s' takes a vector register"
@@ -192,28 +195,13 @@ static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_op
     if (formal->space == EMU_REG)
         emu_copy_register(d, formal->type, emu_slot(d, formal), source);
     else
-        emit_local(d, emu_control_handlers()->store_local, source, to, emu_types[formal->type].bytes, false);
+        emit_local(d, emu_control_handlers()->store_local, source, emu_place_of(d, formal->sequence)->address,
+                   emu_types[formal->type].bytes, false);
 }
 
 static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
-    uint32_t slot;
-    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
-    uint64_t from = emu_place_of(d, formal->sequence)->address;
-    if (vector) {
-        move_vector(d, formal, vector, slot, true);
-        return;
-    }
-    if (variable) {
-        if (!log_size(d, formal, variable))
-            return;
-        if (formal->space == EMU_REG)
-            move_elements(d, formal, emu_slot(d, formal), emu_place_of(d, variable->sequence)->address, true);
-        else
-            copy_local(d, emu_place_of(d, variable->sequence)->address, from, formal->bytes);
-        return;
-    }
-    if (actual->kind == EMU_OPERAND_SINK)
+    if (move_whole(d, formal, actual, true) || actual->kind == EMU_OPERAND_SINK)
         return;
     if (formal->vector > 1) {
         emu_decode_error(d, "the result '%.*s' goes to a vector register", EMU_TEXT(formal->name));
@@ -223,7 +211,8 @@ static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_oper
     if (formal->space == EMU_REG)
         emu_copy_register(d, formal->type, to.arg, emu_slot(d, formal));
     else
-        emit_local(d, emu_control_handlers()->load_local, to.arg, from, emu_types[formal->type].bytes, true);
+        emit_local(d, emu_control_handlers()->load_local, to.arg, emu_place_of(d, formal->sequence)->address,
+                   emu_types[formal->type].bytes, true);
 }
 
 static void pass_arguments(emu_decoder *d, const emu_function *f, const emu_call *call)

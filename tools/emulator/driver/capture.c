@@ -3,7 +3,6 @@
 #include "api.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
 enum { STATUS_NONE, STATUS_ACTIVE, STATUS_INVALIDATED };
@@ -27,14 +26,8 @@ static _Thread_local int thread_mode = MODE_GLOBAL;
 
 static void make_room(emu_node_set *set, size_t count)
 {
-    if (count <= set->count)
-        return;
-    count += set->count;
-    uint64_t *grown = emu_alloc(count * sizeof *grown);
-    if (set->count)
-        memcpy(grown, set->words, set->count * sizeof *grown);
-    free(set->words);
-    *set = (emu_node_set){grown, count};
+    if (count > set->count)
+        set->words = emu_with_room(set->words, count - 1, &set->count, sizeof *set->words);
 }
 
 static void add(emu_node_set *set, size_t node)

@@ -88,24 +88,6 @@ enum {
 /* Names for programs that are compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM. All default streams behave alike, since
    work is done when it is submitted. */
 #define EMU_PER_THREAD(function, suffix)                                                                     \
-    __typeof__(function) function##suffix __attribute__((alias(#function)))
-/* clang-format off */
-#define EMU_PER_THREAD_NAMES(X) \
-    X(cuGraphLaunch, _ptsz) X(cuGraphUpload, _ptsz) X(cuStreamBeginCapture_v2, _ptsz) \
-    X(cuStreamEndCapture, _ptsz) X(cuStreamIsCapturing, _ptsz) X(cuLaunchCooperativeKernel, _ptsz) \
-    X(cuLaunchKernelEx, _ptsz) X(cuLaunchKernel, _ptsz) X(cuMemAllocAsync, _ptsz) \
-    X(cuMemFreeAsync, _ptsz) X(cuMemcpyAsync, _ptsz) X(cuMemcpyDtoDAsync_v2, _ptsz) \
-    X(cuMemcpyDtoD_v2, _ptds) X(cuMemcpyDtoHAsync_v2, _ptsz) X(cuMemcpyDtoH_v2, _ptds) \
-    X(cuMemcpyHtoDAsync_v2, _ptsz) X(cuMemcpyHtoD_v2, _ptds) X(cuMemcpy, _ptds) \
-    X(cuMemsetD16Async, _ptsz) X(cuMemsetD16_v2, _ptds) X(cuMemsetD32Async, _ptsz) \
-    X(cuMemsetD32_v2, _ptds) X(cuMemsetD8Async, _ptsz) X(cuMemsetD8_v2, _ptds) \
-    X(cuEventRecordWithFlags, _ptsz) X(cuEventRecord, _ptsz) X(cuLaunchHostFunc, _ptsz) \
-    X(cuStreamAddCallback, _ptsz) X(cuStreamGetCtx, _ptsz) X(cuStreamGetFlags, _ptsz) \
-    X(cuStreamGetPriority, _ptsz) X(cuStreamQuery, _ptsz) X(cuStreamSynchronize, _ptsz) \
-    X(cuStreamWaitEvent, _ptsz) X(cuStreamGetCtx_v2, _ptsz)
-/* clang-format on */
-#define EMU_DECLARE(function, suffix) EMU_API __typeof__(function) function##suffix;
-EMU_PER_THREAD_NAMES(EMU_DECLARE)
-#undef EMU_DECLARE
+    EMU_API __typeof__(function) function##suffix __attribute__((alias(#function)))
 
 #endif

@@ -288,8 +288,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     if (!can)
         return CUDA_ERROR_INVALID_VALUE;
     *can = 0;
-    (void)d;
-    (void)other;
+    (void)d, (void)other;
     return CUDA_SUCCESS;
 }
 

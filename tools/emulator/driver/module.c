@@ -429,18 +429,13 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
     FILE *file = fopen(path, "rb");
     if (!file)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    size_t size = 0, room = 65536;
-    char *text = emu_alloc(room);
-    for (size_t n; (n = fread(text + size, 1, room - 1 - size, file)) > 0;) {
+    size_t size = 0, room = 0, n;
+    char *text = NULL;
+    do {
+        text = emu_with_room(text, size + 1, &room, 1); /* ends with a zero */
+        n = fread(text + size, 1, room - 1 - size, file);
         size += n;
-        if (size + 1 < room)
-            continue;
-        char *grown = emu_alloc(2 * room);
-        memcpy(grown, text, size);
-        free(text);
-        text = grown;
-        room *= 2;
-    }
+    } while (n > 0);
     fclose(file);
     CUresult r = cuModuleLoadDataEx(module, text, 0, NULL, NULL);
     free(text);
@@ -527,24 +522,14 @@ CUresult cuModuleGetLoadingMode(int *mode)
 CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state)
 {
     EMU_ENTER(context);
-    (void)count;
-    (void)options;
-    (void)values;
-    (void)state;
+    (void)count, (void)options, (void)values, (void)state;
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
                           unsigned count, int *options, void **values)
 {
-    (void)state;
-    (void)type;
-    (void)data;
-    (void)size;
-    (void)name;
-    (void)count;
-    (void)options;
-    (void)values;
+    (void)state, (void)type, (void)data, (void)size, (void)name, (void)count, (void)options, (void)values;
     EMU_ENTER(context);
     return CUDA_ERROR_INVALID_HANDLE;
 }
@@ -557,9 +542,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigne
 
 CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
 {
-    (void)state;
-    (void)cubin;
-    (void)size;
+    (void)state, (void)cubin, (void)size;
     EMU_ENTER(context);
     return CUDA_ERROR_INVALID_HANDLE;
 }

@@ -39,14 +39,7 @@ static bool has_block(const emu_record *r, uint64_t address)
 
 static void add_block(emu_record *r, uint64_t at, uint64_t bytes, const emu_symbol *variable)
 {
-    if (r->count == r->room) {
-        r->room = r->room ? 2 * r->room : 8;
-        recorded *grown = emu_alloc(r->room * sizeof *grown);
-        if (r->count)
-            memcpy(grown, r->blocks, r->count * sizeof *grown);
-        free(r->blocks);
-        r->blocks = grown;
-    }
+    r->blocks = emu_with_room(r->blocks, r->count, &r->room, sizeof *r->blocks);
     r->bytes += bytes;
     if (r->bytes > MOST_BYTES)
         r->left_out = "more than 64 MiB of memory";

@@ -335,16 +335,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_
                                    unsigned shared_bytes, CUstream stream, void **parameters)
 {
     EMU_ENTER(context);
-    (void)f;
-    (void)grid_x;
-    (void)grid_y;
-    (void)grid_z;
-    (void)block_x;
-    (void)block_y;
-    (void)block_z;
-    (void)shared_bytes;
-    (void)stream;
-    (void)parameters;
+    (void)f, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z,
+        (void)shared_bytes, (void)stream, (void)parameters;
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

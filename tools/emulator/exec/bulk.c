@@ -115,11 +115,8 @@ static void add_piece(emu_bulk *bulk, emu_bulk_piece piece)
     const uint32_t n = bulk->piece_count;
     if (piece.bytes == 0)
         return;
-    if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) { /* doubles the capacity */
-        bulk->pieces = realloc(bulk->pieces, (n ? 2 * n : 8) * sizeof *bulk->pieces);
-        if (!bulk->pieces)
-            abort();
-    }
+    if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) /* doubles the capacity */
+        bulk->pieces = emu_grow(bulk->pieces, n * sizeof piece, (n ? 2 * n : 8) * sizeof piece);
     bulk->pieces[bulk->piece_count++] = piece;
 }
 

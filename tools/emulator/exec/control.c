@@ -93,8 +93,7 @@ HANDLER(fence)
 /* Sleeping lets other warps run. */
 HANDLER(sleep_)
 {
-    (void)op;
-    (void)mask;
+    (void)op, (void)mask;
     emu_yield(w);
 }
 

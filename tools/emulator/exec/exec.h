@@ -104,9 +104,7 @@ static inline bool is_whole_warp(emu_warp *w, const emu_op *op, uint32_t mask)
 /* For prefetches, whose addresses need not be valid; hints; and register limits, which have no effect here. */
 static inline void nothing(emu_warp *w, const emu_op *op, uint32_t mask)
 {
-    (void)w;
-    (void)op;
-    (void)mask;
+    (void)w, (void)op, (void)mask;
 }
 
 #define TYPES(name) static emu_handler *const name[EMU_TYPES]

@@ -16,14 +16,34 @@ bool emu_text_same(emu_text a, emu_text b)
     return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
 }
 
-void *emu_alloc(size_t bytes)
+static void *check_memory(void *p)
 {
-    void *p = calloc(1, bytes ? bytes : 1);
     if (!p) {
         fputs("kiln emulator: out of host memory\n", stderr);
         abort();
     }
     return p;
+}
+
+void *emu_alloc(size_t bytes)
+{
+    return check_memory(calloc(1, bytes ? bytes : 1));
+}
+
+void *emu_grow(void *memory, size_t kept, size_t bytes)
+{
+    char *grown = check_memory(realloc(memory, bytes));
+    memset(grown + kept, 0, bytes - kept);
+    return grown;
+}
+
+void *emu_with_room(void *items, size_t at, size_t *room, size_t item_bytes)
+{
+    const size_t kept = *room;
+    if (at < kept)
+        return items;
+    *room = 2 * at + 16;
+    return emu_grow(items, kept * item_bytes, *room * item_bytes);
 }
 
 void *emu_arena_alloc(emu_arena *arena, size_t bytes)
@@ -85,13 +105,8 @@ static void append(emu_log *log, const char *format, va_list args)
     size_t size = (size_t)vsnprintf(NULL, 0, format, again);
     va_end(again);
     if (log->size + size + 1 > log->room) {
-        size_t room = 2 * (log->size + size) + 1024;
-        char *text = emu_alloc(room);
-        if (log->text)
-            memcpy(text, log->text, log->size);
-        free(log->text);
-        log->text = text;
-        log->room = room;
+        log->room = 2 * (log->size + size) + 1024;
+        log->text = emu_grow(log->text, log->size, log->room);
     }
     vsnprintf(log->text + log->size, size + 1, format, args);
     log->size += size;

@@ -1,9 +1,7 @@
 /* Scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, with or without a causal mask. */
-#include "families.h"
+#include "attention.h"
 
 #include "attention_inputs.h"
-#include "attention_reference.h"
-#include "attention_sizes.h"
 
 const family_row attention_row = {
     .name = "attention",

@@ -1,5 +1,5 @@
 /* The reference of attention: computes each query's scores, weights and sums in double, for f64 in long double. */
-#include "attention_reference.h"
+#include "attention.h"
 
 #include <math.h>
 #include <string.h>

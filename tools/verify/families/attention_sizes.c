@@ -1,6 +1,6 @@
 /* Chooses the sizes of attention: lengths around the edges of tiles, parts and windows, in every layout of rows
  * and heads. */
-#include "attention_sizes.h"
+#include "attention.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -169,12 +169,7 @@ static bool draw_mutant(draw *d, mutation_kind kind, mutant *m)
 
 static void note(draw *d, const mutant *m)
 {
-    if ((d->drawn_count & (d->drawn_count - 1)) == 0) {
-        mutant *larger = pool_allocate(d->memory, (d->drawn_count ? 2 * d->drawn_count : 1) * sizeof *larger);
-        if (d->drawn_count)
-            memcpy(larger, d->drawn, d->drawn_count * sizeof *larger);
-        d->drawn = larger;
-    }
+    d->drawn = pool_grow(d->memory, d->drawn, d->drawn_count, sizeof *m);
     d->drawn[d->drawn_count++] = *m;
     d->counted++;
     d->counted_of[m->kind]++;

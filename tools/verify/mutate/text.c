@@ -13,17 +13,6 @@ typedef struct reader {
     ptx_function *function;
 } reader;
 
-/* Makes room for one more in an array that doubles: it is full when the count is a power of two. */
-static void *grow(pool *memory, void *array, size_t count, size_t bytes)
-{
-    if (count & (count - 1))
-        return array;
-    void *larger = pool_allocate(memory, (count ? 2 * count : 1) * bytes);
-    if (count)
-        memcpy(larger, array, count * bytes);
-    return larger;
-}
-
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static bool starts_name(char c)
@@ -130,7 +119,7 @@ static size_t opcode_end(const ptx_text *t, size_t at, size_t end)
 
 static void add_operand(const reader *r, ptx_statement *s, size_t from, size_t end)
 {
-    s->operands = grow(r->memory, s->operands, s->operand_count, sizeof *s->operands);
+    s->operands = pool_grow(r->memory, s->operands, s->operand_count, sizeof *s->operands);
     s->operands[s->operand_count++] = trim(r->text, from, end);
 }
 
@@ -167,7 +156,7 @@ static void read_instruction(reader *r, size_t from, size_t end)
     if (s.opcode.length == 0)
         return;
     read_operands(r, &s, at + s.opcode.length, end);
-    f->statements = grow(r->memory, f->statements, f->statement_count, sizeof *f->statements);
+    f->statements = pool_grow(r->memory, f->statements, f->statement_count, sizeof *f->statements);
     f->statements[f->statement_count++] = s;
 }
 
@@ -189,7 +178,7 @@ static void read_registers(reader *r, size_t from, size_t end)
     }
     while (ptx_text_next_name(t, at, end, &name)) {
         at = name.at + name.length;
-        f->registers = grow(r->memory, f->registers, f->register_count, sizeof *f->registers);
+        f->registers = pool_grow(r->memory, f->registers, f->register_count, sizeof *f->registers);
         f->registers[f->register_count++] =
             (ptx_registers){.name = name,
                             .type = type,
@@ -278,7 +267,7 @@ static bool find_directive(const ptx_text *t, size_t from, size_t end, const cha
 static void open_function(reader *r, text_span name, bool is_entry, size_t body)
 {
     ptx_text *t = r->text;
-    t->functions = grow(r->memory, t->functions, t->function_count, sizeof *t->functions);
+    t->functions = pool_grow(r->memory, t->functions, t->function_count, sizeof *t->functions);
     r->function = &t->functions[t->function_count++];
     *r->function = (ptx_function){.name = name, .is_entry = is_entry, .body = {body, 0}};
     r->depth = 1;
@@ -310,7 +299,7 @@ static bool read_label(reader *r)
     size_t end = name_end(t, r->at, t->length), colon = skip_space(t, end, t->length);
     if (colon >= t->length || t->bytes[colon] != ':' || t->bytes[colon + 1] == ':')
         return false;
-    f->labels = grow(r->memory, f->labels, f->label_count, sizeof *f->labels);
+    f->labels = pool_grow(r->memory, f->labels, f->label_count, sizeof *f->labels);
     f->labels[f->label_count++] = (text_span){r->at, end - r->at};
     r->at = colon + 1;
     return true;

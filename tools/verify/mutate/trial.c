@@ -207,12 +207,7 @@ static void open_draws(session *s)
 
 static void note_trial(session *s, const mutant *m)
 {
-    if ((s->trial_count & (s->trial_count - 1)) == 0) {
-        trial *larger = pool_allocate(&s->memory, (s->trial_count ? 2 * s->trial_count : 1) * sizeof *larger);
-        if (s->trial_count)
-            memcpy(larger, s->trials, s->trial_count * sizeof *larger);
-        s->trials = larger;
-    }
+    s->trials = pool_grow(&s->memory, s->trials, s->trial_count, sizeof *s->trials);
     s->trials[s->trial_count++] = (trial){.mutant = *m, .number = ++s->drawn};
 }
 
