@@ -1,26 +1,13 @@
-/* Shared by programs that call generated functions: opens the first device and a loader of the program's bundle, allocates
- * memory, records launches, and counts calls that behave as documented. */
+/* Shared by programs that call generated functions: opens a loader of the program's bundle, records launches, and counts calls
+ * that behave as documented. */
 #ifndef TEST_CALLS_H
 #define TEST_CALLS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <kiln/kiln.h>
+#include "driver.h"
 
-static kiln_driver driver;
 static kiln_loader loader;
-
-static inline void need(bool fine, const char *what)
-{
-    if (fine)
-        return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
 
 static inline bool has(const kiln_kernel *kernel, const char *words)
 {
@@ -55,50 +42,14 @@ static inline int see_launch(CUfunction function, unsigned grid_x, unsigned grid
                                 stream, params, extra);
 }
 
-/* ---- device and memory ------------------------------------------------------------------------------------------ */
-
 static inline void open_device(const char *path, const kiln_bundle *bundle)
 {
     static kiln_slot slots[1024];
-    CUcontext context = NULL;
-    need(kiln_driver_load(&driver, path, NULL) == KILN_OK, "kiln_driver_load");
-    need(driver.init(0) == 0 && driver.device_primary_ctx_retain(&context, 0) == 0,
-         "cuDevicePrimaryCtxRetain");
-    need(driver.ctx_set_current(context) == 0, "cuCtxSetCurrent");
+    open_driver(path);
     real_launch = driver.launch_kernel;
     driver.launch_kernel = see_launch;
     need(kiln_open(&loader, &driver, bundle, slots, sizeof slots / sizeof slots[0], NULL) == KILN_OK,
          "kiln_open");
-}
-
-static inline CUdeviceptr allocate(size_t bytes)
-{
-    CUdeviceptr address = 0;
-    need(driver.mem_alloc(&address, bytes) == 0, "cuMemAlloc");
-    return address;
-}
-
-static inline void set(CUdeviceptr to, unsigned char value, size_t bytes)
-{
-    need(driver.memset_d8(to, value, bytes) == 0, "cuMemsetD8");
-}
-
-static inline void upload_to(CUdeviceptr to, const void *from, size_t bytes)
-{
-    need(driver.memcpy_htod(to, from, bytes) == 0, "cuMemcpyHtoD");
-}
-
-static inline CUdeviceptr upload(const void *from, size_t bytes)
-{
-    CUdeviceptr address = allocate(bytes);
-    upload_to(address, from, bytes);
-    return address;
-}
-
-static inline void download(void *to, CUdeviceptr from, size_t bytes)
-{
-    need(driver.ctx_synchronize() == 0, "cuCtxSynchronize");
-    need(driver.memcpy_dtoh(to, from, bytes) == 0, "cuMemcpyDtoH");
 }
 
 /* ---- verdicts --------------------------------------------------------------------------------------------------- */

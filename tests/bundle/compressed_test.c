@@ -1,4 +1,4 @@
-/* The images of "packed", the sample with compressed images, expand to the texts of the golden sample. */
+/* The images of "packed", the sample with compressed images, expand to the sample's texts. */
 #include "../runtime/test.h"
 
 #include <kiln/zstd.h>

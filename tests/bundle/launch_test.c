@@ -1,4 +1,4 @@
-/* Launches the golden bundle on the runtime's scripted driver and checks the calls that reach the driver. Launches that overlap
+/* Launches the sample bundle on the runtime's scripted driver and checks the calls that reach the driver. Launches that overlap
  * run on the emulated driver. */
 #include <math.h>
 #include <stdio.h>
@@ -263,6 +263,20 @@ static void refuses_misaligned_pointers(void **state)
 
 /* ---- blend --------------------------------------------------------------------------------------------------------- */
 
+static void refuses_arrays_that_are_too_large(void **state)
+{
+    (void)state;
+    sample_axpy_args args = axpy_args();
+    args.n = UINT64_C(1) << 61;
+    expect_failure(sample_axpy(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, "axpy",
+                   "x would have 2^63 bytes or more");
+    sample_blend_args blend = blend_args();
+    blend.rows = 1 << 20;
+    blend.stride = UINT64_C(1) << 41;
+    expect_failure(sample_blend(&loader, NULL, &blend), KILN_ERROR_BAD_ARGUMENT, "blend",
+                   "x would have 2^63 bytes or more");
+}
+
 static void checks_rules_before_pointers(void **state)
 {
     (void)state;
@@ -438,6 +452,34 @@ static void tells_which_kernel_it_would_launch(void **state)
     assert_status(sample_parts_pick(&loader, &parts, &kernel), KILN_ERROR_BAD_ARGUMENT);
     assert_null(kernel);
     assert_int_equal(fake.calls, calls);
+}
+
+static void tells_why_a_kernel_cannot_run(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t stride;
+        CUdeviceptr norm;
+        const char *why_not;
+    } rows[] = {{4096, 0, NULL},
+                {4104, 0, "with strategy wide stride must be a multiple of 16"},
+                {4096, 0x4004, "norm must be aligned to 16 bytes"},
+                {8192, 0, "the device has less shared memory than this call takes"}};
+    open_on_with(86, 101376);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kiln_candidate list[2];
+        size_t count = 0;
+        sample_blend_args args = blend_args();
+        args.type = SAMPLE_BLEND_TYPE_F16;
+        args.width = 128;
+        args.stride = rows[i].stride;
+        args.norm = rows[i].norm;
+        assert_status(sample_blend_candidates(&loader, &args, list, 2, &count), KILN_OK);
+        assert_int_equal(count, 2);
+        assert_null(list[0].why_not);
+        assert_ptr_equal(list[1].kernel, &sample_blend_f16_f32_128_noclamp_wide_kernel);
+        assert_string_equal(list[1].why_not ? list[1].why_not : "", rows[i].why_not ? rows[i].why_not : "");
+    }
 }
 
 /* The variant whose launch reports the error: on a device that runs neither, the one whose rules the call meets. */
@@ -713,6 +755,7 @@ int main(void)
         cmocka_unit_test_setup(does_nothing_when_empty, set_up),
         cmocka_unit_test_setup(refuses_null, set_up),
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
+        cmocka_unit_test_setup(refuses_arrays_that_are_too_large, set_up),
         cmocka_unit_test_setup(checks_rules_before_pointers, set_up),
         cmocka_unit_test_setup(checks_rules_of_the_variant, set_up),
         cmocka_unit_test_setup(refuses_what_narrowing_makes_infinite, set_up),
@@ -721,6 +764,7 @@ int main(void)
         cmocka_unit_test_setup(dispatches_by_arguments_and_device, set_up),
         cmocka_unit_test_setup(dispatches_by_room, set_up),
         cmocka_unit_test_setup(tells_which_kernel_it_would_launch, set_up),
+        cmocka_unit_test_setup(tells_why_a_kernel_cannot_run, set_up),
         cmocka_unit_test_setup(blames_the_device_before_a_rule, set_up),
         cmocka_unit_test_setup(picks_nothing_when_there_is_nothing_to_launch, set_up),
         cmocka_unit_test_setup(another_kernel_can_be_forced, set_up),

@@ -1,5 +1,5 @@
 /* kiln.h's promise for real-time threads: after kiln_preload a call takes no lock, allocates nothing, loads nothing and
- * makes no system call, and calls the driver once per launch. Uses the golden bundle and a driver that counts calls.
+ * makes no system call, and calls the driver once per launch. Uses the sample bundle and a driver that counts calls.
  *
  * All locks are held throughout, so a call that takes a lock would never return. options.wait releases them, so that a test can
  * see the checks fail. A system call ends its process (seccomp). */

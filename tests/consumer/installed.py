@@ -83,9 +83,10 @@ def components(scratch):
 
 
 def project(scratch, name, *of_minimal):
-    """Copies a project, and adds the files of ../minimal that it lacks."""
+    """Copies a project, and adds ../app.h and the files of ../minimal that it lacks."""
     folder = scratch / "a project" / name
     shutil.copytree(HERE / name, folder)
+    shutil.copy(HERE / "app.h", folder)
     for file in of_minimal:
         shutil.copy(HERE / "minimal" / file, folder)
     return folder

@@ -3,13 +3,8 @@
  *
  *     device_descriptors_test DRIVER
  */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <kiln/kiln.h>
-
 #include "../../generator/device/layout.h"
-#include "../../generator/ptx/builder.h"
+#include "emitted.h"
 
 typedef struct test_case {
     layout of;
@@ -45,16 +40,6 @@ enum {
     MOST_N = 64,
     SHARED_BYTES = 16384
 };
-
-static kiln_driver driver;
-
-static void need(int result, const char *what)
-{
-    if (result == 0)
-        return;
-    printf("%s failed: %d\n", what, result);
-    exit(1);
-}
 
 static uint32_t n_of(const test_case *c)
 {
@@ -120,16 +105,10 @@ static void emit(ptx_fn *f, const test_case *c)
 
 static CUfunction load(const test_case *c, CUmodule *module)
 {
-    CUfunction function;
     arena *a = arena_new();
     ptx_fn *f = ptx_new(a, "product", (target){90, TARGET_ARCH}, (const uint32_t[]){THREADS, 1, 1});
     emit(f, c);
-    need(!ptx_check(f, stdout), "the check of the kernel");
-    text ptx = text_new(a);
-    ptx_print_header(&ptx, ptx_needs(f));
-    ptx_print_body(&ptx, f, false);
-    need(driver.module_load_data_ex(module, ptx.data, 0, NULL, NULL), "cuModuleLoadDataEx");
-    need(driver.module_get_function(&function, *module, "product"), "cuModuleGetFunction");
+    CUfunction function = load_emitted(a, f, "product", module);
     arena_free(a);
     return function;
 }
@@ -171,22 +150,15 @@ static int run(const test_case *c)
 {
     static uint16_t a[THREADS * MOST_STEPS * 2 * A_WORDS], b[SHARED_BYTES / 2];
     static float d[ROWS * MOST_N];
-    CUdeviceptr at[3];
-    void *params[] = {&at[0], &at[1], &at[2]};
-    const size_t bytes[] = {sizeof a, sizeof b, sizeof d};
     CUmodule module;
     CUfunction function = load(c, &module);
     fill_a(c, a);
     fill_b(c, b);
-    for (int i = 0; i < 3; i++)
-        need(driver.mem_alloc(&at[i], bytes[i]), "cuMemAlloc");
-    need(driver.memcpy_htod(at[0], a, sizeof a), "cuMemcpyHtoD");
-    need(driver.memcpy_htod(at[1], b, sizeof b), "cuMemcpyHtoD");
-    need(driver.memcpy_htod(at[2], d, sizeof d), "cuMemcpyHtoD");
-    need(driver.launch_kernel(function, 1, 1, 1, THREADS, 1, 1, SHARED_BYTES, NULL, params, NULL),
+    CUdeviceptr at[] = {upload(a, sizeof a), upload(b, sizeof b), upload(d, sizeof d)};
+    void *params[] = {&at[0], &at[1], &at[2]};
+    need(driver.launch_kernel(function, 1, 1, 1, THREADS, 1, 1, SHARED_BYTES, NULL, params, NULL) == 0,
          "cuLaunchKernel");
-    need(driver.ctx_synchronize(), "the kernel");
-    need(driver.memcpy_dtoh(d, at[2], sizeof d), "cuMemcpyDtoH");
+    download(d, at[2], sizeof d);
     for (int i = 0; i < 3; i++)
         driver.mem_free(at[i]);
     driver.module_unload(module);
@@ -203,14 +175,10 @@ static int check(const char *name, size_t number, const test_case *c)
 
 int main(int argc, char **argv)
 {
-    CUcontext context;
     int all = 0;
     if (argc != 2)
         return 2;
-    need((int)kiln_driver_load(&driver, argv[1], NULL), "loading the driver");
-    need(driver.init(0), "cuInit");
-    need(driver.device_primary_ctx_retain(&context, 0), "the context");
-    need(driver.ctx_set_current(context), "cuCtxSetCurrent");
+    open_driver(argv[1]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         all += check("case", i, &cases[i]);
     for (uint32_t units = 2; units <= 8; units *= 2)

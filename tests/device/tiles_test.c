@@ -3,14 +3,12 @@
  *
  *     device_tiles_test DRIVER
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <kiln/author/tile.h>
 #include <kiln/tensor_map.h>
 
-#include "../../generator/ptx/builder.h"
+#include "emitted.h"
 
 typedef struct test_case {
     uint32_t stages, depth, warps, row_tiles, column_tiles; /* warps are stacked along the rows */
@@ -60,16 +58,6 @@ enum {
     ROWS = 64,
     MAX_DYNAMIC_SHARED = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 };
-
-static kiln_driver driver;
-
-static void need(int result, const char *what)
-{
-    if (result == 0)
-        return;
-    printf("%s failed: %d\n", what, result);
-    exit(1);
-}
 
 /* Returns an integer from -4 to 4. */
 static int number_at(uint32_t i)
@@ -175,19 +163,13 @@ static void emit_product(ptx_fn *f, const product_case *c)
 static CUfunction load(const test_case *c, const product_case *with_a, target t, uint32_t threads,
                        CUmodule *module)
 {
-    CUfunction function;
     arena *a = arena_new();
     ptx_fn *f = ptx_new(a, "product", t, (const uint32_t[]){threads, 1, 1});
     if (c)
         emit(f, c);
     else
         emit_product(f, with_a);
-    need(!ptx_check(f, stdout), "the check of the kernel");
-    text ptx = text_new(a);
-    ptx_print_header(&ptx, ptx_needs(f));
-    ptx_print_body(&ptx, f, false);
-    need(driver.module_load_data_ex(module, ptx.data, 0, NULL, NULL), "cuModuleLoadDataEx");
-    need(driver.module_get_function(&function, *module, "product"), "cuModuleGetFunction");
+    CUfunction function = load_emitted(a, f, "product", module);
     arena_free(a);
     return function;
 }
@@ -220,7 +202,7 @@ static void encode(const launch *of, ptx_type type, CUdeviceptr x, kiln_tensor_m
     if (of->depth && of->k)
         need(driver.tensor_map_encode_tiled((struct CUtensorMap_st *)map, type == PTX_F16 ? F16 : BF16, 2,
                                             (void *)(uintptr_t)x, sizes, strides, box, each, 0, swizzle, 0,
-                                            0),
+                                            0) == 0,
              "cuTensorMapEncodeTiled");
 }
 
@@ -235,18 +217,17 @@ static int launch_product(CUfunction function, ptx_type type, launch of)
     for (uint32_t i = 0; i < MOST; i++)
         numbers[i] = type == PTX_F16 ? half_of(number_at(i)) : bfloat_of(number_at(i));
     for (int i = 0; i < 3; i++) {
-        need(driver.mem_alloc(&at[i], bytes[i] ? bytes[i] : 2), "cuMemAlloc");
+        at[i] = allocate(bytes[i] ? bytes[i] : 2);
         if (i < 2 && bytes[i])
-            need(driver.memcpy_htod(at[i], numbers, bytes[i]), "cuMemcpyHtoD");
+            upload_to(at[i], numbers, bytes[i]);
     }
     encode(&of, type, at[0], &map);
     if (shared > 48 << 10)
-        need(driver.func_set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared), "cuFuncSetAttribute");
+        need(driver.func_set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared) == 0, "cuFuncSetAttribute");
     need(driver.launch_kernel(function, (n + of.tile_n - 1) / of.tile_n, (m + of.tile_m - 1) / of.tile_m, 1,
-                              of.threads, 1, 1, shared, NULL, params, NULL),
+                              of.threads, 1, 1, shared, NULL, params, NULL) == 0,
          "cuLaunchKernel");
-    need(driver.ctx_synchronize(), "the kernel");
-    need(driver.memcpy_dtoh(y, at[2], bytes[2]), "cuMemcpyDtoH");
+    download(y, at[2], bytes[2]);
     for (int i = 0; i < 3; i++)
         driver.mem_free(at[i]);
     return count_wrong(m, n, k, y);
@@ -290,14 +271,10 @@ static int run_with_a(const product_case *c, target t)
 int main(int argc, char **argv)
 {
     static const target targets[] = {{75, TARGET_BASE}, {80, TARGET_BASE}};
-    CUcontext context;
     int wrong = 0;
     if (argc != 2)
         return 2;
-    need((int)kiln_driver_load(&driver, argv[1], NULL), "loading the driver");
-    need(driver.init(0), "cuInit");
-    need(driver.device_primary_ctx_retain(&context, 0), "the context");
-    need(driver.ctx_set_current(context), "cuCtxSetCurrent");
+    open_driver(argv[1]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t j = 0; j < sizeof targets / sizeof *targets; j++)
             wrong += run(&cases[i], targets[j]);

@@ -38,6 +38,12 @@ static inline int begin_context(void **state)
     return cuCtxCreate_v2(&test_context, 0, 0) != CUDA_SUCCESS;
 }
 
+static inline int begin_100(void **state)
+{
+    setenv("KILN_EMU_DEVICE", "sm_100", 1);
+    return begin_context(state);
+}
+
 static inline int end_context(void **state)
 {
     (void)state;

@@ -349,12 +349,6 @@ static void test_host_environment(void **state)
         assert_int_equal(out[i], i & 1 ? 0x00400000 : 0x3eaaaaab);
 }
 
-static int begin_100(void **state)
-{
-    setenv("KILN_EMU_DEVICE", "sm_100", 1);
-    return begin_context(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -273,12 +273,6 @@ static void test_cases(void **state)
     }
 }
 
-static int begin_100(void **state)
-{
-    setenv("KILN_EMU_DEVICE", "sm_100", 1);
-    return begin_context(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};

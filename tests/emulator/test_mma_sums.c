@@ -226,9 +226,9 @@ static void check_form(const char *header, int device, const mma_form *f)
     }
 }
 
-static void test_model(void **state)
+/* Checks every form on every device that has it. */
+static void check_all(void (*check)(const char *header, int device, const mma_form *f))
 {
-    (void)state;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
         char header[64];
         CUcontext context;
@@ -239,10 +239,16 @@ static void test_model(void **state)
             mma_form f;
             assert_true(parse_form(forms[n].name, &f));
             if (forms[n].target <= devices[d])
-                check_form(header, devices[d], &f);
+                check(header, devices[d], &f);
         }
         assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
     }
+}
+
+static void test_model(void **state)
+{
+    (void)state;
+    check_all(check_form);
 }
 
 /* One row of A times one column of B: a0 * b0 + a1 * b1 + c, of f16 values; the same in all elements. */
@@ -323,8 +329,9 @@ static void fill_small(const mma_form *f, matrices *m)
     }
 }
 
-static void check_specials(const char *header, const mma_form *f)
+static void check_specials(const char *header, int device, const mma_form *f)
 {
+    (void)device;
     static matrices m;
     double specials[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 1};
     for (int n = 0; n < 4 * 3 * f->products; n++) {
@@ -351,20 +358,7 @@ static void check_specials(const char *header, const mma_form *f)
 static void test_specials(void **state)
 {
     (void)state;
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
-        char header[64];
-        CUcontext context;
-        snprintf(header, sizeof header, ".version 9.1\n.target sm_%d%s", devices[d],
-                 devices[d] == 120 ? "f" : "");
-        assert_int_equal(cuCtxCreate_v2(&context, 0, (CUdevice)d), CUDA_SUCCESS);
-        for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
-            mma_form f;
-            assert_true(parse_form(forms[n].name, &f));
-            if (forms[n].target <= devices[d])
-                check_specials(header, &f);
-        }
-        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
-    }
+    check_all(check_specials);
 }
 
 static int begin_devices(void **state)

@@ -298,12 +298,6 @@ static void test_pack(void **state)
             check_pack(bits, is_signed);
 }
 
-static int begin_100(void **state)
-{
-    setenv("KILN_EMU_DEVICE", "sm_100", 1);
-    return begin_context(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_floats), cmocka_unit_test(test_pack)};

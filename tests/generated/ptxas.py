@@ -118,8 +118,11 @@ def plan(options, folder, rows):
     for line in listed.splitlines():
         key, variant, targets = line.split()
         targets, images = targets.split(","), variants[variant]["images"]
+        own = {image["target"] for image in images}
+        # ptxas compiles an image of another target for sm_120f as for sm_120
+        targets = [t for t in targets if t in own or t.rstrip("af") == t or t.rstrip("af") not in targets]
         digest = hashlib.sha256("".join(f"{i['target']} {i['xxh3_128']}\n" for i in images).encode()).hexdigest()[:16]
-        ends = {image["target"] for image in images} | {targets[-1]}
+        ends = own | {targets[-1]}
         for target in targets if options.filter in variant else ():
             is_known = target not in ends if rows is None else rows.get((variant, target), ("", ""))[1] == digest
             if not options.changed or not is_known:

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-double half_value(unsigned bits)
+static double half_value(unsigned bits)
 {
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
     const double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-unsigned half_bits(double value)
+/* Returns the f16 nearest to a number from -65504 to 65504. */
+static unsigned half_bits(double value)
 {
     const double magnitude = fabs(value);
     const int exponent = magnitude < 0x1p-14 ? -14 : ilogb(magnitude);

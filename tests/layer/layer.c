@@ -2,8 +2,8 @@
  *
  *     kiln-layer WEIGHTS.f32 [JOB] [--driver PATH]
  *
- * decode: a token through RMSNorm fused with Q4_K projections. train: a step of a low-rank adapter over NF4 weights.
- * attend: a prompt, and tokens after it, through attention with grouped heads. Without JOB: all.
+ * train: a step of a low-rank adapter over NF4 weights. attend: a prompt, and tokens after it, through attention with grouped
+ * heads. Without JOB: both.
  * The weights are tests/data/minilm_l6_ffn_512x384.f32, a trained model's feed-forward matrix, cut to the layer's shapes.
  *
  * Prints a line per product: the worst error relative to its bound; the relative root-mean-square error compared with float64
@@ -17,13 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool decode(const matrix *real)
-{
-    bool fine = decode_token(real, false);
-    fine &= decode_token(real, true);
-    return fine;
-}
-
 static bool train(const matrix *real)
 {
     bool fine = train_adapter(real, F32);
@@ -36,13 +29,13 @@ typedef struct job {
     bool (*run)(const matrix *real);
 } job;
 
-static const job jobs[] = {{"decode", decode}, {"train", train}, {"attend", attend_sequences}};
+static const job jobs[] = {{"train", train}, {"attend", attend_sequences}};
 
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
 typedef struct options {
     const char *weights, *driver;
-    const job *only; /* null: all */
+    const job *only; /* null: both */
 } options;
 
 static const job *find_job(const char *name)
@@ -67,9 +60,9 @@ static const char *read_options(int argc, char **argv, options *o)
         } else if (!o->weights) {
             o->weights = word;
         } else if (o->only) {
-            return "one job at a time, or all";
+            return "one job at a time, or both";
         } else if (!(o->only = find_job(word))) {
-            return "the jobs are decode, train and attend";
+            return "the jobs are train and attend";
         }
     }
     return o->weights ? NULL : "there are no weights";

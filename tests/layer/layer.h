@@ -44,10 +44,6 @@ void elements_write(CUdeviceptr to, const float *values, size_t count, element_t
 /* Like device_take. */
 void elements_take(float *values, CUdeviceptr from, size_t count, element_type type);
 
-/* Returns the f16 nearest to a number from -65504 to 65504. */
-unsigned half_bits(double value);
-double half_value(unsigned bits);
-
 /* ---- the report, in elements.c ------------------------------------------------------------------------------------ */
 
 /* The errors of a product, accumulated element by element. */
@@ -73,8 +69,6 @@ typedef struct matrix {
     float *values;
 } matrix;
 
-matrix matrix_new(uint32_t rows, uint32_t columns);
-
 /* Reads the real matrix from its file. Returns false after a message. */
 bool weights_read(const char *path, matrix *real);
 
@@ -89,20 +83,8 @@ void fill_normal(float *values, size_t count, uint64_t seed);
 void fill_gamma(float *gamma, size_t count, uint64_t seed);
 void normalize(uint32_t n, const float *gamma, float epsilon, double x[]);
 
-/* ---- q4k.c ------------------------------------------------------------------------------------------------------- */
-
-enum { Q4K_ELEMENTS = 256, Q4K_BYTES = 144, Q4K_SUB_ELEMENTS = 32 };
-
-/* Packs 256 numbers into a super-block of a GGUF file. */
-void q4k_pack(const float values[Q4K_ELEMENTS], unsigned char block[Q4K_BYTES]);
-
-/* Unpacks a super-block, with |d| * scale * code + |dmin| * minimum for each number, which bounds its rounding. */
-void q4k_unpack(const unsigned char block[Q4K_BYTES], double values[Q4K_ELEMENTS],
-                double sizes[Q4K_ELEMENTS]);
-
 /* ---- the jobs ---------------------------------------------------------------------------------------------------- */
 
-bool decode_token(const matrix *real, bool is_q8);
 bool train_adapter(const matrix *real, element_type type);
 bool attend_sequences(const matrix *real);
 

@@ -7,7 +7,7 @@
 
 enum { REAL_ROWS = 512, REAL_COLUMNS = 384, SHIFT = 128 };
 
-matrix matrix_new(uint32_t rows, uint32_t columns)
+static matrix matrix_new(uint32_t rows, uint32_t columns)
 {
     return (matrix){rows, columns, host_new((size_t)rows * columns, sizeof(float))};
 }

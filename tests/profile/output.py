@@ -336,7 +336,7 @@ def check_wrong_manifest(c, folder):
 
 
 def check_sample(c, sample):
-    """Kernels with several scalars, floats, shared memory and images, from the golden bundle of tests/bundle."""
+    """Kernels with several scalars, floats, shared memory and images, from the sample bundle of tests/bundle."""
     axpy = json.loads(c.run(sample, "--variant", "axpy", "--args", "a=2.5,n=1000", "--json").stdout)
     c.expect(axpy["args"] == {"n": 1000, "a": 2.5}, str(axpy["args"]))
     c.expect([(row["name"], row["read"]["sectors"], row["write"]["sectors"]) for row in axpy["allocations"]] ==

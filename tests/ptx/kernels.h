@@ -11,7 +11,6 @@ typedef struct test_kernel {
 } test_kernel;
 
 /* kernels_warp.c */
-void emit_mma_tile(ptx_fn *f);
 void emit_stream_sum(ptx_fn *f);
 void emit_grid_sum(ptx_fn *f);
 void emit_mbarrier_copy(ptx_fn *f);

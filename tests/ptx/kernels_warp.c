@@ -1,64 +1,6 @@
 /* Kernels with operations of warps and thread blocks: matrix products, asynchronous copies, atomics. */
 #include "kernels.h"
 
-/* C[16, n] = A[16, k] * B[k, n], row-major, f16 in, f32 out; n a multiple of 32, k of 16.
- * launch: grid n/32, block 128: four warps with 8 columns each. */
-void emit_mma_tile(ptx_fn *f)
-{
-    enum { DEPTH = 16, COLUMNS = 32, CHUNK = 8 /* elements in 16 bytes */ };
-    ptx_val n = ptx_param(f, PTX_U32, "n"), k = ptx_param(f, PTX_U32, "k");
-    ptx_val a = ptx_param_ptr(f, PTX_F16, "a"), b = ptx_param_ptr(f, PTX_F16, "b");
-    ptx_val c = ptx_param_ptr(f, PTX_F32, "c");
-    ptx_val tile_a = ptx_shared(f, PTX_F16, 16 * DEPTH, 16);
-    ptx_val tile_b = ptx_shared(f, PTX_F16, DEPTH * COLUMNS, 16);
-    ptx_val tid = ptx_tid_x(f), lane = ptx_laneid(f), warp = ptx_warpid_x(f), block = ptx_ctaid_x(f);
-    ptx_val first_column = ptx_mul(f, block, COLUMNS);
-
-    /* Threads 0-31 copy a half row of A each, threads 64-127 a quarter row of B. */
-    ptx_val a_row = ptx_shr(f, tid, 1), a_half = ptx_and(f, tid, 1);
-    ptx_val a_column = ptx_mul(f, a_half, CHUNK);
-    ptx_val a_from = ptx_at(f, a, ptx_mad(f, a_row, k, a_column));
-    ptx_val chunk = ptx_mul(f, tid, CHUNK), a_to = ptx_at(f, tile_a, chunk);
-    ptx_val b_thread = ptx_sub(f, tid, 64);
-    ptx_val b_row = ptx_shr(f, b_thread, 2), b_quarter = ptx_and(f, b_thread, 3);
-    ptx_val b_column = ptx_mad(f, b_quarter, CHUNK, first_column);
-    ptx_val b_from = ptx_at(f, b, ptx_mad(f, b_row, n, b_column));
-    ptx_val b_to = ptx_at(f, tile_b, ptx_mul(f, b_thread, CHUNK));
-
-    /* Lane l points to row l % 16 of A's left or right half, and of B's eight columns of this warp. */
-    ptx_val row = ptx_and(f, lane, 15), right = ptx_shr(f, lane, 4);
-    ptx_val row_start = ptx_mul(f, row, DEPTH);
-    ptx_val a_at = ptx_at(f, tile_a, ptx_mad(f, right, CHUNK, row_start));
-    ptx_val warp_column = ptx_mul(f, warp, 8);
-    ptx_val b_at = ptx_at(f, tile_b, ptx_mad(f, row, COLUMNS, warp_column));
-
-    ptx_val sums[4], fragment_a[4], fragment_b[2];
-    for (int i = 0; i < 4; i++)
-        sums[i] = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, depth, 0, k, DEPTH) {
-        PTX_IF (f, ptx_lt(f, tid, 32)) {
-            ptx_cp_async(f, a_to, ptx_at(f, a_from, depth), 16, PTX_CG | PTX_L2_128B);
-        }
-        PTX_IF (f, ptx_ge(f, tid, 64)) {
-            ptx_val row_offset = ptx_mul(f, depth, n);
-            ptx_cp_async(f, b_to, ptx_at(f, b_from, row_offset), 16, PTX_CG);
-        }
-        ptx_cp_async_wait_all(f);
-        ptx_barrier(f);
-        ptx_ldmatrix(f, 4, fragment_a, a_at);
-        ptx_ldmatrix_trans(f, 2, fragment_b, b_at);
-        ptx_mma(f, PTX_MMA_M16N8K16_F16_F32, sums, fragment_a, fragment_b, sums);
-        ptx_barrier(f);
-    }
-    ptx_val c_row = ptx_shr(f, lane, 2), pair = ptx_and(f, lane, 3);
-    ptx_val column = ptx_add(f, first_column, warp_column);
-    ptx_val c_column = ptx_mad(f, pair, 2, column);
-    ptx_val top = ptx_at(f, c, ptx_mad(f, c_row, n, c_column));
-    ptx_val bottom = ptx_at(f, top, ptx_mul(f, n, 8));
-    ptx_store_vec(f, 2, top, sums, PTX_PLAIN);
-    ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
-}
-
 /* D[64, 8] = A[64, 32] * B[32, 8] with wgmma, of which A's first half comes from registers and its second from shared memory,
  * each row 32 bytes, with a swizzle. A lane's words of A and D are neighbours in memory.  block 128: a warpgroup */
 void emit_group_tile(ptx_fn *f)
@@ -290,8 +232,11 @@ void emit_mbarrier_copy(ptx_fn *f)
         ptx_mbarrier_init(f, full, ptx_u32(64));
     }
     ptx_barrier(f);
-    ptx_val to = ptx_at(f, staged, tid), from = ptx_at(f, x, i);
-    ptx_cp_async(f, to, from, 4, PTX_CA);
+    PTX_IF (f, ptx_lt(f, tid, 16)) {
+        ptx_val chunk = ptx_mul(f, tid, 4), first = ptx_sub(f, i, tid);
+        ptx_val to = ptx_at(f, staged, chunk), from = ptx_at(f, x, ptx_add(f, first, chunk));
+        ptx_cp_async(f, to, from, 16, PTX_CG | PTX_L2_128B);
+    }
     ptx_cp_async_arrive_noinc(f, full);
     PTX_LOOP (f) {
         ptx_val done = ptx_mbarrier_test_parity(f, full, ptx_u32(0));

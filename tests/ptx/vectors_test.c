@@ -2,11 +2,7 @@
  *
  *     ptx_vectors_test DRIVER PTX
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <kiln/kiln.h>
+#include "../driver.h"
 
 enum { THREADS = 32, ROWS = 7, MOST_BYTES = 16 * THREADS, LARGEST_PTX = 1 << 16 };
 
@@ -16,16 +12,6 @@ static const struct {
     int bytes, count, more;
 } rows[ROWS] = {{"f16", 2, 8, 0}, {"bf16", 2, 8, 0}, {"u16", 2, 8, 1}, {"s8", 1, 16, 0},
                 {"u8", 1, 8, 1},  {"b8", 1, 16, 0},  {"s16", 2, 8, 0}};
-
-static kiln_driver driver;
-
-static void need(int result, const char *what)
-{
-    if (result == 0)
-        return;
-    printf("%s failed: %d\n", what, result);
-    exit(1);
-}
 
 static unsigned element(const unsigned char *at, int bytes)
 {
@@ -65,40 +51,32 @@ int main(int argc, char **argv)
     static unsigned char in[ROWS][MOST_BYTES], out[MOST_BYTES];
     CUdeviceptr addresses[1 + 2 * ROWS];
     void *params[1 + 2 * ROWS];
-    CUcontext context;
     CUmodule module;
-    CUfunction function;
     int32_t wide[THREADS];
     int wrong = 0;
     if (argc != 3)
         return 2;
     FILE *file = fopen(argv[2], "rb");
-    need(file == NULL, "opening the PTX");
+    need(file != NULL, "opening the PTX");
     ptx[fread(ptx, 1, sizeof ptx - 1, file)] = '\0';
     fclose(file);
-    need((int)kiln_driver_load(&driver, argv[1], NULL), "loading the driver");
-    need(driver.init(0), "cuInit");
-    need(driver.device_primary_ctx_retain(&context, 0), "the context");
-    need(driver.ctx_set_current(context), "cuCtxSetCurrent");
-    need(driver.module_load_data_ex(&module, ptx, 0, NULL, NULL), "cuModuleLoadDataEx");
-    need(driver.module_get_function(&function, module, "vectors"), "cuModuleGetFunction");
+    open_driver(argv[1]);
+    CUfunction function = load_kernel(ptx, "vectors", &module);
     for (int i = 0; i < 1 + 2 * ROWS; i++) {
-        need(driver.mem_alloc(&addresses[i], MOST_BYTES), "cuMemAlloc");
+        addresses[i] = allocate(MOST_BYTES);
         params[i] = &addresses[i];
     }
     for (int row = 0; row < ROWS; row++) {
         fill(in[row], row);
-        need(driver.memcpy_htod(addresses[1 + 2 * row], in[row], MOST_BYTES), "cuMemcpyHtoD");
+        upload_to(addresses[1 + 2 * row], in[row], MOST_BYTES);
     }
-    need(driver.launch_kernel(function, 1, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
-    need(driver.ctx_synchronize(), "the kernel");
+    need(driver.launch_kernel(function, 1, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL) == 0,
+         "cuLaunchKernel");
     for (int row = 0; row < ROWS; row++) {
-        need(driver.memcpy_dtoh(out, addresses[2 + 2 * row],
-                                (size_t)(THREADS * rows[row].count * rows[row].bytes)),
-             "cuMemcpyDtoH");
+        download(out, addresses[2 + 2 * row], (size_t)(THREADS * rows[row].count * rows[row].bytes));
         wrong += count_wrong(row, in[row], out);
     }
-    need(driver.memcpy_dtoh(wide, addresses[0], sizeof wide), "cuMemcpyDtoH");
+    download(wide, addresses[0], sizeof wide);
     for (int thread = 0; thread < THREADS; thread++)
         wrong += wide[thread] != (signed char)in[3][16 * thread + 5];
     printf("%d wrong\n", wrong);

@@ -86,7 +86,7 @@ static void test_selectors(void **state)
     free(text);
 }
 
-/* Reads the golden manifest of the generator's own tests. */
+/* Reads the manifest of the generator's own tests. */
 static void test_generated(void **state)
 {
     (void)state;

@@ -1,41 +1,15 @@
 /* Launches kernels from external PTX and compares their results: app [DRIVER]. */
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "app.h"
 #include "external.h"
 
 enum { N = 1000, BLOCKS = (N + 127) / 128, ROWS = 4, COLUMNS = N / ROWS };
 
-static kiln_driver driver;
 static kiln_slot slots[EXTERNAL_SLOTS];
 static kiln_loader loader;
 static float x[N], y[N], sums[BLOCKS];
-
-/* Returns true if a driver call failed, and prints why. */
-static int failed(const char *call, int result)
-{
-    char text[256];
-    if (result != 0) {
-        kiln_describe_driver(&driver, call, result, text, sizeof text);
-        puts(text);
-    }
-    return result != 0;
-}
-
-/* Opens the driver and makes a context current. On failure, prints why. */
-static int no_device(const char *path)
-{
-    CUcontext context;
-    const char *missing;
-    kiln_status status = kiln_driver_load(&driver, path, &missing);
-    if (status != KILN_OK)
-        printf("%s: %s\n", kiln_status_string(status), missing ? missing : dlerror());
-    return status != KILN_OK || failed("cuInit", driver.init(0)) ||
-           failed("cuDevicePrimaryCtxRetain", driver.device_primary_ctx_retain(&context, 0)) ||
-           failed("cuCtxSetCurrent", driver.ctx_set_current(context));
-}
 
 /* Returns 0 after a failure; kiln then refuses the launch. */
 static CUdeviceptr upload(const void *data, size_t bytes)

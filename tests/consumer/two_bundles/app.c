@@ -1,52 +1,12 @@
 /* Quantises one group with one bundle and unpacks it with the other: app DRIVER. */
-#include <dlfcn.h>
-#include <stdio.h>
-
+#include "app.h"
 #include "packing.h"
 #include "unpacking.h"
 
 enum { N = 64 };
 
-static kiln_driver driver;
 static kiln_slot packing_slots[PACKING_SLOTS], unpacking_slots[UNPACKING_SLOTS];
 static kiln_loader packing, unpacking;
-
-/* Returns true if a driver call failed, and prints why. */
-static int failed(const char *call, int result)
-{
-    char text[256];
-    if (result != 0) {
-        kiln_describe_driver(&driver, call, result, text, sizeof text);
-        puts(text);
-    }
-    return result != 0;
-}
-
-/* Returns true if the runtime refused a call, and prints why. */
-static int refused(kiln_loader *by, kiln_status status)
-{
-    kiln_error error;
-    char text[512];
-    if (status != KILN_OK) {
-        kiln_last_error(by, &error);
-        kiln_describe_error(by, &error, NULL, text, sizeof text);
-        puts(text);
-    }
-    return status != KILN_OK;
-}
-
-/* Opens the driver and makes a context current. On failure, prints why. */
-static int no_device(const char *path)
-{
-    CUcontext context;
-    const char *missing;
-    kiln_status status = kiln_driver_load(&driver, path, &missing);
-    if (status != KILN_OK)
-        printf("%s: %s\n", kiln_status_string(status), missing ? missing : dlerror());
-    return status != KILN_OK || failed("cuInit", driver.init(0)) ||
-           failed("cuDevicePrimaryCtxRetain", driver.device_primary_ctx_retain(&context, 0)) ||
-           failed("cuCtxSetCurrent", driver.ctx_set_current(context));
-}
 
 int main(int argc, char **argv)
 {
