@@ -18,6 +18,7 @@
 #include "plan/config.h"
 #include "plan/lock.h"
 #include "plan/schema.h"
+#include "support/family_code.h"
 #include "support/files.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -788,7 +789,7 @@ static int run(command_line *c, int argc, char **argv)
 int kiln_main(int argc, char **argv, const kiln_family *const *families)
 {
     command_line c = {.families = families, .arena = arena_new(), .diagnostics = {.out = stderr}};
-    atexit(family_code_check);
+    family_code_watch();
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));
