@@ -734,14 +734,14 @@ static int run_command(command_line *c, size_t command, int argc, char **argv)
     c->name_count = (size_t)(argc - optind);
     if (c->name_count > commands[command].most)
         return bad_usage(c, "one argument too many:", c->names[commands[command].most], "");
-    if (c->name_count < commands[command].least) {
-        const char *synopsis = commands[command].synopsis;
-        size_t length;
-        for (size_t i = 0; i < c->name_count; i++)
-            words_next(&synopsis, &length);
+    const char *synopsis = commands[command].synopsis;
+    for (size_t i = 0, length; i < commands[command].least; i++) {
         const char *name = words_next(&synopsis, &length);
-        return bad_usage(c, arena_format(c->arena, "%.*s is missing after", (int)length, name),
-                         argv[argc - 1], "");
+        if (i == c->name_count)
+            return bad_usage(c, arena_format(c->arena, "%.*s is missing after", (int)length, name),
+                             argv[argc - 1], "");
+        if (!*c->names[i])
+            return bad_usage(c, arena_format(c->arena, "expected %.*s, found", (int)length, name), "", "");
     }
     return commands[command].run(c);
 }
