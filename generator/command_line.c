@@ -18,6 +18,7 @@
 #include "plan/config.h"
 #include "plan/lock.h"
 #include "plan/schema.h"
+#include "support/family_code.h"
 #include "support/files.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -733,14 +734,14 @@ static int run_command(command_line *c, size_t command, int argc, char **argv)
     c->name_count = (size_t)(argc - optind);
     if (c->name_count > commands[command].most)
         return bad_usage(c, "one argument too many:", c->names[commands[command].most], "");
-    if (c->name_count < commands[command].least) {
-        const char *synopsis = commands[command].synopsis;
-        size_t length;
-        for (size_t i = 0; i < c->name_count; i++)
-            words_next(&synopsis, &length);
+    const char *synopsis = commands[command].synopsis;
+    for (size_t i = 0, length; i < commands[command].least; i++) {
         const char *name = words_next(&synopsis, &length);
-        return bad_usage(c, arena_format(c->arena, "%.*s is missing after", (int)length, name),
-                         argv[argc - 1], "");
+        if (i == c->name_count)
+            return bad_usage(c, arena_format(c->arena, "%.*s is missing after", (int)length, name),
+                             argv[argc - 1], "");
+        if (!*c->names[i])
+            return bad_usage(c, arena_format(c->arena, "expected %.*s, found", (int)length, name), "", "");
     }
     return commands[command].run(c);
 }
@@ -788,7 +789,7 @@ static int run(command_line *c, int argc, char **argv)
 int kiln_main(int argc, char **argv, const kiln_family *const *families)
 {
     command_line c = {.families = families, .arena = arena_new(), .diagnostics = {.out = stderr}};
-    atexit(family_code_check);
+    family_code_watch();
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail(arena_format(c.arena, "cannot write the output: %s", strerror(errno)));

@@ -12,6 +12,7 @@
 #include "external/external.h"
 #include "family/family.h"
 #include "family/shape.h"
+#include "support/family_code.h"
 #include "target/target.h"
 
 static uint64_t value_of(arena *a, const variant *v, const char *expression_text)
@@ -152,7 +153,7 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     ptx_find_alike(kernel, alike);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
-    family_code_begin(v->id);
+    family_code_begin("emit", v->id, target_text(a, t));
     v->family->emit(kernel, &(kiln_variant){v, t, alike});
     family_code_end();
     for (const kiln_arg *arg = v->family->args; arg->name; arg++)

@@ -98,6 +98,13 @@ static bool is_u32(ptx_val v)
     return v.type == PTX_U32 || v.type == PTX_NONE;
 }
 
+/* False for an immediate that is not a multiple. */
+static bool may_be_multiple(ptx_val v, uint32_t of)
+{
+    uint64_t value;
+    return !ptx_is_immediate(v, &value) || value % of == 0;
+}
+
 static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t rows, bool is_packed)
 {
     ptx_fn *f = p->f;
@@ -107,6 +114,10 @@ static bool can_copy(const tile_pipeline *p, const tile_matrix *of, uint32_t row
            require(f, !is_packed || type == PTX_U8, "tile_pipeline_add_packed: the matrix must be of u8") &&
            require(f, is_u32(of->columns) && is_u32(of->stride),
                    "tile_pipeline_add: the matrix's columns and stride must be u32") &&
+           require(f,
+                   may_be_multiple(of->columns, is_packed ? UNIT_BYTES : UNIT) &&
+                       may_be_multiple(of->stride, is_packed ? UNIT_BYTES : UNIT),
+                   "tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes") &&
            require(f, rows > 0 && rows <= TILE_MOST_ROWS,
                    "tile_pipeline_add: there must be 1 to 1024 rows") &&
            require(f, ptx_block_x(f) >= WARP_LANES, "tile_pipeline_add: a thread block must be whole warps");
@@ -204,8 +215,11 @@ void tile_pipeline_start_at(tile_pipeline *p, const char *file, int line)
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
 {
     TILE_CALL(p->f);
-    if (!require(p->f, p->has_started, "tile_pipeline_next: the pipeline has not started"))
+    if (!require(p->f, p->has_started, "tile_pipeline_next: the pipeline has not started") ||
+        !require(p->f, !p->has_producer || p->parity.type != PTX_NONE,
+                 "tile_pipeline_next: with a producer it is called in TILE_CONSUMERS"))
         return;
+    p->next_count++;
     if (p->has_producer) {
         tile_producer_next(p);
         return;
@@ -220,8 +234,9 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
     shared_next(p->f, p->stage, p->stage_bytes, p->stages);
 }
 
-void tile_pipeline_end(tile_pipeline *p)
+void tile_pipeline_end_at(tile_pipeline *p, const char *file, int line)
 {
+    TILE_CALL(p->f);
     if (p->has_producer) {
         tile_producer_end(p);
         return;
@@ -239,6 +254,13 @@ static uint32_t stage_byte(const tile_pipeline *p)
 static ptx_val stage_at(const tile_pipeline *p, ptx_val first)
 {
     return p->has_producer ? first : ptx_add(p->f, first, p->stage);
+}
+
+static bool require_stage(const tile_pipeline *p)
+{
+    return require(
+        p->f, p->next_count > 0,
+        "tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next");
 }
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
@@ -263,7 +285,17 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
                  "tile_rows, tile_columns, tile_words_open: the pipeline has no such slot") ||
         !require(f, is_u32(first), "tile_rows, tile_columns, tile_words_open: the first row must be u32"))
         return o;
-    o.rows = s->rows;
+    uint64_t skipped;
+    if (!ptx_is_immediate(first, &skipped))
+        skipped = 0;
+    if (!require(
+            f, skipped % (view == TILE_WORDS ? A_ROWS : B_COLUMNS) == 0,
+            "tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16") ||
+        !require(
+            f, skipped + A_ROWS <= s->rows,
+            "tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on"))
+        return o;
+    o.rows = s->rows - (uint32_t)skipped;
     o.byte = s->byte;
     o.step_units = view == TILE_WORDS ? 1 : TILE_STEP / UNIT;
     o.steps = s->units / o.step_units;
@@ -333,6 +365,8 @@ void tile_multiply_at(const tile_operand *rows, const tile_operand *columns, til
     require(f, rows->pipeline == columns->pipeline, "tile_multiply: both operands must be of one pipeline");
     require(f, A_ROWS * sums->row_tiles <= rows->rows && B_COLUMNS * sums->column_tiles <= columns->rows,
             "tile_multiply: the sums have more rows or columns than the operands");
+    if (!require_stage(rows->pipeline))
+        return;
     for (uint32_t step = 0; step < rows->steps && step < columns->steps; step++) {
         ptx_val a[TILE_MOST_SUMS];
         ptx_val a_at = stage_at(rows->pipeline, rows->at[step]),
@@ -363,6 +397,8 @@ tile_product tile_product_open_at(tile_pipeline *p, uint32_t slot, tile_atom ato
         t.b = tile_operand_at(p, slot, ptx_u32(0), TILE_COLUMNS, file, line);
         return t;
     }
+    require(f, ptx_block_x(f) % TILE_PRODUCER_THREADS == 0,
+            "tile_product_open: wgmma needs a thread block of whole warpgroups");
     require(f, p->stages > 2, "tile_product_open: wgmma needs at least three stages");
     p->is_async = true;
     ptx_val shared = ptx_shared_dynamic_aligned(f, p->type, WGMMA_ALIGN);
@@ -396,7 +432,8 @@ void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_
     ptx_fn *f = product->f;
     TILE_CALL(f);
     if (!require(f, sums->row_tiles == 1 && B_COLUMNS * sums->column_tiles == product->columns,
-                 "tile_product_issue: the sums must have one row tile, and the slot's rows as columns"))
+                 "tile_product_issue: the sums must have one row tile, and the slot's rows as columns") ||
+        !require_stage(product->pipeline))
         return;
     if (product->atom == TILE_WGMMA) {
         issue_group(product, a, sums, adds);
@@ -414,14 +451,21 @@ void tile_product_wait_at(const tile_product *product, uint32_t pending, const c
         ptx_effect1(product->f, PTX_OP_WGMMA_WAIT, ptx_u32(pending), file, line);
 }
 
-void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2])
+void tile_sums_add_scaled_at(tile_sums *to, const tile_sums *from, const ptx_val factors[2], const char *file,
+                             int line)
 {
+    TILE_CALL(to->f);
+    if (!require(to->f, to->row_tiles == from->row_tiles && to->column_tiles == from->column_tiles,
+                 "tile_sums_add_scaled: the sums must have as many tiles"))
+        return;
     for (uint32_t i = 0; i < 4 * to->row_tiles * to->column_tiles; i++)
         ptx_fma_to(to->f, to->of[i], from->of[i], factors[i / 2 % 2]);
 }
 
-void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2])
+void tile_row_pointers_at(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2], const char *file,
+                          int line)
 {
+    TILE_CALL(f);
     const fragment_lane lane = fragment_find_lane(f, ptx_laneid(f));
     ptx_val row = ptx_add(f, lane.g, first);
     for (uint32_t i = 0; i < 2; i++) {
@@ -430,8 +474,10 @@ void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val 
     }
 }
 
-void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2])
+void tile_row_load_at(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2],
+                      const char *file, int line)
 {
+    TILE_CALL(f);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val at = ptx_at_const(f, rows[i], column);
         ptx_set(f, to[i], ptx_f32(0));
@@ -441,19 +487,25 @@ void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in
     }
 }
 
-void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns)
+void tile_row_advance_at(ptx_fn *f, const ptx_val rows[2], uint32_t columns, const char *file, int line)
 {
+    TILE_CALL(f);
     for (uint32_t i = 0; i < 2; i++)
         ptx_set(f, rows[i], ptx_at_const(f, rows[i], columns));
 }
 
-void tile_words_load(const tile_words *words, ptx_val out[])
+void tile_words_load_at(const tile_words *words, ptx_val out[], const char *file, int line)
 {
+    TILE_CALL(words->f);
+    if (!require(words->f, words->view == TILE_WORDS,
+                 "tile_words_load: the words are not of tile_words_open") ||
+        !require_stage(words->pipeline))
+        return;
     for (uint32_t unit = 0; unit < words->steps; unit++) {
-        ptx_val at = stage_at(words->pipeline, words->at[unit]);
+        ptx_val in_stage = stage_at(words->pipeline, words->at[unit]);
         for (uint32_t is_lower = 0; is_lower < 2; is_lower++)
             ptx_load_vec(words->f, 4, &out[4 * (is_lower * words->steps + unit)],
-                         part_at(words, PTX_U32, at, is_lower * A_ROWS / 2), PTX_PLAIN);
+                         part_at(words, PTX_U32, in_stage, is_lower * A_ROWS / 2), PTX_PLAIN);
     }
 }
 
@@ -536,6 +588,9 @@ void tile_store_at(const tile_sums *sums, const tile_matrix *y, ptx_val row, ptx
         !require(f,
                  is_u32(y->rows) && is_u32(y->columns) && is_u32(y->stride) && is_u32(row) && is_u32(column),
                  "tile_store: rows, columns and strides must be u32") ||
+        !require(
+            f, may_be_multiple(column, 4) && may_be_multiple(y->columns, 4) && may_be_multiple(y->stride, 4),
+            "tile_store: the column, y's columns and its stride must be multiples of four") ||
         !require(f, sums->row_tiles > 0 && sums->column_tiles > 0,
                  "tile_store: the sums are not from tile_sums_open"))
         return;

@@ -146,7 +146,8 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
     const uint32_t registers = consumer_registers(p);
     TILE_CALL(f);
     tile_block b = {.pipeline = p, .file = file, .line = line};
-    if (!p->has_producer || !require(f, p->has_started, "TILE_CONSUMERS: the pipeline has not started"))
+    if (!p->has_producer || !require(f, p->has_started, "TILE_CONSUMERS: the pipeline has not started") ||
+        !require(f, p->next_count == 0, "TILE_CONSUMERS: a pipeline has one such block"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {
@@ -172,7 +173,6 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
 void tile_producer_next(tile_pipeline *p)
 {
     ptx_fn *f = p->f;
-    p->next_count++;
     p->current = (p->current + 1) % p->stages;
     ptx_warp_barrier(f);
     PTX_WHEN (f, p->is_first_lane) {
@@ -194,6 +194,7 @@ void tile_consumers_end(tile_block *b)
     b->pipeline = NULL;
     if (!b->block.f)
         return;
+    p->parity = (ptx_val){0};
     ptx_require_at(p->f, p->next_count % p->stages <= 1,
                    "TILE_CONSUMERS: a loop must call tile_pipeline_next `stages` times", b->file, b->line);
     ptx_block_end(&b->block);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "support/family_code.h"
 #include "target/devices.h"
 #include "target/target.h"
 
@@ -10,7 +11,8 @@ const target oldest_target = {75, TARGET_BASE};
 kiln_shape shape_ask(const variant *v, target t, target_range *alike, struct kiln_constraints *noted)
 {
     kiln_shape s = {.min_sm = v->family->min_sm, .constraints = noted};
-    family_code_begin(v->id ? v->id : v->family->name);
+    char name[TARGET_NAME_BYTES];
+    family_code_begin("shape", v->id ? v->id : v->family->name, target_print(t, name));
     if (v->family->shape)
         v->family->shape(&s, &(kiln_variant){v, t, alike});
     else

@@ -23,7 +23,7 @@ static ptx_file *read_file(reader *r, const char *path, const char *asked, place
 
 static ptx_file *read_listed_file(reader *r, const yaml_node *node)
 {
-    if (!reader_is_kind(r, node, YAML_SCALAR, "ptx", "the name of a PTX file"))
+    if (!reader_is_path(r, node, "ptx", "the name of a PTX file"))
         return NULL;
     return read_file(r, reader_path(r, node->text), node->text, node->at);
 }

@@ -54,6 +54,15 @@ bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
     return true;
 }
 
+bool reader_is_path(const reader *r, const yaml_node *node, const char *key, const char *expected)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, key, expected))
+        return false;
+    if (!*node->text)
+        diagnose(r->d, node->at, message_wrong_kind, expected, key, reader_quote(r, node));
+    return *node->text;
+}
+
 bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of)
 {
     bool ok = true;

@@ -38,6 +38,9 @@ const char *reader_suggest_boolean(const reader *r, const char *word);
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
                     const char *expected);
 
+/* Whether the node is a path, which is not empty; otherwise a diagnostic. */
+bool reader_is_path(const reader *r, const yaml_node *node, const char *key, const char *expected);
+
 /* Diagnostics for keys of a mapping that are not among these words; true if there are none. */
 bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of);
 

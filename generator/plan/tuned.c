@@ -228,7 +228,7 @@ void reader_read_tuned(reader *r, const yaml_node *list)
     if (!reader_is_kind(r, list, YAML_LIST, "tuned", "a list of tuned files"))
         return;
     for (const yaml_node *node = list->first; node; node = node->next) {
-        if (!reader_is_kind(r, node, YAML_SCALAR, "tuned", "the name of a tuned file"))
+        if (!reader_is_path(r, node, "tuned", "the name of a tuned file"))
             continue;
         const yaml_node *first = reader_earlier(list, node);
         if (first)

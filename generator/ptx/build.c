@@ -349,6 +349,12 @@ bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, i
     return holds;
 }
 
+bool ptx_is_immediate(ptx_val v, uint64_t *value)
+{
+    *value = v.bits;
+    return v.kind == VAL_IMMEDIATE;
+}
+
 ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char *file, int line)
 {
     ptx_place at = {file, line};

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family_code.h"
+
 __attribute__((format(printf, 4, 0))) static void say(const diagnostics *d, place at, const char *kind,
                                                       const char *format, va_list arguments)
 {
@@ -57,25 +59,6 @@ __attribute__((format(printf, 2, 0), noreturn)) static void end(const char *kind
 }
 
 static _Thread_local jmp_buf *errors_jump_to;
-static _Thread_local const char *family_code; /* id of the variant whose function runs; null: none */
-
-void family_code_begin(const char *id)
-{
-    family_code = id;
-}
-
-void family_code_end(void)
-{
-    family_code = NULL;
-}
-
-void family_code_check(void)
-{
-    if (!family_code)
-        return;
-    fprintf(stderr, "kiln: error: %s: its emit or shape ended the program\n", family_code);
-    _Exit(EXIT_BAD_KILN);
-}
 
 void family_errors_jump_to(jmp_buf *where)
 {

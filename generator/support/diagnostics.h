@@ -40,11 +40,6 @@ __attribute__((format(printf, 1, 2), noreturn)) void family_error(const char *fo
 /* Makes family errors of this thread jump silently; null, the initial state: they end the generator. */
 void family_errors_jump_to(jmp_buf *where);
 
-/* To call before and after a family's functions, in this thread. family_code_check runs at exit: if such a function ended the
- * program, perhaps with status 0, it reports that and fails. */
-void family_code_begin(const char *id);
-void family_code_end(void);
-void family_code_check(void);
 bool family_errors_are_silent(void);
 
 /* A contradiction inside kiln: prints "kiln: internal error: ..." and exits with status 3. */

@@ -32,6 +32,11 @@
 
 namespace kiln {
 
+class driver;
+class memory;
+class loader;
+template <size_t Slots, size_t Contexts> class loaders;
+
 /* The result of a function. True for KILN_OK. */
 class [[nodiscard]] status {
   public:
@@ -67,7 +72,21 @@ class [[nodiscard]] status {
     }
 
   private:
+    friend driver;
+    friend memory;
+    template <size_t Slots, size_t Contexts> friend class loaders;
+    template <size_t Bytes>
+    friend const char *describe(char (&text)[Bytes], status failed, const driver &driver,
+                                const loader &loader) noexcept;
+
+    /* Who has the details of a failure: the loader, no one, or the driver. The driver's are of the failure with this number. */
+    static constexpr unsigned of_loader = 0, of_none = 1, of_driver = 2;
+    constexpr status(kiln_status code, unsigned details) noexcept : code_(code), details_(details)
+    {
+    }
+
     kiln_status code_ = KILN_OK;
+    unsigned details_ = of_loader;
 };
 
 /* The driver's table. It cannot be moved, since loaders refer to it, and must outlive them. */
@@ -91,7 +110,7 @@ class driver {
         if (missing_symbol)
             *missing_symbol = missing;
         if (!loaded)
-            return fail(loaded, missing ? missing : path ? path : "libcuda.so.1", 0);
+            return fail(loaded.code(), missing ? missing : path ? path : "libcuda.so.1", 0);
         return loaded;
     }
     void close() noexcept
@@ -156,14 +175,19 @@ class driver {
     }
 
   private:
-    status fail(status code, const char *subject, int result) noexcept
+    template <size_t Bytes>
+    friend const char *describe(char (&text)[Bytes], status failed, const driver &driver,
+                                const loader &loader) noexcept;
+
+    status fail(kiln_status code, const char *subject, int result) noexcept
     {
-        failure_ = code;
+        const unsigned last = failure_.details_;
+        failure_ = status{code, last < status::of_driver ? status::of_driver : last + 1};
         result_ = result;
         subject_[0] = '\0';
         if (subject)
             strncat(subject_, subject, sizeof subject_ - 1);
-        return code;
+        return failure_;
     }
 
     kiln_driver table_{};
@@ -335,7 +359,7 @@ class memory {
     status download(void *to, size_t bytes) const noexcept
     {
         if (!driver_)
-            return KILN_ERROR_NULL_POINTER;
+            return {KILN_ERROR_NULL_POINTER, status::of_none};
         return driver_->check("cuMemcpyDtoH", (*driver_)->memcpy_dtoh(to, address_, bytes));
     }
     void free() noexcept
@@ -407,7 +431,7 @@ template <size_t Slots, size_t Contexts = 16> class loaders {
             if (at.storage.loader.context == context)
                 return KILN_OK;
         }
-        return KILN_ERROR_TOO_FEW_SLOTS;
+        return {KILN_ERROR_TOO_FEW_SLOTS, status::of_none};
     }
     kiln::driver &driver() noexcept
     {
@@ -426,14 +450,15 @@ template <size_t Slots, size_t Contexts = 16> class loaders {
     std::mutex mutex_;
 };
 
-/* Writes a line of text about a status that is not ok, with the details that the driver or the loader has,
- * and returns the array. For a failure that neither of them recorded, the text of the status only. */
+/* Writes a line of text about a status, with the details that the driver or the loader has of this very failure, and returns
+ * the array. Otherwise only the text of the status: for success, a failure that neither of them recorded, and a driver's that
+ * a later one replaced or whose status was stored as a kiln_status. */
 template <size_t Bytes>
 const char *describe(char (&text)[Bytes], status failed, const driver &driver, const loader &loader) noexcept
 {
-    if (driver.failure() == failed)
+    if (failed.details_ >= status::of_driver && failed.details_ == driver.failure_.details_)
         return driver.describe(text);
-    if (loader.last_error().status == failed.code())
+    if (!failed && failed.details_ == status::of_loader && loader.last_error().status == failed.code())
         return loader.describe(text);
     text[0] = '\0';
     strncat(text, failed.text(), Bytes - 1);

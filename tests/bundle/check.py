@@ -566,7 +566,7 @@ def failing(scratch):
              ("kernel without its map", text + "  - family: unmapped\n", 3, "parameter is missing where the descriptor has the tensor map m"),
              ("time without its loop", text + "  - family: untimed\n", 3, "time has a length, but the kernel has no ptx_main_loop"),
              ("side trips without their loop", text + "  - family: untimed_side\n", 3, "time has side_trips, but the kernel has no ptx_side_loop"),
-             ("emit that ends the program", text + "  - family: leaving\n", 3, "leaving: its emit or shape ended the program"),
+             ("emit that ends the program", text + "  - family: leaving\n", 3, "leaving for sm_75: its emit ended the program"),
              ("too little shared memory", text + "  - family: cramped\n", 3, "cramped: the kernel uses at least 1 bytes of dynamic shared memory, but its shape's shared_bytes is 0"),
              ("rule about a missing argument", text + "  - family: lacking\n", 3, "'n >= matrices * n_2' names n_2, which the variant lacks"),
              ("name that is the runtime's", text.replace("bundle: sample", "bundle: kiln"), 1, "kiln"),
@@ -589,6 +589,33 @@ def failing(scratch):
     generate(folder, status=1)
     expect((folder / "sample.h").read_text() == "old", "one file was written although another could not be")
     expect(sorted(os.listdir(folder)) == names, "something was left behind")
+
+
+@verb
+def straying(scratch):
+    """If an emit crashes or never returns, a message names its variant and target."""
+    environment = {**os.environ, "ASAN_OPTIONS": "handle_segv=0", "TSAN_OPTIONS": "handle_segv=0"}  # their own reports replace the signal
+    config = scratch / "straying.yaml"
+
+    def run_straying(way, jobs):
+        config.write_text(f"bundle: x\ntargets: [sm_80]\nkernels: [{{family: axpy}}, {{family: straying, way: {way}}}]\n")
+        return subprocess.Popen([GENERATOR, "generate", config, "--jobs", str(jobs), "-o", scratch], env=environment, text=True,
+                                stderr=subprocess.PIPE)
+
+    for way, number, says in (("fault", signal.SIGSEGV, "crashed (SIGSEGV)"), ("overflow", signal.SIGSEGV, "crashed (SIGSEGV)"),
+                              ("abort", signal.SIGABRT, "called abort")):
+        for jobs in (1, 2):
+            process = run_straying(way, jobs)
+            output = process.communicate()[1]
+            expect(process.returncode == -number, f"{way}: the signal is raised again, found {process.returncode}")
+            expect(output == f"kiln: error: straying/way={way} for sm_80: its emit {says}\n", f"{way}: the message is: {output}")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = run_straying("loop", 2)
+        expect(process.stderr.readline() == "looping\n", "the emit loops")
+        process.send_signal(number)
+        output = process.communicate()[1]
+        expect(process.returncode == -number, f"loop: the signal is raised again, found {process.returncode}")
+        expect("kiln: interrupted: straying/way=loop for sm_80: its emit was running\n" in output, f"loop: the message is: {output}")
 
 
 with tempfile.TemporaryDirectory() as scratch_folder:

@@ -1,5 +1,8 @@
 /* Families that exercise the writers: every kind of parameter, argument, rule and row. */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../test_families.h"
 
@@ -467,6 +470,48 @@ static const kiln_family leaving = {
     .emit = emit_leaving,
 };
 
+/* ---- straying: its emit does not return ------------------------------------------------------------------------------- */
+
+static int recurse(volatile int *depth)
+{
+    volatile char frame[4096] = {0};
+    return *depth < 0 ? frame[0] : ++*depth + recurse(depth) + frame[0];
+}
+
+static void emit_straying(ptx_fn *f, const kiln_variant *v)
+{
+    volatile int depth = 0;
+    emit_untimed(f, v);
+    if (kiln_is(v, "way", "fault"))
+        raise(SIGSEGV);
+    if (kiln_is(v, "way", "overflow"))
+        recurse(&depth);
+    if (kiln_is(v, "way", "abort"))
+        abort();
+    if (kiln_is(v, "way", "loop"))
+        fputs("looping\n", stderr);
+    while (depth == 0)
+        pause();
+}
+
+static const kiln_param straying_params[] = {{.name = "way",
+                                              .type = KILN_PARAM_WORD,
+                                              .role = KILN_ROLE_TUNING,
+                                              .words = "fault overflow abort loop",
+                                              .default_value = "loop",
+                                              .summary = "what emit does"},
+                                             {0}};
+
+static const kiln_family straying = {
+    .name = "straying",
+    .summary = "nothing",
+    .source = "this file",
+    .params = straying_params,
+    .args = broken_args,
+    .min_sm = 75,
+    .emit = emit_straying,
+};
+
 /* ---- cramped: uses dynamic shared memory that its shape does not have --------------------------------------------------- */
 
 static void emit_cramped(ptx_fn *f, const kiln_variant *v)
@@ -510,6 +555,6 @@ static const kiln_family uncosted = {
     .emit = emit_uncosted,
 };
 
-const kiln_family *const test_families[] = {&axpy,         &blend,    &parts, &broken,   &untimed,
-                                            &untimed_side, &lacking,  &boxes, &unmapped, &leaving,
-                                            &cramped,      &uncosted, NULL};
+const kiln_family *const test_families[] = {&axpy,         &blend,   &parts,    &broken,   &untimed,
+                                            &untimed_side, &lacking, &boxes,    &unmapped, &leaving,
+                                            &straying,     &cramped, &uncosted, NULL};

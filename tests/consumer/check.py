@@ -279,6 +279,8 @@ def messages(scratch):
              (SHOW_TWIN, "bundle: x\nimages:\n# why\n\n  - cubin\n", "twin: x_ptx"),
              (SHOW_TWIN, "bundle: x\n\"images\" :\n  [\n cubin]\n", "twin: x_ptx"),
              (SHOW_TWIN, "bundle: x\nimages: # cubin\n- ptx\n\ntargets: [cubin]\n", "twin: twin-NOTFOUND"),
+             (SHOW_TWIN, "\ufeff%YAML 1.2\r\n--- # why\r\nbundle: x\r\nimages:\r\n- cubin\r\n...\r\n", "twin: x_ptx"),
+             (SHOW_TWIN, "\"bundle\" :\r  'x'\rimages: ['cubin']\r", "twin: x_ptx"),
              (SHOW_TWIN, "bundle: x\ncompressed: 1\nkernels:\n  - {compress: 1, images: [cubin]}\n", "twin: twin-NOTFOUND"),
              ("kiln_add_bundle(x CONFIG k.yaml IMAGES sass)", "", "IMAGES lists 'sass'; there are ptx and cubin"),
              ("kiln_add_bundle(x COMMITTED . SHARDS 2)", "", "the files of COMMITTED say how many there are"),
@@ -290,6 +292,12 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG k.yaml TARGETS \"80;sm90\")", "", "TARGETS lists 'sm90'"),
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
+             *((SHOW_TWIN, config, f"k.yaml:{line}: expected a key at the start of the line, as in 'bundle: x'")
+               for line, config in ((1, "{bundle: x, targets: [sm_75], images: [cubin]}\n"),
+                                    (3, "# why\n\n--- {bundle: x, images: [cubin]}\n"),
+                                    (2, "\n  bundle: x\n  images: [cubin]\n"),
+                                    (3, "bundle: x\ntargets: [sm_75]\n? images\n: [cubin]\n"),
+                                    (2, "bundle: x\n\"\\x69mages\": [cubin]\n"))),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
              ("add_library(x INTERFACE)\nkiln_add_bundle(x CONFIG k.yaml)", "", "a target of that name already"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml SHARDS 2)\nfile(WRITE y.yaml \"bundle: x_2\")\n"
@@ -299,7 +307,7 @@ def messages(scratch):
     for number, (call, config, says) in enumerate(cases):
         project = scratch / str(number)
         project.mkdir()
-        (project / "k.yaml").write_text(config)
+        (project / "k.yaml").write_bytes(config.encode())
         (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES NONE)\n"
                                                 "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddBundle.cmake)\n"
                                                 "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddPtx.cmake)\n" + call)

@@ -155,6 +155,101 @@ static void bad_types(ptx_fn *f)
     tile_product_open(&s.p, s.x_tile, (tile_atom)7);
 }
 #line 1 "k.c"
+static void bad_numbers(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_rows(&s.p, s.x_tile, ptx_u32(4));
+    tile_columns(&s.p, s.x_tile, ptx_u32(12));
+    tile_words_open(&s.p, s.w_tile, ptx_u32(8));
+    tile_rows(&s.p, s.x_tile, ptx_u32(56));
+    tile_rows(&s.p, s.x_tile, ptx_u32(0xfffffff8));
+    tile_matrix narrow = s.x, skewed = s.x, bytes = s.w, y = s.y;
+    narrow.columns = skewed.stride = ptx_u32(12);
+    bytes.stride = ptx_u32(24);
+    tile_pipeline_add(&s.p, &narrow, ptx_u32(0), 64);
+    tile_pipeline_add(&s.p, &skewed, ptx_u32(0), 64);
+    tile_pipeline_add_packed(&s.p, &bytes, ptx_u32(0), 64, 2);
+    tile_sums sums = tile_sums_open(f, 1, 2);
+    y.stride = ptx_u32(6);
+    tile_store(&sums, &y, ptx_u32(1), ptx_u32(4), NULL, NULL);
+    tile_store(&sums, &s.y, ptx_u32(0), ptx_u32(2), NULL, NULL);
+    tile_store_transposed(&sums, &s.y, ptx_u32(0), ptx_u32(1), NULL, NULL);
+}
+#line 1 "k.c"
+static void few_rows(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 8);
+    tile_rows(&s.p, s.x_tile, s.x.rows);
+    tile_words_open(&s.p, s.x_tile, s.x.rows);
+}
+#line 1 "k.c"
+static void sums_past_slot(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_sums sums = tile_sums_open(f, 2, 4);
+    tile_pipeline_start(&s.p);
+    tile_pipeline_next(&s.p);
+    const tile_operand rows = tile_rows(&s.p, s.x_tile, ptx_u32(32)), late = tile_rows(&s.p, s.x_tile, ptx_u32(48)),
+                       columns = tile_columns(&s.p, s.x_tile, ptx_u32(32));
+    tile_multiply(&rows, &columns, &sums);
+    tile_multiply(&late, &columns, &sums);
+}
+#line 1 "k.c"
+static void without_a_stage(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    const tile_product t = tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+    const tile_operand rows = tile_rows(&s.p, s.x_tile, ptx_u32(0)), columns = tile_columns(&s.p, s.x_tile, ptx_u32(0));
+    const tile_words words = tile_words_open(&s.p, s.w_tile, ptx_u32(0));
+    tile_sums sums = tile_sums_open(f, 1, 8);
+    ptx_val out[16];
+    tile_pipeline_start(&s.p);
+    tile_multiply(&rows, &columns, &sums);
+    tile_product_issue(&t, s.a, &sums, false);
+    tile_words_load(&words, out);
+    tile_pipeline_next(&s.p);
+    tile_words_load(&rows, out);
+}
+#line 1 "k.c"
+static void bad_scale(ptx_fn *f)
+{
+    tile_sums sums = tile_sums_open(f, 1, 4), part = tile_sums_open(f, 1, 2);
+    const ptx_val factors[2] = {ptx_f32(1), ptx_u32(1)};
+    tile_sums_add_scaled(&sums, &part, factors);
+    tile_sums_add_scaled(&part, &part, factors);
+}
+#line 1 "k.c"
+static void outside_of_consumers(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    ptx_val map = ptx_tensor_map(f, "map"), zero = ptx_u32(0);
+    tile_pipeline p = tile_pipeline_open(f, PTX_F16, 4, 64);
+    tile_pipeline_add_map(&p, map, &s.x, zero, 64, 0);
+    tile_pipeline_start(&p);
+    tile_pipeline_next(&p);
+    TILE_CONSUMERS(&p, zero) {
+        tile_pipeline_next(&p);
+    }
+    tile_pipeline_next(&p);
+    TILE_CONSUMERS(&p, zero) {
+    }
+}
+#line 1 "k.c"
+static void bad_rows(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    ptx_val rows[2], to[2] = {ptx_u32(0), ptx_u32(0)}, one = ptx_u32(1);
+    tile_row_pointers(f, &s.x, ptx_f32(0), rows);
+    tile_row_pointers(f, &s.x, one, rows);
+    tile_row_load(f, rows, 0, one, to);
+}
+#line 1 "k.c"
+static void three_warps(ptx_fn *f)
+{
+    scene s = scene_of(f, 4, 64);
+    tile_product_open(&s.p, s.x_tile, TILE_WGMMA);
+}
+#line 1 "k.c"
 static void two_pipelines(ptx_fn *f)
 {
     scene s = scene_of(f, 4, 64), t = scene_of(f, 4, 64);
@@ -201,6 +296,48 @@ static const mistake mistakes[] = {
      "k.c:12: error: tile_store: the sums are not from tile_sums_open\n"
      "k.c:13: error: tile_pipeline_add_packed: a row of a stage must be a multiple of 16 bytes\n"
      "k.c:14: error: tile_product_open: the atom is not a tile_atom\n"},
+    {"three_warps", three_warps,
+     "k.c:4: error: tile_product_open: wgmma needs a thread block of whole warpgroups\n"},
+    {"bad_numbers", bad_numbers,
+     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
+     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
+     "k.c:6: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
+     "k.c:7: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
+     "k.c:12: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
+     "k.c:13: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
+     "k.c:14: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
+     "k.c:17: error: tile_store: the column, y's columns and its stride must be multiples of four\n"
+     "k.c:18: error: tile_store: the column, y's columns and its stride must be multiples of four\n"
+     "k.c:19: error: tile_store: the column, y's columns and its stride must be multiples of four\n"},
+    {"few_rows", few_rows,
+     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
+     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"},
+    {"sums_past_slot", sums_past_slot,
+     "k.c:10: error: tile_multiply: the sums have more rows or columns than the operands\n"},
+    {"without_a_stage", without_a_stage,
+     "k.c:10: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
+     "k.c:11: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
+     "k.c:12: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
+     "k.c:14: error: tile_words_load: the words are not of tile_words_open\n"},
+    {"bad_scale", bad_scale,
+     "k.c:5: error: tile_sums_add_scaled: the sums must have as many tiles\n"
+     "k.c:6: error: fma: operand 2 is u32, expected f32\n"
+     "k.c:6: error: fma: operand 2 is u32, expected f32\n"
+     "k.c:6: error: fma: operand 2 is u32, expected f32\n"
+     "k.c:6: error: fma: operand 2 is u32, expected f32\n"},
+    {"outside_of_consumers", outside_of_consumers,
+     "k.c:8: error: tile_pipeline_next: with a producer it is called in TILE_CONSUMERS\n"
+     "k.c:12: error: tile_pipeline_next: with a producer it is called in TILE_CONSUMERS\n"
+     "k.c:13: error: TILE_CONSUMERS: a pipeline has one such block\n"},
+    {"bad_rows", bad_rows,
+     "k.c:5: error: add: operand 2 is f32, expected u32\n"
+     "k.c:7: error: ptx_set: not a variable\n"
+     "k.c:7: error: PTX_WHEN: the predicate is u32, expected pred\n"
+     "k.c:7: error: ptx_set: not a variable\n"
+     "k.c:7: error: ptx_set: not a variable\n"
+     "k.c:7: error: PTX_WHEN: the predicate is u32, expected pred\n"
+     "k.c:7: error: ptx_set: not a variable\n"},
     {"two_pipelines", two_pipelines,
      "k.c:5: error: tile_pipeline_start: a kernel has at most one pipeline\n"},
     {"places", places, "k.c:6: error: bar where threads of the block may have diverged\n"},
@@ -257,7 +394,7 @@ static void is_refused(void **state)
     size_t bytes;
     FILE *out = open_memstream(&said, &bytes);
     arena *a = arena_new();
-    const uint32_t threads = m->emit == no_room_for_producer ? 128 : 256;
+    const uint32_t threads = m->emit == no_room_for_producer ? 128 : m->emit == three_warps ? 96 : 256;
     ptx_fn *f = ptx_new(a, "bad", (target){90, TARGET_ARCH}, (const uint32_t[]){threads, 1, 1});
     m->emit(f);
     assert_false(ptx_check(f, out));

@@ -29,7 +29,7 @@ static const struct {
 } rows[] = {
     {STORE, "  in k, line 11: " STORE "\n  thread"}, /* .loc of another function is ignored */
     {".loc 1 3 5\n" STORE, ", line 12: " STORE " (axpy.cu:3:5)\n  thread"},
-    {".loc 2 3\n" STORE, ", line 12: " STORE " (dir/axpy.cuh:3:0)\n  thread"},
+    {".loc 2 3 0\n" STORE, ", line 12: " STORE " (dir/axpy.cuh:3:0)\n  thread"},
     {".loc 1 3 5 // why\n" STORE " ret;", ", line 12: " STORE " ret; (axpy.cu:3:5)\n"},
     {".loc 1 3 5\n.loc 2 9 1, function_name $name + 4, inlined_at 1 4 9\n" STORE,
      STORE " (dir/axpy.cuh:9:1, inlined at axpy.cu:4:9)\n"},

@@ -363,6 +363,7 @@ def check_refusals(c, config, folder):
             ([folder], 2, "--variant is missing", "usage:"),
             ([*bundle, "--fast"], 2, "unknown option '--fast'; --help lists them"),
             ([*bundle, "--args"], 2, "--args needs a value"),
+            (["", "--variant", VARIANT], 2, "an argument is empty"),
             ([*bundle, "other"], 2, "'other' is one argument too many"),
             (["/nonexistent.yaml", "--variant", VARIANT], 1, "there is no /nonexistent.yaml"),
             ([__file__, "--variant", VARIANT], 1, "the generator took no bundle from"),

@@ -682,6 +682,8 @@ def check_usage(folder):
     for arguments, status, message in (
             (["good"], 2, "the following arguments are required: -o/--output"),
             (["-o", "page"], 2, "the following arguments are required: MANIFEST"),
+            (["", "-o", "page"], 2, "an argument is empty"),
+            (["good", "-o", "page", "--counts", ""], 2, "an argument is empty"),
             (["good", "-o", "page", "--device", "jetson"], 2, devices),
             (["none", "-o", "page"], 1, "none: error: cannot be read: No such file or directory"),
             (["good", "-o", "page", "--verify", "both", "--verify", "both"], 1, "both: error: the same verification is given twice"),

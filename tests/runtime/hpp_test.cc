@@ -130,6 +130,34 @@ void causes()
     CHECK(std::strstr(text, "misaligned pointer: axpy: ") == text);
 }
 
+/* A line is about the failure that is given, not about an older or a newer one with the same status. */
+void stale_causes()
+{
+    fake_reset();
+    char text[256], other[256];
+    kiln::driver driver;
+    kiln::loader loader;
+    const kiln::status no_device = driver.check("cuInit", 100);
+    CHECK(std::strcmp(kiln::describe(text, KILN_OK, driver, loader), "success") == 0);
+    fake.fail_at = fake.calls + 1;
+    fake.fail_result = 700;
+    const kiln::status opened = loader.open(memory, fake_table, mini_bundle);
+    CHECK(opened == no_device && std::strstr(loader.describe(other), "driver call failed: ") == other);
+    CHECK(std::strcmp(kiln::describe(text, opened, driver, loader), other) == 0);
+    CHECK(std::strcmp(kiln::describe(text, KILN_OK, driver, loader), "success") == 0);
+    CHECK(std::strstr(kiln::describe(text, no_device, driver, loader), "driver call failed: cuInit") == text);
+    const kiln::status no_memory = driver.check("cuMemAlloc", 2);
+    CHECK(std::strstr(kiln::describe(text, no_memory, driver, loader), "driver call failed: cuMemAlloc") ==
+          text);
+    CHECK(std::strcmp(kiln::describe(text, no_device, driver, loader), "driver call failed") == 0);
+    CHECK(loader.open(memory, fake_table, mini_bundle) &&
+          mini_axpy(loader, nullptr, nullptr) == KILN_ERROR_NULL_POINTER);
+    CHECK(std::strstr(loader.describe(other), "a required pointer is null: ") == other);
+    kiln::memory none;
+    const kiln::status unallocated = none.download(nullptr, 4);
+    CHECK(std::strcmp(kiln::describe(text, unallocated, driver, loader), "a required pointer is null") == 0);
+}
+
 /* Closing a loader whose context is gone frees its storage without a driver call. */
 void forgets()
 {
@@ -232,6 +260,7 @@ int main(int argc, char **argv)
     context();
     errors();
     causes();
+    stale_causes();
     forgets();
     traces();
 }

@@ -46,6 +46,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("merge", 2, "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE]"),
     ("merge -o", 2, "-o needs a value"),
     ("merge --what", 2, "merge: unknown option '--what'"),
+    ("''", 2, "an argument is empty"),
+    ("merge ''", 2, "merge: an argument is empty"),
     ("merge no_such_part.json", 2, "cannot read no_such_part.json: No such file or directory"),
     ("--size k=1 --size k=2", 2, "--size: 'k=2' names a size that has a value already"),
     (" ".join(f"--size s{i}=1" for i in range(17)), 2, "--size: 's16=1' is one too many"),

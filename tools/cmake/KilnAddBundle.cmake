@@ -25,7 +25,7 @@
 #
 # NAME is the bundle's name. The configuration's "bundle:" names its files and functions, and only the generator reads
 # YAML; but the build must know the files' names before the generator runs. So whenever the configuration changes, this
-# file compares the two. "bundle: NAME" must be at the start of a line.
+# file compares the two. It reads "bundle:", "images:" and "compress:" at the start of a line.
 #
 # With LOCK or IMAGES the target may have a different name than the bundle, so that a configuration can be built twice: with the
 # variants that ship, and with candidates to measure. Its files are then in the folder NAME of the current binary folder.
@@ -78,8 +78,9 @@ function(_kiln_add_bundle)
     set(lock)
     if(arg_CONFIG)
         cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
-        _kiln_find_bundle_name(bundle ${config})
-        _kiln_find_lock(lock ${config})
+        _kiln_read_config()
+        _kiln_find_bundle_name(bundle)
+        _kiln_find_lock(lock)
     endif()
     _kiln_find_generator(generator)
     set(program ${generator}) # in a command
@@ -467,13 +468,40 @@ macro(_kiln_try_host_executable)
     endif()
 endmacro()
 
-function(_kiln_find_bundle_name result config)
+# Sets ${config_text}, the configuration without comments, in which _kiln_read_key finds keys at the start of lines. Keys elsewhere, or
+# with escapes, are an error, since their values would be missed.
+macro(_kiln_read_config)
     if(NOT EXISTS ${config})
         _kiln_bundle_error("there is no ${config}")
     endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${config})
-    file(STRINGS ${config} line REGEX "^bundle:" LIMIT_COUNT 1)
-    if(NOT line MATCHES "^bundle:[ \t]+[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?[ \t\r]*(#.*)?$")
+    file(READ ${config} config_text)
+    string(ASCII 239 187 191 byte_order_mark)
+    string(REGEX REPLACE "^${byte_order_mark}" "" config_text "${config_text}")
+    string(REGEX REPLACE "\r\n?" "\n" config_text "\n${config_text}")
+    string(REGEX REPLACE "#[^\n]*" "" config_text "${config_text}")
+    string(REGEX REPLACE "\n(%[^\n]*|---)" "\n" config_text "${config_text}")
+    string(REGEX MATCH "^[ \t\n]*\n([ \t]+[^ \t\n]|[^A-Za-z\"' \t\n])|\n(\\?|\"[^\"\n]*\\\\)" unread "${config_text}")
+    if(unread)
+        string(FIND "${config_text}" "${unread}" before)
+        string(SUBSTRING "${config_text}" 0 ${before} before)
+        string(REGEX REPLACE "[^\n]" "" line "${before}${unread}")
+        string(LENGTH "${line}" line)
+        _kiln_bundle_error("${config}:${line}: expected a key at the start of the line, as in 'bundle: ${name}'; CMake reads keys only \
+there, without indentation, braces, '?' or escapes")
+    endif()
+endmacro()
+
+# Sets the text of a top-level key; empty if the key is missing. YAML allows a quoted key, a space before its colon, and a value that
+# begins on a later line.
+function(_kiln_read_key result key)
+    string(REGEX MATCH "\n[\"']?${key}[\"']?[ \t]*:([ \t\n]*\\[[^]]*\\]|[^\n]*(\n+[^A-Za-z\"'\n][^\n]*)*)" value "${config_text}")
+    set(${result} "${value}" PARENT_SCOPE)
+endfunction()
+
+function(_kiln_find_bundle_name result)
+    _kiln_read_key(line bundle)
+    if(NOT line MATCHES ":[ \t\n]+[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?[ \t]*(\n|$)")
         _kiln_bundle_error("${config} has no line 'bundle: ${name}'")
     endif()
     if(NOT CMAKE_MATCH_1 STREQUAL name AND (arg_COMMITTED OR NOT arg_LOCK AND NOT arg_IMAGES))
@@ -482,20 +510,10 @@ function(_kiln_find_bundle_name result config)
     set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
 endfunction()
 
-# Sets the text of a top-level key of ${config}, without comments; empty if the key is missing. YAML allows a quoted key, a space before
-# its colon, and a value that begins on a later line.
-function(_kiln_read_key result key)
-    file(READ ${config} text)
-    string(REGEX REPLACE "#[^\n]*" "" text "${text}")
-    string(REGEX MATCH "(^|\n)[\"']?${key}[\"']?[ \t]*:([ \t\r\n]*\\[[^]]*\\]|[^\n]*(\n+[^A-Za-z\"'\n][^\n]*)*)" value "${text}")
-    set(${result} "${value}" PARENT_SCOPE)
-endfunction()
-
 # Sets the lock file for the generator. Each build looks for the one next to the configuration, so that kernels are
 # regenerated when it appears or disappears.
-function(_kiln_find_lock result config)
+function(_kiln_find_lock result)
     set(lock ${arg_LOCK})
-    file(STRINGS ${config} shapes REGEX "^[^#]*shapes[\"']?[ \t]*:" LIMIT_COUNT 1)
     if(lock)
         cmake_path(ABSOLUTE_PATH lock BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
         get_source_file_property(is_made ${lock} GENERATED)
@@ -504,7 +522,7 @@ function(_kiln_find_lock result config)
             _kiln_quote(lock ${lock})
             _kiln_bundle_error("there is no ${lock}; `kiln choose ${config} -o ${lock}` writes it. To build kiln itself first, leave this call out")
         endif()
-    elseif(shapes)
+    elseif(config_text MATCHES "shapes")
         string(REGEX REPLACE "[.]yaml$" "" stem "${config}")
         string(REGEX REPLACE "([[*?])" "[\\1]" stem "${stem}")
         file(GLOB lock CONFIGURE_DEPENDS "${stem}.lock.yaml")

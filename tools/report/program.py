@@ -11,7 +11,13 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports when its help cannot be written."""
+    """An argument parser that refuses empty values, and reports when its help cannot be written."""
+
+    def parse_args(self, *args, **options):
+        o = super().parse_args(*args, **options)
+        if any("" in (value if isinstance(value, list) else [value]) for value in vars(o).values()):
+            self.error("an argument is empty")
+        return o
 
     def print_help(self, file=None):
         write_out(self.prog, self.format_help())

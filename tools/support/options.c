@@ -122,6 +122,11 @@ int options_parse(const option_table *t, int argc, char **argv, void *into, uint
     }
     if (given)
         *given = seen;
+    for (int i = optind; i < argc; i++)
+        if (!*argv[i]) {
+            fprintf(stderr, "%s: an argument is empty\n", t->program);
+            return 0;
+        }
     if ((size_t)(argc - optind) <= t->most_operands)
         return optind;
     fprintf(stderr, "%s: '%s' is one argument too many\n", t->program,

@@ -467,6 +467,9 @@ bool ptx_has_sm(ptx_fn *f, uint32_t sm);
  * `holds`. */
 bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line);
 
+/* Returns whether an integer is an immediate, and its value: for functions that check their arguments. */
+bool ptx_is_immediate(ptx_val v, uint64_t *value);
+
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 
 /* Emits one instruction as PTX text, without its semicolon or a comment: $0, $1 ... stand for the results and then the

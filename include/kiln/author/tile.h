@@ -68,13 +68,14 @@ typedef struct tile_pipeline {
     bool has_started;
     bool is_async; /* wgmma reads it: a product in flight holds the stage before the current one */
     tile_slot slots[TILE_MOST_SLOTS];
-    ptx_val shared;               /* address of the first stage */
-    ptx_val stage;                /* a variable: offset of the current stage */
-    ptx_val free;                 /* a variable if it is_async: offset of the stage to refill */
-    bool has_producer;            /* if true, the current stage is known at build time: */
-    uint32_t current, next_count; /* its number; calls of tile_pipeline_next */
-    ptx_val barriers;             /* in shared memory, B64: two mbarriers for each stage */
-    ptx_val parity;               /* a variable: of the current stage's phase */
+    ptx_val shared;      /* address of the first stage */
+    ptx_val stage;       /* a variable: offset of the current stage */
+    ptx_val free;        /* a variable if it is_async: offset of the stage to refill */
+    bool has_producer;   /* if true, the current stage is known at build time, in TILE_CONSUMERS: */
+    uint32_t current;    /* its number */
+    uint32_t next_count; /* calls of tile_pipeline_next */
+    ptx_val barriers;    /* in shared memory, B64: two mbarriers for each stage */
+    ptx_val parity;      /* a variable: of the current stage's phase; poison outside of TILE_CONSUMERS */
     ptx_val is_first_lane;
 } tile_pipeline;
 
@@ -138,7 +139,8 @@ void tile_consumers_end(tile_block *block);
 void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line);
 
 /* Waits for copies in flight, at a barrier: call it after the loop, before the shared memory is reused. */
-void tile_pipeline_end(tile_pipeline *p);
+#define tile_pipeline_end(p) tile_pipeline_end_at(p, PTX_HERE)
+void tile_pipeline_end_at(tile_pipeline *p, const char *file, int line);
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +151,7 @@ typedef struct tile_operand {
     ptx_fn *f;
     ptx_type type;
     tile_view view;
-    uint32_t rows, byte;         /* rows of the slot; its offset in a stage */
+    uint32_t rows, byte; /* rows of the slot, from `first` on if it is known; the slot's offset in a stage */
     uint32_t steps, step_units;  /* of a stage; 16 bytes each, of a step */
     ptx_val at[TILE_MOST_UNITS]; /* this lane's 16 bytes of each step, in the first stage */
     const tile_pipeline *pipeline;
@@ -217,17 +219,25 @@ void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_
 #define tile_product_wait(product, pending) tile_product_wait_at(product, pending, PTX_HERE)
 void tile_product_wait_at(const tile_product *product, uint32_t pending, const char *file, int line);
 
-/* Adds `from` times a factor for each row, F32: factors of rows g and g + 8 of each row tile. */
-void tile_sums_add_scaled(tile_sums *to, const tile_sums *from, const ptx_val factors[2]);
+/* Adds `from`, as many tiles, times a factor for each row, F32: factors of rows g and g + 8 of each row tile. */
+#define tile_sums_add_scaled(to, from, factors) tile_sums_add_scaled_at(to, from, factors, PTX_HERE)
+void tile_sums_add_scaled_at(tile_sums *to, const tile_sums *from, const ptx_val factors[2], const char *file,
+                             int line);
 
 /* Finds rows g and g + 8 of the 16 from `first` on, clamped to the matrix's last row: for numbers along the sums' rows, such
  * as scales. Uses only data, rows and stride. The pointers are variables. */
-void tile_row_pointers(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2]);
+#define tile_row_pointers(f, of, first, out) tile_row_pointers_at(f, of, first, out, PTX_HERE)
+void tile_row_pointers_at(ptx_fn *f, const tile_matrix *of, ptx_val first, ptx_val out[2], const char *file,
+                          int line);
 
 /* _load loads the element in a column, a C integer, of both rows into variables `to`, F32; 0 unless in_bounds, a predicate,
  * holds. _advance moves both pointers by `columns`. */
-void tile_row_load(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2]);
-void tile_row_advance(ptx_fn *f, const ptx_val rows[2], uint32_t columns);
+#define tile_row_load(f, rows, column, in_bounds, to)                                                        \
+    tile_row_load_at(f, rows, column, in_bounds, to, PTX_HERE)
+#define tile_row_advance(f, rows, columns) tile_row_advance_at(f, rows, columns, PTX_HERE)
+void tile_row_load_at(ptx_fn *f, const ptx_val rows[2], uint32_t column, ptx_val in_bounds, ptx_val to[2],
+                      const char *file, int line);
+void tile_row_advance_at(ptx_fn *f, const ptx_val rows[2], uint32_t columns, const char *file, int line);
 
 /* A lane's rows of a slot as words: g and g + 8 of the 16 from `first` on, a multiple of 16. Lanes with the same g read the
  * same words. */
@@ -235,7 +245,8 @@ typedef tile_operand tile_words;
 #define tile_words_open(p, slot, first) tile_operand_at(p, slot, first, TILE_WORDS, PTX_HERE)
 
 /* Loads the current stage's words of row g, then those of row g + 8, U32: depth / packed / 4 of each. */
-void tile_words_load(const tile_words *words, ptx_val out[]);
+#define tile_words_load(words, out) tile_words_load_at(words, out, PTX_HERE)
+void tile_words_load_at(const tile_words *words, ptx_val out[], const char *file, int line);
 
 /* ---- the sink ----------------------------------------------------------------------------------------------------- */
 

@@ -106,12 +106,14 @@ static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual
     return s && s->space == EMU_PARAM_CALL ? s : NULL;
 }
 
-/* Follows ptxas: arrays are passed to arrays, scalars to scalars, vectors to objects of equal size, whatever the type. */
+/* Follows ptxas: arrays are passed to arrays, scalars to scalars, of equal size and alignment, vectors to objects of equal size,
+   whatever the type. */
 static bool is_as_large(const emu_symbol *formal, const emu_symbol *actual)
 {
     uint64_t bytes = (uint64_t)emu_types[actual->type].bytes * actual->vector;
     if (actual->kind == EMU_SYMBOL_VARIABLE)
-        return actual->bytes == formal->bytes && actual->is_array == formal->is_array && formal->vector == 1;
+        return actual->bytes == formal->bytes && actual->is_array == formal->is_array &&
+               formal->vector == 1 && (formal->space == EMU_REG || actual->alignment == formal->alignment);
     if (formal->vector > 1)
         return formal->vector == actual->vector &&
                emu_types[formal->type].bytes == emu_types[actual->type].bytes;
@@ -122,7 +124,7 @@ static bool log_size(emu_decoder *d, const emu_symbol *formal, const emu_symbol 
 {
     bool fits = is_as_large(formal, actual);
     if (!fits)
-        emu_decode_error(d, "'%.*s' is not of the size and kind of the parameter '%.*s'",
+        emu_decode_error(d, "'%.*s' is not of the size, alignment and kind of the parameter '%.*s'",
                          EMU_TEXT(actual->name), EMU_TEXT(formal->name));
     return fits;
 }
@@ -285,11 +287,55 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
     return true;
 }
 
+static void check_actual(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual, bool is_result)
+{
+    uint32_t slot;
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
+    if (variable || vector)
+        log_size(d, formal, variable ? variable : vector);
+    else if (formal->vector > 1)
+        emu_decode_error(d, "the parameter '%.*s' takes a vector register", EMU_TEXT(formal->name));
+    else if (is_result)
+        emu_decode_destination(d, actual, formal->type, 0, true);
+    else
+        emu_decode_source(d, actual, formal->type, 0);
+}
+
+/* Checks a call through a register against its prototype, or against one of its targets. */
+static bool check_signature(emu_decoder *d, const emu_function *f, const emu_call *call)
+{
+    unsigned errors = d->in->log->errors;
+    if (call->results->count != f->result_count || call->arguments->count != f->parameter_count) {
+        emu_decode_error(d, "'%.*s' has %zu parameters and %zu results", EMU_TEXT(f->name),
+                         f->parameter_count, f->result_count);
+        return false;
+    }
+    if (f->result_count > 1)
+        emu_decode_error(d, "a call through a register has at most one result");
+    for (size_t k = 0; k < f->parameter_count; k++)
+        check_actual(d, f->parameters[k], &call->arguments->items[k], false);
+    for (size_t k = 0; k < f->result_count; k++)
+        check_actual(d, f->results[k], &call->results->items[k], true);
+    return d->in->log->errors == errors;
+}
+
+static bool can_hold_constant(const emu_symbol *formal, const emu_operand *actual)
+{
+    unsigned class = emu_types[formal->type].class;
+    bool is_float = actual->kind == EMU_OPERAND_DOUBLE || actual->kind == EMU_OPERAND_SINGLE;
+    return !formal->is_array &&
+           (is_float ? formal->type == EMU_F32 || formal->type == EMU_F64 : class != EMU_FLOAT);
+}
+
 static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
     uint32_t slot;
-    if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
-        return formal->space != EMU_REG;
+    if (formal->space == EMU_REG)
+        return false;
+    if (actual->kind == EMU_OPERAND_SINK)
+        return true;
+    if (actual->kind != EMU_OPERAND_NAME)
+        return can_hold_constant(formal, actual);
     const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
     if (variable || vector)
         return is_as_large(formal, variable ? variable : vector);
@@ -297,11 +343,20 @@ static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand
     return reg && emu_type_fits(reg->type, formal->type);
 }
 
-static bool may_be_called(emu_decoder *d, const emu_function_code *code, const emu_call *call)
+static bool is_target(emu_decoder *d, const emu_symbol *allowed, const emu_function *f)
+{
+    for (size_t n = 0; n < allowed->target_count; n++)
+        if (emu_find_function(d->in->module, allowed->targets[n], UINT32_MAX) == f)
+            return true;
+    return allowed->kind == EMU_SYMBOL_PROTOTYPE;
+}
+
+static bool may_be_called(emu_decoder *d, const emu_function_code *code, const emu_call *call,
+                          const emu_symbol *allowed)
 {
     const emu_function *f = code->function;
     bool fits = !f->is_entry && code->can_be_called && f->parameter_count == call->arguments->count &&
-                f->result_count == call->results->count;
+                f->result_count == call->results->count && is_target(d, allowed, f);
     for (uint32_t k = 0; fits && k < call->arguments->count; k++)
         fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
     for (uint32_t k = 0; fits && k < call->results->count; k++)
@@ -311,13 +366,13 @@ static bool may_be_called(emu_decoder *d, const emu_function_code *code, const e
 
 /* Passes the arguments to every function that may be called, since each has parameters of its own. The call sends each lane
    to its function, which returns to the operations that take that function's results. */
-static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *op)
+static bool decode_indirect_call(emu_decoder *d, const emu_call *call, const emu_symbol *allowed, emu_op *op)
 {
     emu_function_code **all = d->functions.items;
     size_t first = emu_list_begin(d);
     op->arg[0] = emu_decode_source(d, call->callee, EMU_U64, 0);
     for (size_t n = 0; n < d->functions.count; n++)
-        if (may_be_called(d, all[n], call)) {
+        if (may_be_called(d, all[n], call, allowed)) {
             pass_arguments(d, all[n]->function, call);
             emu_list_push(d, (uint32_t)emu_function_address(all[n]->function));
             emu_list_push(d, (uint32_t)all[n]->start);
@@ -330,7 +385,7 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *o
     emu_emit(d, op, (emu_uses){.args = 1});
     size_t first_jump = d->fixups.count;
     for (size_t n = 0, k = 0; n < d->functions.count; n++)
-        if (may_be_called(d, all[n], call)) {
+        if (may_be_called(d, all[n], call, allowed)) {
             ((uint32_t *)d->lists.items)[first + 4 * k++ + 3] = (uint32_t)d->ops.count;
             take_results(d, all[n]->function, call);
             add_fixup(d, NULL, NULL);
@@ -341,11 +396,23 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, emu_op *o
     return true;
 }
 
-static bool is_prototype(emu_decoder *d, const emu_operand *o)
+/* Finds the prototype or the list of targets of a call through a register, and checks the call. Null after an error. */
+static const emu_symbol *find_allowed(emu_decoder *d, const emu_call *call)
 {
     uint32_t number;
-    const emu_symbol *s = emu_find_name(d, o->name, &number);
-    return s && s->kind == EMU_SYMBOL_PROTOTYPE;
+    const emu_symbol *s =
+        is_plain_name(call->prototype) ? emu_find_name(d, call->prototype->name, &number) : NULL;
+    const bool is_prototype = s && s->kind == EMU_SYMBOL_PROTOTYPE;
+    if (!s || (!is_prototype && !s->are_functions)) {
+        emu_decode_error(d, "'%.*s' is not a label in scope", EMU_TEXT(call->prototype->name));
+        return NULL;
+    }
+    if (is_prototype)
+        return check_signature(d, s->function, call) ? s : NULL;
+    for (size_t n = 0; n < s->target_count; n++)
+        if (!check_signature(d, emu_find_function(d->in->module, s->targets[n], UINT32_MAX), call))
+            return NULL;
+    return s;
 }
 
 bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
@@ -372,6 +439,6 @@ bool emu_decode_call(emu_decoder *d, const emu_instruction *i, emu_op *op)
             EMU_TEXT(call.callee->name));
         return false;
     }
-    emu_symbol_kind kind = is_prototype(d, call.prototype) ? EMU_SYMBOL_PROTOTYPE : EMU_SYMBOL_TARGETS;
-    return find_label(d, call.prototype, kind) && decode_indirect_call(d, &call, op);
+    const emu_symbol *allowed = find_allowed(d, &call);
+    return allowed && decode_indirect_call(d, &call, allowed, op);
 }

@@ -1,5 +1,6 @@
 /* Operands without a pattern: of mov, the matrix instructions and cp.async. Those of control flow are in control.c. */
 #include "../exec/mma.h"
+#include "../exec/special.h"
 #include "decoder.h"
 
 #include <stdlib.h>
@@ -88,6 +89,23 @@ static bool is_written_before(const emu_destination *to, unsigned n, uint32_t so
     return false;
 }
 
+/* "mov.v4.u32 v, %tid" moves %tid.x, %tid.y, %tid.z and %tid.w, which is 0. */
+static bool decode_moved_elements(emu_decoder *d, const emu_operand *from, unsigned count,
+                                  emu_operand *elements)
+{
+    static const char names[] = "xyzw";
+    uint32_t number;
+    emu_special unused;
+    if (count != 4 || from->kind != EMU_OPERAND_NAME || from->element ||
+        emu_find_name(d, from->name, &number) || !emu_special_named(from->name, 'x', &unused))
+        return emu_decode_elements(d, from, count, elements);
+    for (unsigned k = 0; k < count; k++) {
+        elements[k] = *from;
+        elements[k].element = names[k];
+    }
+    return true;
+}
+
 /* The elements move at once: a source that an earlier copy overwrites goes through a temporary. */
 static bool decode_vector_mov(emu_decoder *d, const emu_operand *to, const emu_operand *from, unsigned count,
                               emu_type type)
@@ -96,7 +114,7 @@ static bool decode_vector_mov(emu_decoder *d, const emu_operand *to, const emu_o
     emu_operand a[4], b[4];
     emu_destination destination[4];
     uint32_t source[4];
-    if (!emu_decode_elements(d, to, count, a) || !emu_decode_elements(d, from, count, b))
+    if (!emu_decode_elements(d, to, count, a) || !decode_moved_elements(d, from, count, b))
         return false;
     for (unsigned k = 0; k < count; k++) {
         source[k] = emu_decode_source(d, &b[k], type, EMU_SPECIAL | EMU_ADDRESS_OF);
@@ -202,6 +220,16 @@ void emu_push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_t
         emu_list_push(d, args[n]);
 }
 
+/* ptxas takes constants as A or B, but not only constants. */
+static void check_has_register(emu_decoder *d, const emu_operand *o)
+{
+    for (unsigned n = 0; n < o->count; n++)
+        if (o->items[n].kind == EMU_OPERAND_NAME)
+            return;
+    if (o->kind == EMU_OPERAND_VECTOR)
+        emu_decode_error(d, "this operand of '%.*s' needs a register", EMU_TEXT(d->instruction->opcode));
+}
+
 void emu_check_is_bits(emu_decoder *d, const emu_operand *o)
 {
     for (unsigned n = 0; n < o->count; n++) {
@@ -255,6 +283,10 @@ bool emu_decode_mma(emu_decoder *d, const emu_instruction *i, emu_op *op)
     if (f.a == EMU_EL_F16 || f.a == EMU_EL_BF16 || f.a == EMU_EL_TF32) {
         emu_check_is_bits(d, &i->operands[1]);
         emu_check_is_bits(d, &i->operands[2]);
+    }
+    if (f.a >= EMU_EL_S8) {
+        check_has_register(d, &i->operands[1]);
+        check_has_register(d, &i->operands[2]);
     }
     if (f.d == EMU_F16)
         emu_check_is_bits(d, &i->operands[0]);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* u32 operands whose constants have a range. Values in registers are checked during the launch. */
+/* u32 operands, or with # immediates, whose constants have a range. Values in registers are checked during the launch. */
 typedef struct constant_range {
     const char *word;
     uint32_t least, most, step;
@@ -18,10 +18,13 @@ static const constant_range ranges[] = {
     {"parity", 0, 1, 1, "the parity of a phase is 0 or 1"},
     {"arrivals", 1, INT32_MAX, 1, "an mbarrier object counts at least 1 arrival"},
     {"bits", 0, 255, 1, "a position or a number of bits must be from 0 to 255"},
+    {"event", 0, 15, 1, "the performance events are numbered from 0 to 15"},
+    {"events", 0, 65535, 1, "a mask of performance events has 16 bits"},
 };
 
 typedef struct pattern_item {
-    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero;
+    bool destination, sink, vector, may_be_braced, optional, is_address, is_immediate, is_hint, is_zero,
+        is_fraction;
     const constant_range *range; /* NULL: none */
     bool pair, pair_optional;
     unsigned allow;
@@ -96,6 +99,8 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
             item->allow |= EMU_ADDRESS_OF;
         else if (*at == '%')
             item->allow |= EMU_SPECIAL;
+        else if (*at == '#')
+            item->is_immediate = true;
         else if (*at == '*')
             *(mods->count > 1 ? &item->vector : &item->may_be_braced) = true;
         else
@@ -104,7 +109,7 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
     size_t size = strcspn(at, " ?|");
     emu_text name = {at, size};
     item->is_address = emu_text_is(name, "[]");
-    item->is_immediate = emu_text_is(name, "#");
+    item->is_fraction = emu_text_is(name, "fraction");
     item->is_hint = emu_text_is(name, "hint");
     item->is_zero = emu_text_is(name, "zero");
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -112,6 +117,8 @@ static const char *parse_item(const char *at, const emu_mods *mods, pattern_item
             item->range = &ranges[i];
     if (item->range)
         item->type = EMU_U32;
+    else if (item->is_fraction)
+        item->type = EMU_F32;
     else if (!item->is_address && !item->is_immediate && !item->is_hint && !item->is_zero)
         item->type = operand_type(mods, name);
     at += size;
@@ -171,7 +178,8 @@ static void decode_pair(pattern_state *s, const emu_operand *o, const pattern_it
     const emu_operand *first = is_pair ? &o->items[0] : o;
     if (!is_pair && !item->pair_optional)
         emu_decode_error(s->d, "expected two destinations, as in d|p");
-    push(s, destination(s, first, item, item->type, item->sink || is_pair), true);
+    const bool may_sink = item->sink || (is_pair && item->type == EMU_PRED);
+    push(s, destination(s, first, item, item->type, may_sink), true);
     push(s, is_pair ? destination(s, &o->items[1], item, EMU_PRED, true) : EMU_SINK, true);
 }
 
@@ -181,6 +189,21 @@ static void check_constant(pattern_state *s, const emu_operand *o, const constan
     if (range && o->kind == EMU_OPERAND_INT &&
         (value < range->least || value > range->most || value % range->step != 0))
         emu_decode_error(s->d, "%s", range->wrong);
+}
+
+/* A constant fraction is above 0, and at most 1. */
+static void check_fraction(pattern_state *s, const emu_operand *o)
+{
+    double value = 1;
+    float single;
+    if (o->kind == EMU_OPERAND_DOUBLE)
+        memcpy(&value, &o->value, sizeof value);
+    if (o->kind == EMU_OPERAND_SINGLE) {
+        memcpy(&single, &o->value, sizeof single);
+        value = (double)single;
+    }
+    if (!(value > 0 && value <= 1))
+        emu_decode_error(s->d, "a fraction must be above 0 and at most 1");
 }
 
 /* cvta of a variable names the space that the variable is in. */
@@ -200,6 +223,8 @@ static void decode_item(pattern_state *s, const emu_operand *o, const pattern_it
     if (item->may_be_braced && o->kind == EMU_OPERAND_VECTOR && o->count == 1)
         o = &o->items[0]; /* "ld.global.b32 {r}, [a]": Triton writes it, ptxas reads it as one register */
     check_constant(s, o, item->range);
+    if (item->is_fraction)
+        check_fraction(s, o);
     if (item->is_address) {
         push(s, emu_decode_address(s->d, o, s->op), false);
         s->has_address = true;

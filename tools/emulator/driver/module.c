@@ -69,7 +69,7 @@ static bool allocate_globals(CUmodule m, emu_log *log)
         const emu_symbol *s = m->parsed->variables[i];
         if (s->space != EMU_GLOBAL)
             continue;
-        if (s->is_external) {
+        if (s->linkage == EMU_EXTERN) {
             emu_log_error(log, s->line, (emu_text){0}, "the external variable '%.*s' is not defined",
                           EMU_TEXT(s->name));
             continue;
@@ -95,7 +95,10 @@ static bool address_value(CUmodule m, const emu_symbol *s, const emu_initial *e,
                           uint64_t *value)
 {
     uint32_t number;
-    const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, s->sequence, &number);
+    const emu_symbol *v = emu_find(m->parsed, s->scope, e->name, e->declared, &number);
+    if (v && v->kind == EMU_SYMBOL_FUNCTION && e->value)
+        emu_log_error(log, e->line, (emu_text){0},
+                      "nothing can be added to the address of the function '%.*s'", EMU_TEXT(e->name));
     if (v && v->kind == EMU_SYMBOL_FUNCTION) {
         *value = emu_function_address(v->function) + e->value;
         return true;

@@ -49,6 +49,7 @@ static const emu_row rows[] = {
     {"ldmatrix", "m16n16", NULL, .lacks = "'ldmatrix.m16n16' is"},
     {"ldmatrix", "m8n16", NULL, .lacks = "'ldmatrix.m8n16' is"},
     {"stmatrix", "m16n8", NULL, .lacks = "'stmatrix.m16n8' is"},
+    {"createpolicy", "range", NULL, .lacks = "'createpolicy.range' is"},
     {"cvt", "rs", NULL, .lacks = "'cvt.rs' is"},
     {"cvt", "s2f6x2", NULL, .lacks = "'cvt' with .s2f6x2 is"},
 };

@@ -282,12 +282,12 @@ static const emu_row rows[] = {
     {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",
      "=t", 74, 80, .run = create_policy},
     {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",
-     "=t f32", 74, 80, .run = create_policy},
+     "=t fraction", 74, 80, .run = create_policy},
     {"createpolicy",
      "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged "
      "L2::evict_first|L2::evict_unchanged "
      "t:b64",
-     "=t f32?", 74, 80, .run = create_policy},
+     "=t fraction?", 74, 80, .run = create_policy},
     {"applypriority", "p:global? L2::evict_normal", "[] #", 74, 80, .run = nothing},
     {"discard", "p:global? L2", "[] #", 74, 80, .run = discard},
 };

@@ -72,9 +72,10 @@ bool emu_special_named(emu_text name, char element, emu_special *special)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (emu_text_is(name, table[i].name)) {
-            if (table[i].has_elements != (element >= 'x' && element <= 'z'))
+            if (table[i].has_elements != (element != '\0'))
                 return false;
-            *special = table[i].special + (element ? (emu_special)(element - 'x') : 0);
+            *special =
+                element == 'w' ? EMU_ZERO32 : table[i].special + (element ? (emu_special)(element - 'x') : 0);
             return true;
         }
     *special = EMU_ZERO32;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define MOST_ITEMS 256 /* limit of a list, such as the arguments of a call */
+#define MOST_ITEMS  256 /* limit of a list, such as the arguments of a call */
+#define MOST_LABELS 65536
 
 static emu_operand parse_operand(emu_parser *p, bool is_call);
 
@@ -194,15 +195,31 @@ static void parse_instruction(emu_parser *p)
     *(emu_instruction *)emu_list_add(arena, &p->instructions, sizeof i) = i;
 }
 
-static void parse_targets(emu_parser *p, emu_symbol *s)
+static void parse_targets(emu_parser *p, emu_symbol *s, bool are_functions)
 {
     emu_lexer *l = &p->lexer;
     emu_list list = {0};
-    do
-        *(emu_text *)emu_list_add(&p->module->arena, &list, sizeof(emu_text)) = emu_lex_name(l, "a label");
-    while (emu_lex_accept(l, ","));
-    emu_lex_expect(l, ";");
     s->kind = EMU_SYMBOL_TARGETS;
+    s->are_functions = are_functions;
+    do {
+        emu_text name = emu_lex_name(l, "a label");
+        if (are_functions && !emu_find_function(p->module, name, UINT32_MAX))
+            emu_fail(l, "'%.*s' is not a declared function", EMU_TEXT(name));
+        if (are_functions || !emu_lex_accept(l, "<")) {
+            *(emu_text *)emu_list_add(&p->module->arena, &list, sizeof name) = name;
+            continue;
+        }
+        uint64_t count = emu_parse_literal(p, "the number of labels"); /* name<3>: name0, name1, name2 */
+        emu_lex_expect(l, ">");
+        if (count > MOST_LABELS)
+            emu_fail(l, "'%.*s' asks for too many labels", EMU_TEXT(name));
+        for (unsigned i = 0; i < count; i++)
+            *(emu_text *)emu_list_add(&p->module->arena, &list, sizeof name) =
+                emu_text_of(emu_arena_format(&p->module->arena, "%.*s%u", EMU_TEXT(name), i));
+    } while (emu_lex_accept(l, ","));
+    emu_lex_expect(l, ";");
+    if (!are_functions)
+        *(emu_symbol **)emu_list_add(&p->module->arena, &p->branch_targets, sizeof s) = s;
     s->targets = list.items;
     s->target_count = list.count;
 }
@@ -220,11 +237,12 @@ static bool parse_label(emu_parser *p)
     emu_symbol *s = emu_declare(p, p->scope, EMU_SYMBOL_LABEL, name);
     s->instruction = p->instructions.count;
     emu_lex_next(l);
-    if (emu_lex_accept(l, ".branchtargets") || emu_lex_accept(l, ".calltargets")) {
-        parse_targets(p, s);
+    if (emu_lex_accept(l, ".branchtargets")) {
+        parse_targets(p, s, false);
+    } else if (emu_lex_accept(l, ".calltargets")) {
+        parse_targets(p, s, true);
     } else if (emu_lex_is(l, ".callprototype")) {
-        s->kind = EMU_SYMBOL_PROTOTYPE;
-        emu_parse_prototype(p);
+        emu_parse_prototype(p, s);
     }
     return true;
 }
@@ -241,7 +259,7 @@ static void parse_statement(emu_parser *p)
         p->scope = p->scope->outer;
         if (p->scope->function)
             emu_lex_next(l); /* the function's own brace is left to the caller */
-    } else if (!emu_skip_debug(p)) {
+    } else if (!emu_parse_debug(p, EMU_DEBUG_BODY)) {
         if (l->token.kind == EMU_DOT)
             emu_fail(l, "'%.*s' is not a directive of function bodies", EMU_TEXT(l->token.text));
         if (l->token.kind != EMU_WORD || !parse_label(p))
@@ -295,10 +313,25 @@ static void parse_statement_or_recover(emu_parser *p)
     p->lexer.recover = outer;
 }
 
+/* Targets may be declared after their list, but in a scope that encloses it. */
+static void check_branch_targets(emu_parser *p)
+{
+    for (size_t i = 0; i < p->branch_targets.count; i++) {
+        const emu_symbol *s = ((emu_symbol **)p->branch_targets.items)[i];
+        for (size_t n = 0; n < s->target_count; n++) {
+            uint32_t number;
+            const emu_symbol *label = emu_find(p->module, s->scope, s->targets[n], UINT32_MAX, &number);
+            if (!label || label->kind != EMU_SYMBOL_LABEL)
+                emu_log_error(p->lexer.log, s->line, (emu_text){0}, "'%.*s' is not a label in scope",
+                              EMU_TEXT(s->targets[n]));
+        }
+    }
+}
+
 void emu_parse_body(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
-    p->instructions = (emu_list){0};
+    p->instructions = p->branch_targets = (emu_list){0};
     p->source = NULL;
     emu_lex_expect(l, "{");
     while (p->scope->function) {
@@ -309,4 +342,5 @@ void emu_parse_body(emu_parser *p)
     emu_lex_expect(l, "}");
     p->function->instructions = p->instructions.items;
     p->function->instruction_count = p->instructions.count;
+    check_branch_targets(p);
 }

@@ -47,9 +47,15 @@ void emu_skip_attributes(emu_parser *p, bool may_be_managed)
 static uint32_t parse_alignment(emu_parser *p)
 {
     uint64_t n = emu_parse_literal(p, ".align");
-    if (n == 0 || n > 65536 || (n & (n - 1)))
-        emu_fail(&p->lexer, "the alignment must be a power of two up to 65536");
+    if (n == 0 || n > UINT32_C(1) << 31 || (n & (n - 1)))
+        emu_fail(&p->lexer, "the alignment must be a power of two up to 2147483648");
     return (uint32_t)n;
+}
+
+void emu_check_call_alignment(emu_parser *p, const emu_symbol *s)
+{
+    if (s->space == EMU_PARAM_CALL && s->alignment > 128)
+        emu_fail(&p->lexer, "a parameter of a function is aligned to at most 128 bytes");
 }
 
 /* ".align 8" before the state space, which ptxas also accepts; 0: none. */
@@ -152,6 +158,7 @@ static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
         shape->extents[shape->count++] = n;
     }
     s->is_array = shape->count > 0;
+    s->dimensions = (uint8_t)shape->count;
     if (s->vector > 1 && !s->is_array && s->space == EMU_PARAM_CALL)
         emu_fail(l, "'%.*s' is a vector: .param has them in arrays only", EMU_TEXT(s->name));
     s->bytes = s->is_unsized ? 0 : elements * emu_types[s->type].bytes * s->vector;
@@ -222,13 +229,16 @@ static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list,
     return n;
 }
 
-static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *shape)
+/* `declared`: the number of symbols that its names may mean. */
+static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *shape, uint32_t declared)
 {
     emu_lexer *l = &p->lexer;
     if (s->space != EMU_GLOBAL && s->space != EMU_CONST)
         emu_fail(l, "only .global and .const variables take an initialiser");
-    if (s->is_external)
+    if (s->linkage == EMU_EXTERN)
         emu_fail(l, "an external variable takes no initialiser");
+    if (s->type == EMU_F16 || s->type == EMU_F16X2)
+        emu_fail(l, "a variable of type .%s takes no initialiser", emu_types[s->type].name);
     if (s->is_opaque) { /* { filter_mode = nearest } */
         while (!emu_lex_is(l, ";") && l->token.kind != EMU_END)
             emu_lex_next(l);
@@ -238,8 +248,12 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *sha
     uint64_t rows = parse_initial_list(p, s, &list, shape, 0, 0);
     s->initial = list.items;
     s->initial_count = list.count;
+    for (size_t i = 0; i < s->initial_count; i++)
+        s->initial[i].declared = declared;
     if (!s->is_unsized)
         return;
+    if (rows == 0)
+        emu_fail(l, "'%.*s' has no size", EMU_TEXT(s->name));
     uint64_t row_elements = 1;
     for (unsigned i = 1; i < shape->count; i++)
         row_elements *= shape->extents[i];
@@ -249,16 +263,21 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *sha
     s->is_unsized = false;
 }
 
-static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type)
+static void set_type(emu_symbol *s, const emu_symbol *type)
 {
     s->space = type->space;
     s->type = type->type;
     s->vector = type->vector;
-    s->is_external = type->is_external;
+    s->linkage = type->linkage;
     s->is_opaque = type->is_opaque;
     uint32_t natural = (uint32_t)emu_types[s->type].bytes * s->vector;
     s->alignment = type->alignment ? type->alignment : natural;
     s->bytes = natural;
+}
+
+static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type)
+{
+    set_type(s, type);
     if (s->space != EMU_REG)
         *(emu_symbol **)emu_list_add(&p->module->arena, &p->variables, sizeof s) = s;
 }
@@ -281,6 +300,40 @@ static void declare_numbered(emu_parser *p, const emu_symbol *type, emu_text nam
     }
 }
 
+/* The variable of the module that a declaration repeats: one of the two is .extern, and the other is not static. */
+static emu_symbol *repeated(const emu_parser *p, const emu_symbol *type, emu_text name)
+{
+    uint32_t number;
+    emu_symbol *s = p->function ? NULL : emu_find(p->module, p->scope, name, UINT32_MAX, &number);
+    bool is_same = s && s->kind == EMU_SYMBOL_VARIABLE && s->space == type->space && s->type == type->type &&
+                   s->vector == type->vector;
+    return is_same && (s->linkage == EMU_EXTERN || type->linkage == EMU_EXTERN) && s->linkage != EMU_STATIC &&
+                   type->linkage != EMU_STATIC
+               ? s
+               : NULL;
+}
+
+/* Names that stand before the definition mean it too. An array may lack its size in all declarations but one. */
+static void repeat_declaration(emu_parser *p, emu_symbol *s, const emu_symbol *type)
+{
+    emu_symbol again = {.name = s->name};
+    emu_shape shape;
+    set_type(&again, type);
+    parse_dimensions(p, &again, &shape);
+    if (emu_lex_accept(&p->lexer, "="))
+        parse_initialiser(p, &again, &shape, p->module->symbol_count);
+    if (s->dimensions != again.dimensions || (!s->is_unsized && !again.is_unsized && s->bytes != again.bytes))
+        emu_fail(&p->lexer, "'%.*s' was declared with another size in line %u", EMU_TEXT(s->name), s->line);
+    if (s->is_unsized)
+        s->bytes = again.bytes, s->is_unsized = again.is_unsized;
+    if (s->alignment < again.alignment)
+        s->alignment = again.alignment;
+    if (s->linkage == EMU_EXTERN)
+        s->linkage = again.linkage;
+    if (again.initial)
+        s->initial = again.initial, s->initial_count = again.initial_count;
+}
+
 static void parse_declarator(emu_parser *p, const emu_symbol *type)
 {
     emu_lexer *l = &p->lexer;
@@ -290,6 +343,11 @@ static void parse_declarator(emu_parser *p, const emu_symbol *type)
         declare_numbered(p, type, name);
         return;
     }
+    emu_symbol *first = repeated(p, type, name);
+    if (first) {
+        repeat_declaration(p, first, type);
+        return;
+    }
     emu_symbol *s = emu_declare(p, p->scope, is_register ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
     emu_shape shape;
     finish_variable(p, s, type);
@@ -297,8 +355,8 @@ static void parse_declarator(emu_parser *p, const emu_symbol *type)
         return;
     parse_dimensions(p, s, &shape);
     if (emu_lex_accept(l, "="))
-        parse_initialiser(p, s, &shape);
-    if (s->is_unsized && !s->is_external)
+        parse_initialiser(p, s, &shape, s->sequence);
+    if (s->is_unsized && s->linkage != EMU_EXTERN)
         emu_fail(l, "'%.*s' has no size", EMU_TEXT(name));
 }
 
@@ -327,7 +385,9 @@ void emu_parse_declaration(emu_parser *p)
         emu_fail(l, "only .global variables can be .common");
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
-    type.is_external = linkage == EMU_EXTERN;
+    if (space == EMU_PARAM_CALL)
+        emu_check_call_alignment(p, &type);
+    type.linkage = linkage;
     /* ptxas accepts an empty declaration */
     for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ","))
         parse_declarator(p, &type);

@@ -32,7 +32,8 @@ typedef struct emu_initial {
     uint64_t value; /* the bits, or the offset that is added to the address */
     emu_text name;  /* the variable or function whose address it is */
     bool generic;
-    uint64_t mask; /* such as 0xff00(name): bits of the address; 0: none */
+    uint64_t mask;     /* such as 0xff00(name): bits of the address; 0: none */
+    uint32_t declared; /* number of symbols declared before the name, as in emu_symbol.sequence */
     uint32_t line;
 } emu_initial;
 
@@ -45,23 +46,26 @@ struct emu_symbol {
     uint32_t line;
     emu_space space;
     emu_type type;
-    uint8_t vector;    /* 1, 2, 4 */
-    bool is_numbered;  /* name<count> */
-    uint32_t count;    /* of name<count>, else 1 */
-    uint32_t sequence; /* number of the declaration in the module, from 0 */
+    uint8_t vector;      /* 1, 2, 4 */
+    bool is_numbered;    /* name<count> */
+    uint32_t count;      /* of name<count>, else 1 */
+    uint32_t sequence;   /* number of the declaration in the module, from 0 */
+    emu_linkage linkage; /* of a variable */
     /* size of a variable */
     uint64_t bytes;
     uint32_t alignment;
+    uint8_t dimensions;        /* of an array */
     uint32_t parameter_offset; /* of a kernel's parameter */
-    bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter, is_result;
-    bool is_opaque; /* .texref and similar types */
+    bool is_unsized, is_array, is_parameter, is_entry_parameter, is_result;
+    bool are_functions; /* .calltargets */
+    bool is_opaque;     /* .texref and similar types */
     emu_initial *initial;
     size_t initial_count;
     /* labels and target lists: index of the next instruction of the function */
     size_t instruction;
     emu_text *targets;
     size_t target_count;
-    emu_function *function;
+    emu_function *function; /* of a function's or prototype's name */
 };
 
 typedef enum emu_operand_kind {

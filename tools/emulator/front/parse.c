@@ -46,8 +46,6 @@ static void parse_target_name(emu_parser *p)
 static void parse_header(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
-    while (emu_skip_debug(p)) {
-    }
     parse_version(p);
     emu_lex_expect(l, ".target");
     do
@@ -136,8 +134,9 @@ static bool parse_kernel_directive(emu_parser *p, emu_function *f)
 /* ".maxntid 256" and similar directives, between a function's parameters and its body (ISA 11.4). */
 static void parse_function_directives(emu_parser *p, emu_function *f)
 {
-    while ((f->is_entry ? parse_kernel_directive(p, f) : emu_parse_device_directive(p)) ||
-           emu_skip_debug(p)) {
+    if (!f->is_entry)
+        emu_parse_device_directives(p);
+    while ((f->is_entry && parse_kernel_directive(p, f)) || emu_parse_debug(p, EMU_DEBUG_FUNCTION)) {
     }
 }
 
@@ -240,6 +239,10 @@ static void parse_function(emu_parser *p, bool is_entry, emu_linkage linkage)
     }
     if (linkage == EMU_EXTERN)
         emu_fail(l, "an external function has no body");
+    for (size_t i = 0; i < f->parameter_count; i++)
+        emu_check_call_alignment(p, f->parameters[i]);
+    for (size_t i = 0; i < f->result_count; i++)
+        emu_check_call_alignment(p, f->results[i]);
     p->function = f;
     f->is_defined = true;
     emu_parse_body(p);
@@ -279,7 +282,7 @@ static void parse_alias(emu_parser *p)
 static void parse_module_item(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
-    if (emu_skip_debug(p))
+    if (emu_parse_debug(p, EMU_DEBUG_MODULE))
         return;
     if (emu_lex_is(l, ".alias")) {
         parse_alias(p);

@@ -10,7 +10,7 @@ typedef struct emu_parser {
     emu_module *module;
     emu_scope *scope;
     emu_function *function; /* the function whose body is being parsed */
-    emu_list instructions, variables;
+    emu_list instructions, variables, branch_targets;
     const emu_source *source; /* the last .loc of the body */
     emu_lack lacks;           /* of the function whose declaration is being parsed */
     unsigned depth;           /* nesting depth in the current statement */
@@ -43,6 +43,8 @@ emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name,
 
 bool emu_at_declaration(const emu_parser *p);
 emu_linkage emu_accept_linkage(emu_parser *p); /* accepts at most one of .visible and similar words */
+/* Fails if a call parameter has a larger alignment than ptxas takes where a body uses it. */
+void emu_check_call_alignment(emu_parser *p, const emu_symbol *s);
 /* Parses one declaration up to and including its ';'. */
 void emu_parse_declaration(emu_parser *p);
 /* A formal parameter: ".param .u64 .ptr .global .align 16 name[12]" or ".reg .u32 name". Only those of kernels and prototypes may
@@ -59,14 +61,21 @@ typedef enum emu_list_kind {
 
 /* "(parameter, ...)". */
 emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *count);
-/* Accepts a directive after the parameters of a .func or prototype. Returns true if there was one. */
-bool emu_parse_device_directive(emu_parser *p);
-void emu_parse_prototype(emu_parser *p); /* ".callprototype (result) _ (parameters);" */
+/* The directives after the parameters of a .func or prototype: ".noreturn", then others in any order. */
+void emu_parse_device_directives(emu_parser *p);
+/* ".callprototype (result) _ (parameters);" */
+void emu_parse_prototype(emu_parser *p, emu_symbol *s);
 
 void emu_parse_body(emu_parser *p);
 void emu_skip_attributes(emu_parser *p,
                          bool may_be_managed); /* "(.managed, .unified(1, 2))", after .attribute */
-/* Skips .pragma, .loc, .file and .section, but keeps what reports need. Returns true if there was one. */
-bool emu_skip_debug(emu_parser *p);
+/* Parses a .pragma, .loc, .file or .section that may stand in this place, and keeps what reports need. Returns true if there
+   was one. */
+typedef enum emu_debug_place {
+    EMU_DEBUG_MODULE = 1,
+    EMU_DEBUG_FUNCTION = 2,
+    EMU_DEBUG_BODY = 4
+} emu_debug_place;
+bool emu_parse_debug(emu_parser *p, emu_debug_place at);
 
 #endif
