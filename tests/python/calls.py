@@ -423,6 +423,11 @@ class Copies(Opened):
         for typestr in (">f4", "f4", "", "|V0", 5):
             with self.assertRaisesRegex(ValueError, "alloc: expected a little-endian type as '<f4', found "):
                 self.k.alloc(8, typestr)
+        with self.assertRaisesRegex(ValueError, "download: expected a multiple of 4 bytes for 'f', found 6"):
+            self.k.download(self.k.alloc(6), "f")
+        with self.assertRaisesRegex(TypeError, "upload: expected numbers, found format '.*O': Python objects"):
+            self.k.upload((ctypes.py_object * 2)(1, None)) # as numpy.array([1, None], object)
+        self.k.upload((ctypes.c_int * 2)(1, 2))
 
     def test_big_endian(self):
         """Like numpy.zeros(2, ">f4") in the buffer protocol: its bytes would be copied without swapping."""
