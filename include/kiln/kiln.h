@@ -218,7 +218,8 @@ kiln_status kiln_close(kiln_loader *loader);
 void kiln_forget(kiln_loader *loader);
 
 /* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. NULL_POINTER (the
- * loader, or a kernel), CLOSED, and the errors of a load. */
+ * loader, or a kernel), CLOSED, and the errors of a load. A bundle may have kernels that the device cannot run, which are NO_IMAGE:
+ * kiln_usable tells them. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
 /* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK if there was
