@@ -5,12 +5,14 @@ usage: calls.py FOLDER DRIVER STATUS_H [TEST...]
 """
 import array
 import contextlib
+import copy
 import ctypes
 import gc
 import inspect
 import json
 import os
 import pathlib
+import pickle
 import pydoc
 import re
 import subprocess
@@ -457,6 +459,16 @@ class Copies(Opened):
 
 
 class Lifetimes(unittest.TestCase):
+    def test_a_buffer_has_no_copies(self):
+        """A copy would free the memory of the original."""
+        with own_context(0), kiln.load(MANIFEST, driver=DRIVER) as k:
+            kept = k.upload(b"1234")
+            for duplicate in copy.copy, copy.deepcopy, pickle.dumps:
+                with self.assertRaisesRegex(TypeError, "a Buffer cannot be copied or pickled: both would free its memory"):
+                    duplicate(kept)
+            gc.collect()
+            self.assertEqual(k.download(kept), b"1234")
+
     def test_memory_is_freed(self):
         with own_context(0) as context, kiln.load(MANIFEST, driver=DRIVER) as k:
             before = free_bytes()

@@ -372,6 +372,9 @@ class Buffer:
         state = f"at {self._address:#x}" if self._address in self._core.allocations else "freed"
         return f"<kiln.Buffer of {self.nbytes} bytes {state}>"
 
+    def __reduce__(self):
+        raise TypeError("a Buffer cannot be copied or pickled: both would free its memory; download() copies the bytes")
+
     def free(self):
         """Waits for the kernels that use it, as cuMemFree does. Freeing it again does nothing."""
         address, self._address = self._address, 0  # the driver may give the address to another buffer
