@@ -341,10 +341,10 @@ static int fail_variant(const command_line *c, const plan *p)
         text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
     const char *begun = begun_text(c->arena, p, c->names[1]);
     return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
-                             *begun
-                                 ? begun
-                                 : suggest_listed_text(c->arena, c->names[1], ids.data,
-                                                       arena_format(c->arena, "kiln list %s", c->names[0]))));
+                             *begun ? begun
+                                    : suggest_listed_text(c->arena, c->names[1], ids.data,
+                                                          arena_format(c->arena, "kiln list %s",
+                                                                       quote_shell(c->arena, c->names[0])))));
 }
 
 static bool lists_target(const plan *p, target t)

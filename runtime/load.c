@@ -310,15 +310,18 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
 static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
 {
     uint32_t needed = 0; /* the lowest version with which some image fits */
+    bool has_ptx = false;
     for (uint32_t i = 0; i < kernel->module->image_count; i++) {
         const kiln_image *image = &kernel->module->images[i];
+        has_ptx = has_ptx || image->format == KILN_IMAGE_PTX;
         if (kiln_image_fit(&loader->device, image) == KILN_FIT_DRIVER_TOO_OLD &&
             (needed == 0 || image->min_driver < needed))
             needed = image->min_driver;
     }
     if (needed == 0)
         return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id,
-                         "add its target, or ptx, to the configuration");
+                         has_ptx ? "add its target, or a variant that it can run, to the configuration"
+                                 : "add its target, or ptx, to the configuration");
     return kiln_fail_count(loader, KILN_ERROR_DRIVER_TOO_OLD, kernel->id, "", needed,
                            loader->device.driver_version);
 }

@@ -64,7 +64,7 @@ static const char *read_number(arena *a, const kiln_arg *arg, const char *word, 
     char *end;
     const uint64_t most = arg_is_size(arg) ? arg_largest(arg) : UINT64_MAX;
     errno = 0;
-    *number = strtoull(word, &end, 0);
+    *number = strtoull(word, &end, strncmp(word, "0x", 2) == 0 ? 16 : 10); /* a leading 0 is not octal */
     if (*word >= '0' && *word <= '9' && *end == '\0' && errno == 0 && *number <= most)
         return NULL;
     return arena_format(a, "expected a number from 0 to %s for %s, found '%s'",

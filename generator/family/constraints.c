@@ -288,15 +288,27 @@ static const char *broken_text(arena *a, const constraints *r, size_t i)
                         broken->count > 1 ? " in the first" : "");
 }
 
+/* Whether the request leaves no choice about the constraint's parameters: no combination keeps it. */
+static bool is_certain(const constraint *broken, const request *q)
+{
+    for (size_t i = 0; i < family_param_count(q->family); i++)
+        if (words_contain(broken->params, q->family->params[i].name) && q->values[i].count > 1)
+            return false;
+    return broken->count > 0;
+}
+
+/* If there is no legal combination, a constraint that is certain to be broken is reason enough. */
 void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
     const size_t variants = request_count(q), told_of = q->is_legal_only ? 1 : variants;
-    size_t broken_by = 0;
-    for (size_t i = 0; i < r->count; i++)
+    size_t broken_by = 0, certain = 0;
+    for (size_t i = 0; i < r->count; i++) {
         broken_by += r->items[i].count;
+        certain += q->is_legal_only && is_certain(&r->items[i], q);
+    }
     for (size_t i = 0; i < r->count; i++) {
         const constraint *broken = &r->items[i];
-        if (broken->count > 0)
+        if (broken->count > 0 && (certain == 0 || is_certain(broken, q)))
             diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, told_of),
                      broken_text(a, r, i), advice(a, r, broken, q, variants, broken_by));
     }

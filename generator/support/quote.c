@@ -81,6 +81,6 @@ const char *suggest_listed_text(arena *a, const char *written, const char *candi
     if (*suggested || !*candidates)
         return suggested;
     const char *some = containing_text(a, written, candidates);
-    return *some ? arena_format(a, "; there are %s, and others that '%s' lists", some, command)
-                 : arena_format(a, "; '%s' lists them", command);
+    return *some ? arena_format(a, "; there are %s, and others that `%s` lists", some, command)
+                 : arena_format(a, "; `%s` lists them", command);
 }

@@ -218,7 +218,8 @@ kiln_status kiln_close(kiln_loader *loader);
 void kiln_forget(kiln_loader *loader);
 
 /* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. NULL_POINTER (the
- * loader, or a kernel), CLOSED, and the errors of a load. */
+ * loader, or a kernel), CLOSED, and the errors of a load. A bundle may have kernels that the device cannot run, which are NO_IMAGE:
+ * kiln_usable tells them. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
 /* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK if there was
@@ -284,10 +285,10 @@ kiln_status kiln_check_pointers(kiln_loader *loader, const char *subject, const 
 /* A stream for a typed function or kiln_launch that makes every check of a launch, and loads and launches nothing. */
 #define KILN_NO_LAUNCH ((CUstream)UINTPTR_MAX)
 
-/* Loads on first use and launches; call kiln_begin first. grid has three numbers of thread blocks, followed by three of
- * threads if the kernel's own block is zeros; params as for cuLaunchKernel. GRID_TOO_LARGE; BAD_ARGUMENT for an empty
- * grid, more dynamic shared memory than the kernel's max_shared_bytes or the device allows, or a kernel that is not in
- * this loader's bundle; the errors of a load; LAUNCH. */
+/* Loads on first use and launches; call kiln_begin first. The kernel must not be null (kiln_find may return null). grid has
+ * three numbers of thread blocks, followed by three of threads if the kernel's own block is zeros; params as for
+ * cuLaunchKernel. GRID_TOO_LARGE; BAD_ARGUMENT for an empty grid, more dynamic shared memory than the kernel's
+ * max_shared_bytes or the device allows, or a kernel that is not in this loader's bundle; the errors of a load; LAUNCH. */
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
                         uint64_t shared_bytes, const void *const *params);
 

@@ -280,14 +280,19 @@ class loader {
         return at_;
     } /* null before open: functions return NULL_POINTER */
 
-    /* As kiln_preload; all kernels of a bundle. */
+    /* As kiln_preload. */
     status preload(const kiln_kernel *const *kernels, size_t count) noexcept
     {
         return kiln_preload(at_, kernels, count);
     }
+    /* All kernels of a bundle that the device can run. */
     status preload(const kiln_index &index) noexcept
     {
-        return kiln_preload(at_, index.kernels, index.bundle->kernel_count);
+        status loaded = kiln_preload(at_, nullptr, 0); /* whether the loader is open */
+        for (uint32_t i = 0; loaded && i < index.bundle->kernel_count; i++)
+            if (kiln_usable(at_, index.kernels[i]))
+                loaded = kiln_preload(at_, &index.kernels[i], 1);
+        return loaded;
     }
 
     /* The most recent failure; works on a closed loader too. */

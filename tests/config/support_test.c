@@ -242,11 +242,11 @@ static void test_suggest(void **state)
     for (int i = 0; i < 60; i++)
         text_printf(&many, " family_%d", i);
     assert_string_equal(suggest_listed_text(a, "gemm", many.data, "kiln families"),
-                        "; there are nf4_gemm, nf4_gemm_transposed, and others that 'kiln families' lists");
+                        "; there are nf4_gemm, nf4_gemm_transposed, and others that `kiln families` lists");
     assert_string_equal(suggest_listed_text(a, "linaer", many.data, "kiln families"),
                         "; did you mean 'linear'?");
     assert_string_equal(suggest_listed_text(a, "softmax", many.data, "kiln families"),
-                        "; 'kiln families' lists them");
+                        "; `kiln families` lists them");
     arena_free(a);
 }
 

@@ -5,12 +5,14 @@ usage: calls.py FOLDER DRIVER STATUS_H [TEST...]
 """
 import array
 import contextlib
+import copy
 import ctypes
 import gc
 import inspect
 import json
 import os
 import pathlib
+import pickle
 import pydoc
 import re
 import subprocess
@@ -423,6 +425,11 @@ class Copies(Opened):
         for typestr in (">f4", "f4", "", "|V0", 5):
             with self.assertRaisesRegex(ValueError, "alloc: expected a little-endian type as '<f4', found "):
                 self.k.alloc(8, typestr)
+        with self.assertRaisesRegex(ValueError, "download: expected a multiple of 4 bytes for 'f', found 6"):
+            self.k.download(self.k.alloc(6), "f")
+        with self.assertRaisesRegex(TypeError, "upload: expected numbers, found format '.*O': Python objects"):
+            self.k.upload((ctypes.py_object * 2)(1, None)) # as numpy.array([1, None], object)
+        self.k.upload((ctypes.c_int * 2)(1, 2))
 
     def test_big_endian(self):
         """Like numpy.zeros(2, ">f4") in the buffer protocol: its bytes would be copied without swapping."""
@@ -452,6 +459,16 @@ class Copies(Opened):
 
 
 class Lifetimes(unittest.TestCase):
+    def test_a_buffer_has_no_copies(self):
+        """A copy would free the memory of the original."""
+        with own_context(0), kiln.load(MANIFEST, driver=DRIVER) as k:
+            kept = k.upload(b"1234")
+            for duplicate in copy.copy, copy.deepcopy, pickle.dumps:
+                with self.assertRaisesRegex(TypeError, "a Buffer cannot be copied or pickled: both would free its memory"):
+                    duplicate(kept)
+            gc.collect()
+            self.assertEqual(k.download(kept), b"1234")
+
     def test_memory_is_freed(self):
         with own_context(0) as context, kiln.load(MANIFEST, driver=DRIVER) as k:
             before = free_bytes()

@@ -63,6 +63,21 @@ void closes()
     CHECK(mini_axpy(again, nullptr, args) == KILN_ERROR_CLOSED);
 }
 
+/* A bundle's kernels that the device cannot run are not loaded; naming one is an error. */
+void preloads()
+{
+    fake_reset();
+    kiln::loader loader;
+    CHECK(loader.preload(mini_index) == KILN_ERROR_NULL_POINTER);
+    CHECK(loader.open(memory, fake_table, mini_bundle) && loader.preload(mini_index) && fake.loads == 2);
+    CHECK(loader.close() && loader.preload(mini_index) == KILN_ERROR_CLOSED);
+    fake_reset();
+    fake.major = 7;
+    fake.minor = 0;
+    CHECK(loader.open(memory, fake_table, mini_bundle) && loader.preload(mini_index) && fake.loads == 0);
+    CHECK(loader.preload(mini_index.kernels, 1) == KILN_ERROR_NO_IMAGE);
+}
+
 /* Closing in another context fails, and the loader stays open until its own context is current. */
 void context()
 {
@@ -258,6 +273,7 @@ int main(int argc, char **argv)
     }
     closes();
     context();
+    preloads();
     errors();
     causes();
     stale_causes();

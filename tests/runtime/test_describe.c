@@ -184,23 +184,33 @@ static void a_miss_says_why_each_image_was_not_taken(void **state)
     assert_status(kiln_last_error(&loader, &error), KILN_OK);
     assert_text(
         &loader, &error, &misfit,
-        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "no image runs on this device: x/y=2: add its target, or a variant that it can run, to the configuration; device sm_90; "
         "sm_100f is for other devices; cubin sm_80 is for other devices");
-    assert_text(&loader, &error, NULL,
-                "no image runs on this device: x/y=2: add its target, or ptx, to the configuration");
-    assert_text(NULL, &error, &misfit,
-                "no image runs on this device: x/y=2: add its target, or ptx, to the configuration");
+    assert_text(
+        &loader, &error, NULL,
+        "no image runs on this device: x/y=2: add its target, or a variant that it can run, to the configuration");
+    assert_text(
+        NULL, &error, &misfit,
+        "no image runs on this device: x/y=2: add its target, or a variant that it can run, to the configuration");
+
+    const kiln_module cubins = {.images = images + 4, .image_count = 1};
+    const kiln_kernel cubin = {.id = "x/y=3", .module = &cubins};
+    assert_status(kiln_preload(&loader, (const kiln_kernel *[]){&cubin}, 1), KILN_ERROR_NO_IMAGE);
+    kiln_error without_ptx;
+    assert_status(kiln_last_error(&loader, &without_ptx), KILN_OK);
+    assert_text(&loader, &without_ptx, NULL,
+                "no image runs on this device: x/y=3: add its target, or ptx, to the configuration");
 
     const kiln_kernel large = {.id = "x/y=2", .module = &misfits, .max_shared_bytes = 300000};
     assert_text(
         &loader, &error, &large,
-        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "no image runs on this device: x/y=2: add its target, or a variant that it can run, to the configuration; device sm_90; "
         "sm_100f is for other devices; cubin sm_80 is for other devices; takes up to 300000 bytes of shared memory, the device has 232448");
 
     loader.device.ptx_only = 1;
     assert_text(
         &loader, &error, &misfit,
-        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "no image runs on this device: x/y=2: add its target, or a variant that it can run, to the configuration; device sm_90; "
         "sm_100f is for other devices; cubin sm_80 is not PTX");
     loader.device.ptx_only = 0;
 

@@ -24,6 +24,7 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--seed -1", 2, "--seed: '-1' is no number"),
     ("--seed 1x", 2, "--seed: '1x' is no number"),
     ("--seed 99999999999999999999", 2, "is no number"),
+    ("--inputs 0100", 2, "--inputs: '0100' is not from 1 to 64"),
     ("--inputs 0", 2, "--inputs: '0' is not from 1 to 64"),
     ("--max-elements 0", 2, "--max-elements: '0' is not from 64 to 4294967296"),
     ("--big 4294967297", 2, "is not from 0 to 4294967296"),

@@ -82,7 +82,7 @@ static void set_scalar(argument *a, const char *text)
             errno = 0; /* it was rounded to a subnormal number or 0 */
     } else {
         uint64_t bits = 8 * element_bytes(a->about->type);
-        a->integer = strtoull(text, &end, 0);
+        a->integer = strtoull(text, &end, number_base(text));
         if (*text == '-' || *text == '+' || *text == ' ' || (bits < 64 && a->integer >> bits))
             errno = ERANGE;
     }

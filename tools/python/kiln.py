@@ -315,6 +315,8 @@ def _host(value, what, is_written=False):
         raise ValueError(f"{what}: expected contiguous memory")
     if view.itemsize > 1 and re.search("[>!]", view.format):
         raise TypeError(f"{what}: expected little-endian elements, found format '{view.format}'; the device would read other numbers")
+    if "O" in re.sub(":[^:]*:", "", view.format): # without the names of fields
+        raise TypeError(f"{what}: expected numbers, found format '{view.format}': Python objects, of which memory has only addresses")
     if is_written and view.readonly:
         raise TypeError(f"{what}: expected memory that can be written, found {type(value).__name__}")
     return view
@@ -369,6 +371,9 @@ class Buffer:
     def __repr__(self):
         state = f"at {self._address:#x}" if self._address in self._core.allocations else "freed"
         return f"<kiln.Buffer of {self.nbytes} bytes {state}>"
+
+    def __reduce__(self):
+        raise TypeError("a Buffer cannot be copied or pickled: both would free its memory; download() copies the bytes")
 
     def free(self):
         """Waits for the kernels that use it, as cuMemFree does. Freeing it again does nothing."""
@@ -1119,7 +1124,10 @@ class Bundle:
                 raise TypeError("download: an address has no size: say into which memory")
             if into is not None and into not in array.typecodes:
                 raise ValueError(f"download: expected a typecode of array.array ({array.typecodes}), found '{into}'")
-            result = bytearray(given.nbytes) if into is None else array.array(into, bytes(given.nbytes))
+            result = array.array(into or "B")
+            if given.nbytes % result.itemsize:
+                raise ValueError(f"download: expected a multiple of {result.itemsize} bytes for '{into}', found {given.nbytes}")
+            result.frombytes(bytes(given.nbytes))
         else:
             result = into
         view = _host(result, "download: into", is_written=True)

@@ -28,11 +28,16 @@ bool option_refuse(const option_table *t, const option_row *row, const char *tex
     return false;
 }
 
+int number_base(const char *text)
+{
+    return strncmp(text, "0x", 2) == 0 ? 16 : 10;
+}
+
 bool option_number(const option_table *t, const option_row *row, const char *text, uint64_t *value)
 {
     char *end, why[96];
     errno = 0;
-    *value = strtoull(text, &end, 0);
+    *value = strtoull(text, &end, number_base(text));
     if (*text < '0' || *text > '9' || *end || errno)
         return option_refuse(t, row, text, "is no number");
     snprintf(why, sizeof why, "is not from %llu to %llu", (unsigned long long)row->least,

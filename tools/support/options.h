@@ -38,6 +38,9 @@ struct option_table {
  * whose option is present. Returns the index of the first operand; 0 after a message on stderr. */
 int options_parse(const option_table *t, int argc, char **argv, void *into, uint64_t *given);
 
+/* Returns 16 for "0x...", else 10: a leading 0 does not make a number octal. */
+int number_base(const char *text);
+
 /* Parses a number for `read`: false after a message on stderr. */
 bool option_number(const option_table *t, const option_row *row, const char *text, uint64_t *value);
 bool option_refuse(const option_table *t, const option_row *row, const char *text, const char *why);
