@@ -461,7 +461,7 @@ def compiler_independent(scratch):
         sys.exit(SKIPPED)
     sources = [s for s in sorted((SOURCE_DIR / "generator").rglob("*.c")) if s.parent.name != "kernels" and s.name != "main.c"]
     run(other[0], "-std=gnu11", "-O1", "-ffp-contract=off", '-DKILN_EMULATOR_FROM_BIN="."', f"-I{SOURCE_DIR}/include",
-        f"-I{SOURCE_DIR}/generator", f"-I{GENERATOR.parents[2]}/generator/init", *sources, HERE / "families.c", HERE.parent / "generator.c", "-lfyaml", "-o", scratch / "kiln")
+        f"-I{SOURCE_DIR}/generator", f"-I{GENERATOR.parents[2]}/generator/init", *sources, HERE / "families.c", HERE.parent / "generator.c", "-lfyaml", "-lm", "-o", scratch / "kiln")
     generate(scratch / "one")
     generate(scratch / "two", generator=scratch / "kiln")
     expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), f"{other[0]}'s generator writes other bytes")

@@ -2,7 +2,8 @@
 """Verifies variants of the bundles below that verified.txt lacks: those whose PTX or reference changed since they were verified.
 
 The record verified.txt has a row for each verified variant: its key, and a hash of its images' PTX and of kiln-verify's reference
-files for its family. A row means that the variant was right under all checks on each target with an image of its own.
+files for its family. A row means that the variant was right under all checks on each target with an image of its own, and that
+ptxas, where it was on the PATH, assembled it for every target without a spill.
 
 usage: changed.py check BUILD SECONDS               verifies a fixed sample, then the most different variants without a row
        changed.py more BUILD SECONDS [FAMILY]...    verifies variants without a row, of these families, and adds their rows
@@ -28,6 +29,7 @@ OPTIONS = "--inputs 1 --max-elements 8192 --own-images".split()
 SHARE = 499  # one variant in 499 is in the fixed sample
 BATCH = 32   # variants that are built together
 MOST = 16    # variants that a commit verifies at most
+SKIPPED = 77 # ptxas.py's exit status if there is no ptxas
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
          "activation")  # parameters that callers name, for families with split_k
 
@@ -164,6 +166,16 @@ def is_right(build, variant, devices):
     return not wrong
 
 
+def is_assembled(build, variant):
+    """Assembles the variant for every target; prints the output if ptxas refuses it or spills. Without ptxas all is well."""
+    command = [sys.executable, "-B", REPOSITORY / "tests/generated/ptxas.py", "check", build / "bin/kiln",
+               build / "tests/full/changed.yaml", "--filter", variant]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, SKIPPED):
+        print(done.stdout + done.stderr)
+    return done.returncode in (0, SKIPPED)
+
+
 def verified(build, rows, wanted, seconds):
     """Yields each variant that is right, and None for one that is wrong, until the processor time is used up."""
     for i in range(0, len(wanted), BATCH):
@@ -217,12 +229,13 @@ def more(build, seconds, *families):
     wanted = sorted((v for v in left if family_of(v) in order), key=lambda v: order.index(family_of(v)))
     all_right = True
     for variant in verified(build, rows, wanted, seconds):
-        if variant:
+        is_kept = variant is not None and is_assembled(build, variant)
+        if is_kept:
             key, _, digest = rows[variant]
             head, record = read_record()  # another folder's changed.py may have added rows
             record[key] = digest
             write_record(head, record)
-        all_right &= variant is not None
+        all_right &= is_kept
     return not all_right
 
 

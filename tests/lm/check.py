@@ -316,8 +316,9 @@ def logits(program, emulator, folder, extent):
 ANSWERS = {"some": {"sm_90": (7,)}, "all": {"sm_90": range(20), "sm_75": (0, 7), "sm_80": (0, 7), "sm_120": (0, 7)}}
 
 
-def compare_answer(program, emulator, model, golden, count, target, what):
-    """Compares the tokens that the model writes after a golden's prompt, launched as graphs."""
+def compare_answer(program, emulator, model, golden, count, target, what, make_steps=None):
+    """Compares the tokens that the model writes after a golden's prompt, launched as graphs. Where they leave the golden's paths,
+    make_steps(prompt, tokens) gives float64's steps on their own path."""
     with tempfile.NamedTemporaryFile("w") as prompt:
         prompt.write(" ".join(map(str, golden.tokens)))
         prompt.flush()
@@ -327,18 +328,29 @@ def compare_answer(program, emulator, model, golden, count, target, what):
     taken = list(map(int, got.stdout.split()))
     if len(taken) != count:
         raise Failed(f"{what} on {target}: expected {count} tokens, found {len(taken)}")
+    if make_steps and any(golden.step_after(taken[:i]) is None for i in range(count)):
+        golden.paths["its own"] = make_steps(golden.tokens, taken)
     is_near, said = goldens_check.check(golden, "q8", taken)  # the prompt's products are
     print(f"{what} on {target}: {said}", flush=True)
     if not is_near:
         raise Failed("farther from float64's best token than rounding explains")
 
 
+def steps_by_float64(model):
+    """Returns a function that computes float64's steps on a path (goldens_float64.py)."""
+    import goldens_float64  # needs NumPy, or exits with 77
+    models = goldens_float64.Models(model)
+    return lambda prompt, path: goldens_float64.steps_of(models, prompt, path, 0, ("q8",))[0]
+
+
 def greedy(program, emulator, extent):
     """The real model's answers to the goldens' prompts."""
     model, count = tokenizer_check.model(), 64 if extent == "all" else 6
+    make_steps = steps_by_float64(model) if extent == "all" else None
     for target, numbers in ANSWERS[extent].items():
         for number in numbers:
-            compare_answer(program, emulator, model, goldens_check.read_goldens()[number], count, target, f"prompt {number}")
+            compare_answer(program, emulator, model, goldens_check.read_goldens()[number], count, target, f"prompt {number}",
+                           make_steps)
 
 
 SYNTHETIC = {"some": 4, "all": 256}
@@ -354,7 +366,8 @@ def synthetic(program, emulator, extent):
             made = lm_model.make(header, model)
             if f"\nmodel {made}\n" not in path.read_text():
                 raise Failed(f"{path.name}: lm_model.py now makes another model, {made}")
-            compare_answer(program, emulator, model, goldens_check.read_goldens(path)[0], count, "sm_90", path.stem)
+            compare_answer(program, emulator, model, goldens_check.read_goldens(path)[0], count, "sm_90", path.stem,
+                           steps_by_float64(model) if extent == "all" else None)
 
 
 def layers(program, emulator):

@@ -25,7 +25,7 @@ def own_greedy(models, tokens, steps, ends):
     return taken
 
 
-def bounds_of(models, tokens, logits):
+def bounds_of(models, tokens, logits, kinds):
     """Returns for each step the largest change of a likely token's distance from the best, in runs with random rounding."""
     likely = np.argsort(-logits, axis=1)[:, :LIKELY]
 
@@ -35,21 +35,28 @@ def bounds_of(models, tokens, logits):
 
     def moved(points, seed):
         return np.abs(distances(models.fast.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
-    return {name: np.max([moved(points, seed) for seed in range(SEEDS)], axis=0) for name, points in BOUNDED.items()}
+    return {kind: np.max([moved(BOUNDED[kind], seed) for seed in range(SEEDS)], axis=0) for kind in kinds}
+
+
+def steps_of(models, prompt, path, first, kinds=tuple(BOUNDED)):
+    """Returns the steps from `first` on: (token taken, bounds, {token: distance below the best}); and all logits and bounds."""
+    tokens, begin = prompt + path[:-1], len(prompt) - 1
+    logits = models.exact.run(tokens)[2]
+    bounds = bounds_of(models, tokens, logits, kinds)
+    steps = []
+    for at in range(begin + first, len(tokens)):
+        order, taken = np.argsort(-logits[at])[:LISTED].tolist(), path[at - begin]
+        below = (logits[at].max() - logits[at]).tolist()
+        listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
+        steps.append((taken, {kind: bounds[kind][at] for kind in kinds}, {token: below[token] for token in [*listed, taken]}))
+    return steps, logits[begin:], {kind: bounds[kind][begin:] for kind in kinds}
 
 
 def write_path(name, models, prompt, path, first):
     """Writes the steps from `first` on: the token taken, both bounds, and the best tokens with their distances below the best."""
-    tokens = prompt + path[:-1]
-    logits = models.exact.run(tokens)[2]
-    bounds = bounds_of(models, tokens, logits)
+    steps, logits, bounds = steps_of(models, prompt, path, first)
     print(name, first)
-    for step in range(first, len(path)):
-        at = len(prompt) - 1 + step
-        order = np.argsort(-logits[at])[:LISTED].tolist()
-        assert name != "float64" or order[0] == path[step]
-        below = (logits[at].max() - logits[at]).tolist()
-        listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
-        words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
-        print(" ", path[step], *(f"{bounds[kind][at]:.2g}" for kind in BOUNDED), *words)
-    return logits[len(prompt) - 1:], bounds["q8"][len(prompt) - 1:]
+    for taken, bound, below in steps:
+        assert name != "float64" or next(iter(below)) == taken
+        print(" ", taken, *(f"{bound[kind]:.2g}" for kind in BOUNDED), *(f"{token}:{far:.3g}" for token, far in below.items()))
+    return logits, bounds["q8"]

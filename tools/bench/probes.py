@@ -27,7 +27,7 @@ from probes import SETS, TABLE
 from probes.driver import Gpu, NotAvailable
 
 CASE_SECONDS = 6     # the limit of one case
-SMALL_CASE_SECONDS = 120  # with --small, on a machine that may be busy
+SMALL_CASE_SECONDS = 600  # with --small, on a machine that may be busy
 START_SECONDS = 20   # the limit of the driver's start
 LOST = 3             # exit status of a child whose context may be lost; the case's line is written
 PROCESSES = 4        # at most, for one probe
