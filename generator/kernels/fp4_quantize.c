@@ -358,7 +358,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->min_sm = is_hardware ? 100 : 75;
     s->is_specific = is_hardware;
     if (kiln_is(v, "type", "f32") && format_of(v)->is_mx)
-        s->blocks_per_multiprocessor = kiln_is(v, "scale_layout", "rows") ? 3 : 2; /* with one more, ptxas spills */
+        s->blocks_per_multiprocessor = kiln_is(v, "scale_layout", "rows") ? 3 : 2; /* one more would spill */
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
