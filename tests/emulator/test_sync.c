@@ -1,4 +1,4 @@
-/* Barriers, divergence, spin locks, warp-level operations, calls. broken/ has kernels that break their rules. */
+/* Barriers, divergence, spin locks, warp-level operations, and launches that never end. */
 #include "emu_test.h"
 
 #define HEAD                                                                                                 \
@@ -214,6 +214,56 @@ static void test_block_waits_for_later_block(void **state)
     cuMemFree_v2(p);
 }
 
+static void test_divergent_barrier(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bar.sync 0; bra B; A: bar.sync 0; B: ret;",
+                   32),
+        CUDA_ERROR_LAUNCH_FAILED);
+    assert_contains(printed, "waits at an aligned barrier while lanes 0x");
+    /* allowed without .aligned */
+    assert_int_equal(
+        run_faulty(HEAD
+                   "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B: ret;",
+                   32),
+        CUDA_SUCCESS);
+}
+
+static void test_missing_warp(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        run_faulty(HEAD "setp.lt.u32 %q0, %r0, 32; @%q0 bra A; bar.sync 1; ret; A: bar.sync 2, 64; ret;", 64),
+        CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(printed, "the launch makes no progress");
+    assert_contains(
+        printed, "thread (0,0,0) of block (0,0,0) (lanes 0xffffffff of warp 0) waits at barrier 2: 32 of 64 "
+                 "threads have arrived\n");
+    assert_contains(printed, "A: bar.sync 2, 64;");
+    assert_contains(printed, "thread (32,0,0) of block (0,0,0)");
+}
+
+static void test_member_masks(void **state)
+{
+    (void)state;
+    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xff; ret;", 32),
+                     CUDA_ERROR_LAUNCH_FAILED);
+    assert_contains(printed, "without being in its own member mask");
+    assert_int_equal(
+        run_faulty(HEAD
+                   "setp.lt.u32 %q0, %r0, 16; @%q0 bra A; bra B; A: shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\n"
+                   "B: bar.sync 0; ret;",
+                   32),
+        CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(
+        printed, "waits for other lanes of its warp: members 0xffffffff, of these 0x00000000 have exited and "
+                 "0xffff0000 are elsewhere");
+    assert_int_equal(run_faulty(HEAD "shfl.sync.idx.b32 %r1, %r0, 20, 31, -1; ret;", 16),
+                     CUDA_ERROR_LAUNCH_FAILED);
+    assert_contains(printed, "takes a value from a lane that does not take part");
+}
+
 static void test_endless_wait(void **state)
 {
     (void)state;
@@ -221,6 +271,15 @@ static void test_endless_wait(void **state)
         run_faulty(HEAD "W: ld.volatile.global.u32 %r1, [%p0]; setp.eq.u32 %q0, %r1, 0; @%q0 bra W; ret;", 1),
         CUDA_ERROR_LAUNCH_TIMEOUT);
     assert_contains(printed, "runs without storing anything");
+}
+
+static void test_uniform_branch(void **state)
+{
+    (void)state;
+    assert_int_equal(run_faulty(HEAD "setp.lt.u32 %q0, %r0, 16; @%q0 bra.uni A; A: ret;", 32),
+                     CUDA_ERROR_LAUNCH_FAILED);
+    assert_contains(printed, "takes a .uni branch that other active lanes (0xffff0000) do not take");
+    assert_int_equal(run_faulty(HEAD "trap;", 32), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 static void test_calls(void **state)
@@ -283,7 +342,11 @@ int main(void)
         cmocka_unit_test(test_spin_lock),
         cmocka_unit_test(test_flag),
         cmocka_unit_test(test_block_waits_for_later_block),
+        cmocka_unit_test(test_divergent_barrier),
+        cmocka_unit_test(test_missing_warp),
+        cmocka_unit_test(test_member_masks),
         cmocka_unit_test(test_endless_wait),
+        cmocka_unit_test(test_uniform_branch),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_indexed_branch),
     };
