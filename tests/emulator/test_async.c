@@ -210,6 +210,61 @@ static void test_scripts(void **state)
     }
 }
 
+typedef struct misuse {
+    const char *text, *message;
+    CUresult result;
+} misuse;
+
+static const misuse misuses[] = {
+    {"mbarrier.init.shared.b64 [bar], 0;", "initialises an mbarrier object with the count 0",
+     CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 1048576;", "with the count 1048576", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 _, [bar], 3;",
+     "arrives with the count 3 at an mbarrier object that waits for 2 more arrivals",
+     CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.noComplete.shared.b64 %s0, [bar], 2;",
+     ".noComplete must not be the last", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.arrive.shared.b64 _, [bar];", "uses an mbarrier object that is not initialised",
+     CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.shared.b64 [bar], 1; mbarrier.inval.shared.b64 [bar]; mbarrier.inval.shared.b64 [bar];",
+     "uses an mbarrier object that is not initialised", CUDA_ERROR_LAUNCH_FAILED},
+    {"mbarrier.init.b64 [%p1], 1;", "names an mbarrier object that is not in shared memory", (CUresult)717},
+    {"mbarrier.init.shared.b64 [bar+-4], 1;", "which is not a multiple of 8", CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.cg.shared.global [%r2+8], [%p3], 16;", "which is not a multiple of 16",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.ca.shared.global [%r2], [%p3+2], 4;", "which is not a multiple of 4",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.ca.shared.global [%r2], [%p3+2], 4, 2;", "which is not a multiple of 4",
+     CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"mov.u32 %r7, 9; cp.async.ca.shared.global [%r2], [%p3], 8, %r7;",
+     "copies more bytes from the source than cp-size, which is 8", CUDA_ERROR_LAUNCH_FAILED},
+    {"cp.async.cg.shared.global [%r2+4096], [%p3], 16;", "of .shared memory, which ends at",
+     CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"cp.async.cg.shared.global [%r2], [%p3+1024], 16;", "past the end of the allocation",
+     CUDA_ERROR_ILLEGAL_ADDRESS},
+};
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof misuses / sizeof *misuses; n++) {
+        CUcontext context;
+        char body[2048];
+        snprintf(body, sizeof body, "%s%s\nret;", HEAD FIRST_ONLY, misuses[n].text);
+        assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        CUfunction f = kernel_of(NULL, body);
+        CUdeviceptr p0 = device_bytes(sizeof out, NULL), p1 = device_bytes(sizeof in, in);
+        capture_stderr();
+        CUresult r = launch(f, 1, 1, p0, p1, 0);
+        captured_stderr();
+        if (r != misuses[n].result)
+            fail_msg("%s gave %d\n%s", misuses[n].text, (int)r, printed);
+        assert_contains(printed, "in k, line ");
+        assert_contains(printed, misuses[n].message);
+        assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    }
+}
+
 /* Hints have no effect; source bytes that are not copied need not exist. */
 static void test_copy_forms(void **state)
 {
@@ -244,7 +299,8 @@ int main(void)
         cmocka_unit_test(test_visibility),    cmocka_unit_test(test_groups),
         cmocka_unit_test(test_zero_fill),     cmocka_unit_test(test_phases),
         cmocka_unit_test(test_copies_arrive), cmocka_unit_test(test_transactions),
-        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_copy_forms),
+        cmocka_unit_test(test_scripts),       cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_copy_forms),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }
