@@ -1,16 +1,16 @@
-/* Memory: an access out of bounds with its whole report, large and generic addresses, atomics. broken/ has other wrong accesses. */
+/* Memory: accesses out of bounds in every way, their reports, large and generic addresses, atomics. */
 #include "emu_test.h"
 
-/* Runs the body in a new context; p0 is `offset` bytes into an allocation of 400. Returns the result; the report is in
+/* Runs the body in a new context with p0, an allocation of 400 bytes, and p1. Returns the result; the report is in
    `printed`. */
-static CUresult run_faulty(const char *body, unsigned threads, size_t offset)
+static CUresult run_faulty(const char *body, unsigned threads, CUdeviceptr p1, size_t offset)
 {
     CUcontext context;
     assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
     CUfunction f = kernel_of(NULL, body);
     CUdeviceptr p0 = device_bytes(400, NULL);
     capture_stderr();
-    CUresult r = launch(f, 1, threads, p0 + offset, p0, threads);
+    CUresult r = launch(f, 1, threads, p0 + offset, p1 ? p1 : p0, threads);
     captured_stderr();
     assert_int_equal(cuCtxSynchronize(), r); /* the error is sticky in its context */
     assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
@@ -24,33 +24,92 @@ static CUresult run_faulty(const char *body, unsigned threads, size_t offset)
 static void test_past_the_end(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "st.global.u32 [%p2], %r0; ret;", 128, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "st.global.u32 [%p2], %r0; ret;", 128, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed,
                     "CUDA_ERROR_ILLEGAL_ADDRESS in kernel k\n  in k, line 8: st.global.u32 [%p2], %r0; ret;\n"
                     "  thread (100,0,0) of block (0,0,0) writes 4 bytes at 0x");
     assert_contains(printed, ": 0 bytes past the end of the allocation ");
     assert_contains(printed, "(400 bytes at 0x");
     assert_contains(printed, "and 27 more lanes of its warp");
-    assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 398),
+    assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p2]; ret;", 1, 0, 398),
                      CUDA_ERROR_MISALIGNED_ADDRESS);
     assert_contains(printed, "reads 4 bytes at 0x");
     assert_contains(printed, "which is not a multiple of 4");
-    assert_int_equal(run_faulty(HEAD "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%p2]; ret;", 1, 384),
+    assert_int_equal(run_faulty(HEAD "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%p2]; ret;", 1, 0, 384),
                      CUDA_SUCCESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.v2.u32 {%r1,%r2}, [%p2]; ret;", 1, 4),
+    assert_int_equal(run_faulty(HEAD "ld.global.v2.u32 {%r1,%r2}, [%p2]; ret;", 1, 0, 4),
                      CUDA_ERROR_MISALIGNED_ADDRESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+-1]; ret;", 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+400]; ret;", 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+399]; ret;", 1, 0), CUDA_SUCCESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+-1]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+400]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u8 %r1, [%p0+399]; ret;", 1, 0, 0), CUDA_SUCCESS);
+}
+
+static void test_null_and_host(void **state)
+{
+    (void)state;
+    int local = 0;
+    assert_int_equal(run_faulty(HEAD "mov.u64 %p1, 8; ld.u32 %r1, [%p1]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "a null pointer plus 8");
+    assert_int_equal(run_faulty(HEAD "ld.u32 %r1, [%p1]; ret;", 1, (CUdeviceptr)(uintptr_t)&local, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "this is no device address");
 }
 
 /* An address that the device may have, but without an allocation before it. */
 static void test_far(void **state)
 {
     (void)state;
-    assert_int_equal(run_faulty(HEAD "add.u64 %p0, %p0, 0x20000000000; ld.global.u32 %r1, [%p0]; ret;", 1, 0),
-                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(
+        run_faulty(HEAD "add.u64 %p0, %p0, 0x20000000000; ld.global.u32 %r1, [%p0]; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_contains(printed, "no allocation is near");
+}
+
+static void test_freed(void **state)
+{
+    (void)state;
+    CUdeviceptr p = device_bytes(64, NULL);
+    assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+    assert_int_equal(run_faulty(HEAD "ld.global.u32 %r1, [%p1]; ret;", 1, p, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "inside the freed allocation");
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    assert_int_equal(run_faulty(HEAD ".shared .b32 s[4]; ld.shared.u32 %r1, [s+16]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .shared memory, which ends at 0x410");
+    assert_int_equal(run_faulty(HEAD ".shared .b8 s[5]; ld.shared.u8 %r1, [s+5]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .shared memory, which ends at 0x405");
+    /* a 32-bit address wraps, a 64-bit one does not */
+    assert_int_equal(
+        run_faulty(
+            HEAD
+            ".shared .b32 s[4]; mov.u32 %r2, s; sub.u32 %r2, %r2, 4096; ld.shared.u32 %r1, [%r2+4096]; ret;",
+            1, 0, 0),
+        CUDA_SUCCESS);
+    /* from sm_90 on, the system reserves the first kilobyte */
+    assert_int_equal(
+        run_faulty(HEAD ".shared .b32 s[4]; mov.u32 %r2, 0; st.shared.u32 [%r2], %r1; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .shared memory, below its start at 0x400");
+    assert_int_equal(
+        run_faulty(HEAD ".local .b32 l[4]; mov.u32 %r2, l; st.local.u32 [%r2+16], %r1; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .local memory");
+    assert_int_equal(run_faulty(HEAD "mov.u64 %p1, n; ld.param.u32 %r1, [%p1+4]; ret;", 1, 0, 0),
+                     CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_contains(printed, "of .param memory, which ends at 0x14");
+    /* a generic pointer to shared memory is no global address */
+    assert_int_equal(
+        run_faulty(HEAD ".shared .b32 s[4]; cvta.shared.u64 %p1, s; ld.global.u32 %r1, [%p1]; ret;", 1, 0, 0),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 /* One generic load whose lanes point to global, shared, local and parameter memory. */
@@ -227,9 +286,12 @@ static int begin_two_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_past_the_end),  cmocka_unit_test(test_far),     cmocka_unit_test(test_generic),
-        cmocka_unit_test(test_large),         cmocka_unit_test(test_widths),  cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_shared_layout), cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host),
+        cmocka_unit_test(test_far),          cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_generic),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_atomics),      cmocka_unit_test(test_shared_layout),
+        cmocka_unit_test(test_vectors),
     };
     return cmocka_run_group_tests(tests, begin_two_devices, end_context);
 }
