@@ -29,11 +29,15 @@ ROW = "{:4} {:8} {:>9} {:>7} {:>8} {:>6} {:>7}  {}"
 HEADING = "variant\ttarget\tregisters\tstack\tcode\timages\t"
 
 
-# Variants, target, and the most bytes stored or loaded. For sm_103 ptxas 13.0 compiles linear's int8 tiles to 255 registers and
-# spills; for sm_100 the same text takes 168 registers. For sm_90 it spills three to five addresses of fp4_gemm's copies, and loads
-# them once per stage; for sm_80 the same text fits.
-SPILLS = [(re.compile("linear/.*x=s8,.*strategy=tiles"), "sm_103", 168),
-          (re.compile("fp4_gemm/format=mxfp4,x=bf16,.*strategy=mma,tile_m=128,"), "sm_90", 20)]
+# Variants, targets, and the most bytes stored or loaded. For sm_103 ptxas 13.0 compiles linear's int8 tiles to 255 registers and
+# spills; for sm_100 the same text takes 168 registers. The others are addresses, loaded once per stage: at most ten loads among a
+# thousand instructions, for one or two targets; for the others the same text fits.
+SPILLS = [(re.compile(variants), re.compile(targets), most) for variants, targets, most in (
+    ("linear/.*x=s8,.*strategy=tiles", "sm_103", 200),
+    ("linear/format=q4_k,.*activation=half,.*epilogue=bias_residual,strategy=tiles,.*tile_m=64,tile_n=128", "sm_75", 32),
+    ("linear/format=q4_k,.*activation=half,.*epilogue=bias_residual,strategy=tiles,.*tile_m=128,tile_n=256", "sm_90", 60),
+    ("fp4_gemm/format=mxfp4,x=bf16,.*strategy=mma,tile_m=128,", "sm_90", 20),
+    ("nf4_gemm/.*scale_type=nested,rows=strided,strategy=tiles,tile_m=128,tile_n=128,.*stages=4", "sm_8[07]", 32))]
 
 
 class Assembly(NamedTuple):
@@ -103,7 +107,8 @@ def fault(assembly, rows):
     """Returns the mistake as text, or an empty text."""
     if assembly.complaint:
         return assembly.complaint
-    most = max((most for variants, target, most in SPILLS if target == assembly.target and variants.match(assembly.variant)), default=0)
+    most = max((most for variants, targets, most in SPILLS
+                if targets.fullmatch(assembly.target) and variants.match(assembly.variant)), default=0)
     if max(assembly.spills) > most:
         return f"spills {assembly.spills} bytes stored and loaded"
     row, _ = rows.get((assembly.variant, assembly.target), (None, "")) if rows is not None else (assembly.held, "")
