@@ -37,6 +37,7 @@ SPILLS = [(re.compile(variants), re.compile(targets), most) for variants, target
     ("linear/format=q4_k,.*activation=half,.*epilogue=bias_residual,strategy=tiles,.*tile_m=64,tile_n=128", "sm_75", 32),
     ("linear/format=q4_k,.*activation=half,.*epilogue=bias_residual,strategy=tiles,.*tile_m=128,tile_n=256", "sm_90", 60),
     ("fp4_gemm/format=mxfp4,x=bf16,.*strategy=mma,tile_m=128,", "sm_90", 20),
+    ("nf4_gemm_transposed/a=f16,.*strategy=mma,tile_m=32,k_warps=8,split_k=32,.*table=aligned", "sm_110f?", 4),
     ("nf4_gemm/.*scale_type=nested,rows=strided,strategy=tiles,tile_m=128,tile_n=128,.*stages=4", "sm_8[07]", 32))]
 
 
