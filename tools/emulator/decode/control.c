@@ -1,8 +1,6 @@
 /* Instructions whose operands are labels or functions: branches, calls, returns. */
 #include "decoder.h"
 
-#include <string.h>
-
 static bool is_plain_name(const emu_operand *o)
 {
     return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;

@@ -1,8 +1,6 @@
 /* Declarations: registers, variables with their initialisers, formal parameters (ISA 5.4, 5.1.6). */
 #include "parse.h"
 
-#include <string.h>
-
 static const struct {
     const char *text;
     emu_space space;
