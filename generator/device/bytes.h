@@ -7,11 +7,11 @@
 /* How words are read from addresses with equal remainders modulo 4. */
 typedef struct byte_order {
     uint32_t alignment;  /* known alignment of the addresses */
-    ptx_val selector[2]; /* of prmt, for words at 0 and at `phase`; poison if words are aligned */
+    ptx_val selector[2]; /* prmt's, for words at 0 and at `phase` modulo 4; poison if words are aligned */
 } byte_order;
 
-/* The order for addresses that equal this pointer to shared memory modulo 4. `alignment` is 1, 2 or a multiple of 4. Modulo 4,
- * words begin at byte 0 or `phase`. */
+/* Returns the order for addresses that equal this pointer to shared memory modulo 4. `alignment` is 1, 2 or a multiple of 4. Words
+ * begin at bytes that equal 0 or `phase` modulo 4. */
 byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t phase);
 
 /* Rounds a pointer down to a multiple of 4, for the functions below. */

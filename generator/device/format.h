@@ -20,8 +20,8 @@
  *     4      4      4      4          32          64           Q6_K: groups 2i and 2i + 1 interleave, 16 elements of each in turn
  *
  * Runs of words (below) begin at multiples of 4 bytes of the block; if its size is no multiple of 4, also at bytes that equal
- * the first run's modulo 4. The steps of runs, d_byte and the bytes of eight groups are multiples of 4. A test
- * checks each format (device.formats).
+ * the first run's modulo 4. The steps of runs, d_byte and the bytes of eight groups are multiples of 4. The test
+ * device.formats checks each format.
  *
  * Use: format_lane_init once per lane, while group and unit stay the same; format_find for each block, or once for a row of
  * blocks and then format_move; format_codes and format_numbers for each block. If scales are in arrays, pass
@@ -161,8 +161,8 @@ typedef struct format_lane {
     ptx_val select, shift, rotation, first, last, value[16];
 } format_lane;
 
-/* `group` is a U32, register or immediate; so is `unit`, the first of the lane's units if it takes only some of the group's: a
- * multiple of `units`, 1 or 2, which are loaded at once. Poison is 0. */
+/* `group` is a U32, register or immediate. So is `unit`, the lane's first unit if the lane takes only some units of a group; poison
+ * is 0. It is a multiple of `units`, the number of units that are loaded at once, 1 or 2. */
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit, uint32_t units,
                              format_rule rule);
 

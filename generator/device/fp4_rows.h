@@ -27,7 +27,7 @@ layout fp4_rows_layout(bool for_matrices);
 
 typedef enum fp4_rows_part { FP4_ROWS_CODES, FP4_ROWS_SCALES, FP4_ROWS_PARTS } fp4_rows_part;
 
-/* The user calls fp4_rows_plan with the first members, and sets those from `code_byte` to `scale_row`. */
+/* The user passes the members down to `codes` to fp4_rows_plan, and then sets those from `code_byte` to `scale_pass_rows`. */
 typedef struct fp4_rows {
     ptx_fn *f;
     uint32_t rows, threads; /* at least as many threads as rows */
@@ -35,13 +35,13 @@ typedef struct fp4_rows {
     bool is_block_scaled;   /* predicated copies of scales, which ptxas interleaves with products */
     layout codes;           /* rows of codes; row_bytes tells e2m1 from e4m3 */
 
-    bool is_carried;                      /* scales: block-scaled and not in tiles */
+    bool is_carried;                      /* scales are carried: block-scaled and not in tiles */
     uint32_t block;                       /* elements under a scale */
     uint32_t units, scales_of_stage;      /* of a row in a stage */
-    uint32_t scale_bytes;                 /* that a row's scales take in a stage */
+    uint32_t scale_bytes;                 /* of a row's scales in a stage */
     uint32_t row_threads[FP4_ROWS_PARTS]; /* neighbouring threads that copy a row */
-    uint32_t pass[FP4_ROWS_PARTS];        /* rows of a pass of the threads */
-    uint32_t passes[FP4_ROWS_PARTS];      /* over all rows: of scales one or two */
+    uint32_t pass[FP4_ROWS_PARTS];        /* rows that the threads copy in one pass */
+    uint32_t passes[FP4_ROWS_PARTS];      /* over all rows; scales take one or two */
 
     uint32_t code_byte, scale_byte; /* in a stage */
     ptx_val k, first, end;          /* elements of a row; those to copy, from a multiple of a stage on */
@@ -61,7 +61,7 @@ typedef struct fp4_rows {
 
 fp4_rows fp4_rows_plan(fp4_rows r);
 
-/* A thread's row in the first pass. */
+/* Returns a thread's row in the first pass. */
 ptx_val fp4_rows_row_of(const fp4_rows *r, fp4_rows_part part, ptx_val tid);
 
 void fp4_rows_init(fp4_rows *r, ptx_val tid, ptx_val shared);

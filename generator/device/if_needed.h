@@ -1,4 +1,4 @@
-/* PTX_IF for blocks that only some variants predicate. */
+/* PTX_IF and PTX_WHEN for blocks that only some variants predicate. */
 #ifndef DEVICE_IF_NEEDED_H
 #define DEVICE_IF_NEEDED_H
 
@@ -14,8 +14,8 @@ static inline void if_needed_end(ptx_block *block)
         ptx_block_end(block);
 }
 
-/* A PTX_IF if is_needed, a C condition, holds. Else the block runs in all threads, and the predicate is not emitted.
- * WHEN_NEEDED: a PTX_IF or, unless may_branch, a PTX_WHEN. */
+/* A PTX_IF if is_needed, a C condition, holds. Otherwise the block runs in all threads, and the predicate is not emitted.
+ * WHEN_NEEDED is the same, but a PTX_WHEN instead of the PTX_IF unless may_branch holds. */
 #define IF_NEEDED(fn, is_needed, predicate) WHEN_NEEDED (fn, is_needed, true, predicate)
 #define WHEN_NEEDED(fn, is_needed, may_branch, predicate)                                                    \
     for (ptx_block PTX_NAME_(needed_) = !(is_needed)   ? (ptx_block){.f = (fn), .state = IF_NOT_NEEDED}      \

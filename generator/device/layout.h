@@ -44,8 +44,8 @@ uint32_t layout_rows(const layout *l, uint32_t rows);
 uint32_t layout_unit(const layout *l, uint32_t unit);
 uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);
 
-/* The fields of a descriptor for rows of layout_of_matrices(units): their swizzle is wgmma's of a row's bytes, along k (PTX ISA
- * 9.7.15.5.1.2). */
+/* Returns the fields of wgmma's descriptor for rows of layout_of_matrices(units), which go along k. Their swizzle is wgmma's
+ * swizzle of as many bytes as a row has (PTX ISA 9.7.15.5.1.2). */
 static inline ptx_matrix layout_matrix(uint32_t units)
 {
     const uint32_t row_bytes = units * UNIT_BYTES;

@@ -29,7 +29,8 @@ typedef struct nf4_pairs {
     ptx_type word_type;
     uint32_t stride, skipped; /* bytes from entry to entry; from `start` to the table */
     uint32_t bytes;           /* of dynamic shared memory, including skipped ones */
-    /* prmt's selector of byte 0: the second byte of an address, or the lowest of a number; from byte to byte. */
+    /* prmt's selector that moves byte 0 of a word to the second byte of an aligned table's address, or else to the lowest byte of a
+     * number; and what each further byte adds to it. */
     uint32_t selector, selector_step;
     ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
     ptx_val mine;  /* address of this lane's copy of the first entry */
@@ -37,8 +38,8 @@ typedef struct nf4_pairs {
 
 nf4_pairs nf4_pairs_plan(nf4_pairs p);
 
-/* Sets `start`: the table is in dynamic shared memory from `shared` on. An aligned one starts `reserved` bytes after the
- * multiple of 64 KB nearest to `shared`, which is 0 if no more than that comes before. Returns `bytes`. */
+/* Sets `start` for a table in dynamic shared memory from `shared` on: to `shared`, or for an aligned table to the first multiple
+ * of 64 KB from `shared - reserved` on, which is 0 if `shared` is at most `reserved`. Returns `bytes`. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
 /* Sets this lane's read address, after the layout. */

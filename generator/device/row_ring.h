@@ -41,7 +41,7 @@ typedef struct row_ring {
     bool is_lean;                       /* copies the rows' last stage in a loop: less code */
     bool finds_starts;                  /* finds rows' starts in each stage, even if all are aligned alike */
     uint32_t threads, rows;             /* of the thread block; powers of two */
-    uint32_t lanes, pass, passes;       /* that copy a row together; rows per pass, a multiple of 8; passes */
+    uint32_t lanes, pass, passes;       /* lanes that copy a row; rows per pass, a multiple of 8; passes */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
     ptx_val piece, to;                  /* this thread's: bytes to its first piece; its place in stage 0 */
     ptx_val left;                       /* remaining bytes of the rows, S32 */
@@ -50,7 +50,7 @@ typedef struct row_ring {
 /* The bit in which the rows of neighbouring groups of four lanes differ: each group copies 64 bytes, to its half of the banks. */
 uint32_t row_ring_row_bit(const row_ring_shape *s);
 
-/* Sets how the threads pass over the rows; and a thread's row of a pass. */
+/* _plan sets lanes, pass and passes. _row_of returns a thread's row in the first pass. */
 void row_ring_plan(row_ring *r);
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
 

@@ -98,7 +98,7 @@ static bool is_u32(ptx_val v)
     return v.type == PTX_U32 || v.type == PTX_NONE;
 }
 
-/* False for an immediate that is not a multiple. */
+/* Returns false for an immediate that is not a multiple; a register's value is unknown. */
 static bool may_be_multiple(ptx_val v, uint32_t of)
 {
     uint64_t value;
@@ -217,7 +217,7 @@ void tile_pipeline_next_at(tile_pipeline *p, const char *file, int line)
     TILE_CALL(p->f);
     if (!require(p->f, p->has_started, "tile_pipeline_next: the pipeline has not started") ||
         !require(p->f, !p->has_producer || p->parity.type != PTX_NONE,
-                 "tile_pipeline_next: with a producer it is called in TILE_CONSUMERS"))
+                 "tile_pipeline_next: with a producer, call it only in TILE_CONSUMERS"))
         return;
     p->next_count++;
     if (p->has_producer) {
@@ -290,10 +290,10 @@ tile_operand tile_operand_at(const tile_pipeline *p, uint32_t slot, ptx_val firs
         skipped = 0;
     if (!require(
             f, skipped % (view == TILE_WORDS ? A_ROWS : B_COLUMNS) == 0,
-            "tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16") ||
+            "tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, of 16 for words") ||
         !require(
             f, skipped + A_ROWS <= s->rows,
-            "tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on"))
+            "tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first row on"))
         return o;
     o.rows = s->rows - (uint32_t)skipped;
     o.byte = s->byte;
@@ -456,7 +456,7 @@ void tile_sums_add_scaled_at(tile_sums *to, const tile_sums *from, const ptx_val
 {
     TILE_CALL(to->f);
     if (!require(to->f, to->row_tiles == from->row_tiles && to->column_tiles == from->column_tiles,
-                 "tile_sums_add_scaled: the sums must have as many tiles"))
+                 "tile_sums_add_scaled: both sums must have the same numbers of tiles"))
         return;
     for (uint32_t i = 0; i < 4 * to->row_tiles * to->column_tiles; i++)
         ptx_fma_to(to->f, to->of[i], from->of[i], factors[i / 2 % 2]);
@@ -498,7 +498,7 @@ void tile_words_load_at(const tile_words *words, ptx_val out[], const char *file
 {
     TILE_CALL(words->f);
     if (!require(words->f, words->view == TILE_WORDS,
-                 "tile_words_load: the words are not of tile_words_open") ||
+                 "tile_words_load: the words are not from tile_words_open") ||
         !require_stage(words->pipeline))
         return;
     for (uint32_t unit = 0; unit < words->steps; unit++) {

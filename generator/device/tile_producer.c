@@ -147,7 +147,7 @@ tile_block tile_consumers_begin(tile_pipeline *p, ptx_val count, const char *fil
     TILE_CALL(f);
     tile_block b = {.pipeline = p, .file = file, .line = line};
     if (!p->has_producer || !require(f, p->has_started, "TILE_CONSUMERS: the pipeline has not started") ||
-        !require(f, p->next_count == 0, "TILE_CONSUMERS: a pipeline has one such block"))
+        !require(f, p->next_count == 0, "TILE_CONSUMERS: a pipeline can have only one such block"))
         return b;
     ptx_val tid = ptx_tid_x(f);
     PTX_IF (f, ptx_ge(f, tid, consumer_threads(p))) {

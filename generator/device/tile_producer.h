@@ -10,7 +10,8 @@ enum { UNIT = UNIT_BYTES / 2 /* elements */, WGMMA_ALIGN = 1024 };
 
 enum { TILE_BARRIER_BYTES = 16 }; /* of a stage that a producer fills */
 
-/* Until a function of tile.h returns, its instructions and problems have the place of the author's call, `file` and `line`. */
+/* Until the enclosing function of tile.h returns, instructions and errors have the place of the author's call: the function's
+ * `file` and `line`. */
 typedef struct tile_call {
     ptx_fn *f;
     ptx_caller until_now;

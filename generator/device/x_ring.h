@@ -43,7 +43,7 @@ static inline uint32_t x_ring_bytes(uint32_t rows)
     return rows * X_RING_ROW_BYTES;
 }
 
-/* Opens a ring at `shared` for the rows of `in` from `first` to `end`, `k` elements each. */
+/* Initialises a ring at `shared` for the rows of `in` from `first` up to, not including, `end`, `k` elements each. */
 void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
                  ptx_val lane);
 

@@ -288,7 +288,7 @@ static const char *broken_text(arena *a, const constraints *r, size_t i)
                         broken->count > 1 ? " in the first" : "");
 }
 
-/* Whether the request leaves no choice about the constraint's parameters: no combination keeps it. */
+/* Returns whether every combination breaks the constraint, because each of its parameters has only one value. */
 static bool is_certain(const constraint *broken, const request *q)
 {
     for (size_t i = 0; i < family_param_count(q->family); i++)
@@ -297,7 +297,7 @@ static bool is_certain(const constraint *broken, const request *q)
     return broken->count > 0;
 }
 
-/* If there is no legal combination, a constraint that is certain to be broken is reason enough. */
+/* If only legal combinations were wanted, and some constraints are certain to be broken, reports only those. */
 void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
     const size_t variants = request_count(q), told_of = q->is_legal_only ? 1 : variants;

@@ -77,13 +77,13 @@ size_t arg_group_length(const kiln_family *family, const kiln_arg *arg);
 /* Dynamic shared memory of a launch, an expression: the family's for a call, or the shape's. */
 const char *family_shared_bytes(const kiln_family *family);
 
-/* The thread blocks of a launch, an expression. */
+/* The number of thread blocks of a launch, as an expression. */
 const char *family_blocks(arena *a, const kiln_family *family);
 
 /* The bytes that the work reads and writes, an expression; null: not declared. */
 const char *family_bytes(arena *a, const kiln_family *family);
 
-/* Whether the argument is the workspace or its counters; a null workspace has none. */
+/* Returns whether the argument is the workspace or its counters; false for a null workspace. */
 bool workspace_has(const kiln_workspace *w, const kiln_arg *arg);
 
 /* Null if there is none. */

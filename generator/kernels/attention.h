@@ -24,7 +24,7 @@ typedef struct attention_matrix {
     bool pack_gqa;
 } attention_matrix;
 
-/* Enumerations of parameters' values are in the order of their words. */
+/* The enumerations below are in the order of their parameter's words, since kiln_word_index gives their values. */
 typedef enum attention_shaping {
     ATTENTION_PLAIN,
     ATTENTION_SOFTCAP, /* softcap * tanh(score / softcap) */

@@ -18,7 +18,8 @@
         WORD, CONTRACT, "nibbles", "low high", "low",                                                        \
         "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the reverse")
 
-/* Arguments of thread blocks that share sums over `along`: sums of a type, a counter for each `per` of them; y is the result. */
+/* The workspace and tile_counters of kernels with split_k, which split `along`: partial sums of type `of_type`, and a counter for
+ * each `per` sums. `y` names the result. */
 /* clang-format off */
 #define SHARING_ARGS(along, of_type, per, y)                                                                             \
     {"workspace", KILN_ARG_SCRATCH, of_type, "workspace_size", 16, "split_k != 1",                                       \

@@ -19,7 +19,7 @@ typedef struct fp4_gemm_geometry {
     uint32_t last_tiles; /* block-scaled: tiles of eight rows of x whose products follow a trip's barrier */
     bool fills_early; /* a fill begins right after the barrier that frees its stage, not in the next trip */
     uint32_t fill_parts;   /* parts in which a stage is filled: one before the products of each tile of x */
-    uint32_t rows_at_once; /* rows of sums, stored at the end */
+    uint32_t rows_at_once; /* rows of sums that are stored at once, after the loop */
     uint32_t shared_bytes; /* dynamic */
 } fp4_gemm_geometry;
 

@@ -98,8 +98,8 @@ static uint32_t rows_at_once(const fp4_gemm_geometry *g)
     return rows;
 }
 
-/* Fills begin early with two stages, where the next trip already waits for the fill, and tiles of 128 rows, since a multiprocessor
- * has no third thread block to hide the wait. */
+/* Fills begin early if the next trip waits for them (two stages), and a multiprocessor has no third thread block to hide the wait
+ * (tiles of 128 rows). */
 static void plan_fills(fp4_gemm_geometry *g)
 {
     const uint32_t tiles = g->tile_m / SUMS_ROWS, last = tiles < 8 ? 1 : tiles / 4;

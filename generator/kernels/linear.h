@@ -50,7 +50,7 @@ typedef struct linear {
     bool has_bias, has_residual, has_scale;
     bool has_all_vectors; /* a thread block has all vectors, and there is no m */
     uint32_t matrices;
-    bool is_pair, is_gelu; /* one product goes through SiLU, or GELU, and multiplies the other */
+    bool is_pair, is_gelu; /* SiLU, or GELU, of one product multiplies the other */
     uint32_t column_rows;  /* of W, for a column of y: two in a pair */
     bool overlaps;         /* the kernel waits for the preceding launch */
     bool keeps_infinity;   /* an infinite sum stays infinite; else it becomes a NaN */
@@ -153,7 +153,8 @@ row_ring_shape linear_ring_stage(const weight_format *format, uint32_t elements,
 layout linear_numbers_layout(const weight_format *format, uint32_t stage);
 uint32_t linear_numbers_bytes(const weight_format *format, uint32_t stage, uint32_t rows);
 
-/* A ring with this thread's copies; `codes` has the shape and options. If k is split, the user sets `left`. */
+/* Returns a ring with this thread's copies initialised. `codes` has only the shape and options. If k is split, the caller sets
+ * `left`. */
 linear_ring linear_init_ring(linear *l, const linear_tile *tile, row_ring codes, uint32_t number_byte,
                              ptx_val shared);
 

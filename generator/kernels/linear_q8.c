@@ -69,7 +69,7 @@ typedef struct q8_geometry {
     uint32_t tile_m, tile_n, stages, threads;
     uint32_t k_warps, row_warps;  /* warps that share a step's k, or rows of x */
     uint32_t row_tiles;           /* of a warp */
-    uint32_t units;               /* of a lane and group */
+    uint32_t units;               /* of a group, per lane */
     uint32_t stage, steps, step;  /* elements of k in a stage of W; its steps of x, and their elements */
     uint32_t warp_elements;       /* elements of a step in each warp */
     uint32_t groups;              /* groups of a row in these elements */

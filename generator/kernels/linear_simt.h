@@ -57,7 +57,8 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8);
  * of x. Ends with a barrier. */
 void linear_make_shares(linear_simt *g, ptx_val is_start);
 
-/* The mean of a vector's scaled squares, plus eps: the norm's factor for its sums is 1 over the square root. */
+/* Returns the mean square of a vector's scaled elements, plus eps in the same scale. The norm multiplies the vector's sums by 1
+ * over its square root. */
 ptx_val linear_find_mean(linear_simt *g, uint32_t vector);
 
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ typedef struct tiles_geometry {
     uint32_t groups, units; /* groups of a step; a lane's units of a group */
     uint32_t steps, batch;  /* steps of a stage of W, and between barriers */
     bool is_half;           /* weights are scaled in F16 */
-    bool has_blocks;        /* a stage has several quantised blocks of a row; else it is one */
+    bool has_blocks;        /* a stage has several quantised blocks of a row, otherwise at most one */
     bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
     uint32_t number_byte, w_stage_bytes; /* in a stage of W: the first of its numbers in arrays; its size */

@@ -37,7 +37,8 @@ void nf4_scales_align(nf4_scales *s);
 /* Sets up the copies to `at`, and fills the table of nested scales; `k_warp` must be set. */
 void nf4_scales_init(nf4_scales *s, ptx_val tid, ptx_val lane, ptx_val at);
 
-/* Adds a step's partial sums, row by row, times the scales of the lane's columns, `apart` from each other, to the sums. */
+/* Adds a step's partial sums, row by row, times the scales of the lane's columns to `sums`. The columns are `apart` from each
+ * other. */
 void nf4_scales_add(const nf4_scales *s, ptx_val scales, uint32_t apart, uint32_t columns, uint32_t count,
                     const ptx_val partial[], const ptx_val sums[]);
 

@@ -18,8 +18,8 @@ enum {
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Magnitudes of 8 codes, times 2, of the positive codes and of the negative ones: two words of four bytes each, U32, which are 0
- * for the other sign. */
+/* Splits 8 codes by sign: bytes[0] has the magnitudes of the positive codes, times 2, and bytes[1] those of the negative ones. Each
+ * is two words, U32, of four bytes; the bytes of codes with the other sign are 0. */
 void nvfp4_split(ptx_fn *f, ptx_val word, ptx_val bytes[2][2]);
 
 /* 8 codes as four F16X2, on targets with the conversion. */

@@ -17,7 +17,7 @@
 
 enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
-typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind; /* the parameter's words */
+typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind; /* in the order of cache's words */
 
 enum { CACHE, SCALES, KINDS };     /* a slot is a row of the cache, and with int8_token of scales */
 enum { PAGE, ROW, HEAD, STRIDES }; /* distances of pages, of a page's rows and of a row's heads */

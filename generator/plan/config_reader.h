@@ -38,7 +38,7 @@ const char *reader_suggest_boolean(const reader *r, const char *word);
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
                     const char *expected);
 
-/* Whether the node is a path, which is not empty; otherwise a diagnostic. */
+/* Returns whether the node is a path that is not empty; otherwise reports what was expected. */
 bool reader_is_path(const reader *r, const yaml_node *node, const char *key, const char *expected);
 
 /* Diagnostics for keys of a mapping that are not among these words; true if there are none. */

@@ -6,7 +6,7 @@
 enum {
     WAVEFRONT_BYTES = 128,
     SLOW_ISSUES = 4, /* special functions: a warp occupies the unit for eight cycles, while others issue */
-    LONG_ISSUES = 12 /* quotients and roots: several instructions */
+    LONG_ISSUES = 12 /* exact quotients and roots: a sequence of instructions */
 };
 
 static uint32_t issues_of(const ptx_inst *inst)

@@ -11,8 +11,8 @@
 
 enum { MOST_THREADS_AT_ONCE = 128, LONGEST_NAME = 1024, SIGNAL_STACK_BYTES = 64 * 1024 };
 
-/* A running function. An interrupt may come to another thread, so all threads' functions are here, and their texts outlive
- * threads and arenas. */
+/* A family's function that is running. An interrupt may be handled in any thread, so all threads share this table, whose texts
+ * outlive threads and arenas. */
 typedef struct call {
     atomic_bool is_used;
     char name[LONGEST_NAME];
@@ -23,8 +23,8 @@ static _Thread_local call *own; /* null: no function runs in this thread */
 
 static const struct watched {
     int number;
-    const char *before, *after; /* the text before and after a function's name */
-    bool is_crash;              /* of this thread's function; otherwise all threads' are printed */
+    const char *before, *after; /* text before and after the function's name */
+    bool is_crash;              /* names only this thread's function, otherwise those of all threads */
 } watched[] = {
     {SIGSEGV, "error: ", " crashed (SIGSEGV)\n", true},  {SIGBUS, "error: ", " crashed (SIGBUS)\n", true},
     {SIGFPE, "error: ", " crashed (SIGFPE)\n", true},    {SIGILL, "error: ", " crashed (SIGILL)\n", true},
@@ -34,7 +34,7 @@ static const struct watched {
 enum { WATCHED_COUNT = sizeof watched / sizeof watched[0] };
 static struct sigaction usual[WATCHED_COUNT];
 
-/* A stack that overflowed has no room for the handler. Sanitizers bring a stack of their own. */
+/* Gives the handler a stack of its own, since an overflowed stack has no room. Sanitizers have already set one. */
 static void set_signal_stack(void)
 {
     static _Thread_local char bytes[SIGNAL_STACK_BYTES];

@@ -16,7 +16,7 @@ bool c_headers_take(const char *name);
 extern const char c_headers[];
 
 bool words_contain(const char *words, const char *word);
-int words_find(const char *words, const char *word); /* its index; -1: not there */
+int words_find(const char *words, const char *word); /* the word's index; -1: not there */
 bool words_are_single_spaced(const char *words);
 
 /* The next word's start, with its length; null at the end. Begin with *cursor = words. */

@@ -38,7 +38,8 @@ typedef struct target_range {
     uint32_t from, below;
 } target_range;
 
-/* Shared memory per thread block that every device of the target and newer ones has: the same guide, per compute capability. */
+/* Bytes of shared memory that a thread block can have on every device of the target and of newer ones. Source: CUDA programming
+ * guide, technical specifications per compute capability. */
 uint32_t target_shared_bytes(target t);
 
 /* Whether the target's number is at least `sm`; narrows a range, which may be null and begins as {0, UINT32_MAX}. */

@@ -217,9 +217,9 @@ kiln_status kiln_close(kiln_loader *loader);
  * If the context does exist, the modules stay loaded until it is destroyed. Null does nothing. */
 void kiln_forget(kiln_loader *loader);
 
-/* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. NULL_POINTER (the
- * loader, or a kernel), CLOSED, and the errors of a load. A bundle may have kernels that the device cannot run, which are NO_IMAGE:
- * kiln_usable tells them. */
+/* Loads kernels now instead of on first use. Stops at the first failure; modules loaded so far stay loaded. A kernel that the
+ * device cannot run is a failure: skip kernels for which kiln_usable returns 0. NULL_POINTER (the loader, or a kernel), CLOSED,
+ * and the errors of a load. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
 /* Copies the details of the most recent failure on this loader, by any thread; error->status is KILN_OK if there was

@@ -79,7 +79,8 @@ class [[nodiscard]] status {
     friend const char *describe(char (&text)[Bytes], status failed, const driver &driver,
                                 const loader &loader) noexcept;
 
-    /* Who has the details of a failure: the loader, no one, or the driver. The driver's are of the failure with this number. */
+    /* Where a failure's details are: in the loader, nowhere, or in the driver, which numbers its failures from of_driver on and
+     * has the details of the last one. */
     static constexpr unsigned of_loader = 0, of_none = 1, of_driver = 2;
     constexpr status(kiln_status code, unsigned details) noexcept : code_(code), details_(details)
     {
@@ -285,10 +286,10 @@ class loader {
     {
         return kiln_preload(at_, kernels, count);
     }
-    /* All kernels of a bundle that the device can run. */
+    /* As kiln_preload, for all kernels of a bundle that the device can run. */
     status preload(const kiln_index &index) noexcept
     {
-        status loaded = kiln_preload(at_, nullptr, 0); /* whether the loader is open */
+        status loaded = kiln_preload(at_, nullptr, 0); /* fails if the loader is not open */
         for (uint32_t i = 0; loaded && i < index.bundle->kernel_count; i++)
             if (kiln_usable(at_, index.kernels[i]))
                 loaded = kiln_preload(at_, &index.kernels[i], 1);
@@ -455,9 +456,10 @@ template <size_t Slots, size_t Contexts = 16> class loaders {
     std::mutex mutex_;
 };
 
-/* Writes a line of text about a status, with the details that the driver or the loader has of this very failure, and returns
- * the array. Otherwise only the text of the status: for success, a failure that neither of them recorded, and a driver's that
- * a later one replaced or whose status was stored as a kiln_status. */
+/* Writes a line of text about a status, and returns the array. The line has the driver's details if this is the driver's last
+ * failure, or the loader's if its last failure has this status. Otherwise it is the text of the status only: for a success, for
+ * a failure that neither recorded, and for a failure of the driver that a later one replaced or that was stored as a
+ * kiln_status. */
 template <size_t Bytes>
 const char *describe(char (&text)[Bytes], status failed, const driver &driver, const loader &loader) noexcept
 {

@@ -1,4 +1,4 @@
-/* Shared by the app.c of projects that are tests only: opens the driver, and prints why a call failed. */
+/* Shared by the app.c files of projects that are only tests: opens the driver, and prints why a call failed. */
 #ifndef APP_H
 #define APP_H
 

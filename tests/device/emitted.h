@@ -1,4 +1,4 @@
-/* Loads a kernel of the builder. */
+/* Checks a kernel that the builder has emitted, and loads it. */
 #ifndef TEST_EMITTED_H
 #define TEST_EMITTED_H
 

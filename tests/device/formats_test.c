@@ -1,4 +1,5 @@
-/* Every format has blocks, groups and words that kernels take: device/format.h lists them. They take blocks of 64 and 128 too. */
+/* Tests that every format has blocks, groups and words of the kinds that device/format.h lists, which kernels take. Made-up formats
+ * show that this check accepts and rejects the right ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

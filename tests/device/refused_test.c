@@ -299,11 +299,11 @@ static const mistake mistakes[] = {
     {"three_warps", three_warps,
      "k.c:4: error: tile_product_open: wgmma needs a thread block of whole warpgroups\n"},
     {"bad_numbers", bad_numbers,
-     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
-     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
-     "k.c:6: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, for words of 16\n"
-     "k.c:7: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
-     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
+     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, of 16 for words\n"
+     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, of 16 for words\n"
+     "k.c:6: error: tile_rows, tile_columns, tile_words_open: the first row must be a multiple of 8, of 16 for words\n"
+     "k.c:7: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first row on\n"
+     "k.c:8: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first row on\n"
      "k.c:12: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
      "k.c:13: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
      "k.c:14: error: tile_pipeline_add: the matrix's columns and stride must be multiples of 16 bytes\n"
@@ -311,25 +311,25 @@ static const mistake mistakes[] = {
      "k.c:18: error: tile_store: the column, y's columns and its stride must be multiples of four\n"
      "k.c:19: error: tile_store: the column, y's columns and its stride must be multiples of four\n"},
     {"few_rows", few_rows,
-     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"
-     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first on\n"},
+     "k.c:4: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first row on\n"
+     "k.c:5: error: tile_rows, tile_columns, tile_words_open: the slot has fewer than 16 rows from the first row on\n"},
     {"sums_past_slot", sums_past_slot,
      "k.c:10: error: tile_multiply: the sums have more rows or columns than the operands\n"},
     {"without_a_stage", without_a_stage,
      "k.c:10: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
      "k.c:11: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
      "k.c:12: error: tile_multiply, tile_product_issue, tile_words_load: there is no current stage before tile_pipeline_next\n"
-     "k.c:14: error: tile_words_load: the words are not of tile_words_open\n"},
+     "k.c:14: error: tile_words_load: the words are not from tile_words_open\n"},
     {"bad_scale", bad_scale,
-     "k.c:5: error: tile_sums_add_scaled: the sums must have as many tiles\n"
+     "k.c:5: error: tile_sums_add_scaled: both sums must have the same numbers of tiles\n"
      "k.c:6: error: fma: operand 2 is u32, expected f32\n"
      "k.c:6: error: fma: operand 2 is u32, expected f32\n"
      "k.c:6: error: fma: operand 2 is u32, expected f32\n"
      "k.c:6: error: fma: operand 2 is u32, expected f32\n"},
     {"outside_of_consumers", outside_of_consumers,
-     "k.c:8: error: tile_pipeline_next: with a producer it is called in TILE_CONSUMERS\n"
-     "k.c:12: error: tile_pipeline_next: with a producer it is called in TILE_CONSUMERS\n"
-     "k.c:13: error: TILE_CONSUMERS: a pipeline has one such block\n"},
+     "k.c:8: error: tile_pipeline_next: with a producer, call it only in TILE_CONSUMERS\n"
+     "k.c:12: error: tile_pipeline_next: with a producer, call it only in TILE_CONSUMERS\n"
+     "k.c:13: error: TILE_CONSUMERS: a pipeline can have only one such block\n"},
     {"bad_rows", bad_rows,
      "k.c:5: error: add: operand 2 is f32, expected u32\n"
      "k.c:7: error: ptx_set: not a variable\n"

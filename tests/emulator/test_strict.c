@@ -31,7 +31,8 @@ static const pair bodies[] = {
     {"call f+4, (%u1);", "expected the function to call by its name alone", "call f, (%u1);"},
     {"brx.idx %r1, T; T: .branchtargets A; A: ret;", "'T' is not a label in scope",
      "T: .branchtargets A; brx.idx %r1, T; A: ret;"},
-    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);", "'T' is not a label in scope",
+    {"call %d1, (%r1), T; T: .callprototype _ (.param .b32 _);",
+     "'T' is not a .callprototype or .calltargets in scope",
      "T: .callprototype _ (.param .b32 _); call %d1, (%r1), T;"},
     /* barriers */
     {"bar.sync 0+40;", "line 8: error: the barriers are numbered from 0 to 15", "bar.sync 0+15;"},
@@ -225,7 +226,7 @@ static const pair bodies[] = {
      "P: .callprototype (.param .b32 r) _ (); call (_), %d1, (), P;"},
     {"T: .calltargets f2, f; call %d1, (%r1), T;", "the parameter 'a' takes a vector register",
      "T: .calltargets fp, f; call %d1, (%r1), T;"},
-    {"T: .branchtargets A; A: call %d1, (%r1), T;", "'T' is not a label in scope",
+    {"T: .branchtargets A; A: call %d1, (%r1), T;", "'T' is not a .callprototype or .calltargets in scope",
      "T: .calltargets f; A: call %d1, (%r1), T;"},
     /* call parameters of one alignment */
     {"{ .param .align 4 .b8 q[8]; call fa, (q); }",
@@ -381,7 +382,7 @@ static const pair modules[] = {
      ".entry k() { P: .callprototype _ () .noreturn; ret; }"},
     {".func f() .abi_preserve 4 { ret; }", "'.abi_preserve' needs .version 9.0 and .target sm_80",
      ".func f() { ret; }"},
-    {".func (.param .u32 a, .param .u32 b) f() { ret; }", "only results in .reg may be more than one",
+    {".func (.param .u32 a, .param .u32 b) f() { ret; }", "several results must be in .reg",
      ".func (.reg .u32 a, .reg .u32 b) f() { ret; }"},
     /* sections */
     {".section .debug_x { frob }", "line 4: error: expected ':', found '}'", ".section .debug_x { L: }"},

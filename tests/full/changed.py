@@ -167,7 +167,7 @@ def is_right(build, variant, devices):
 
 
 def is_assembled(build, variant):
-    """Assembles the variant for every target; prints the output if ptxas refuses it or spills. Without ptxas all is well."""
+    """Assembles the variant for every target; prints the output if ptxas refuses it or spills. True without ptxas."""
     command = [sys.executable, "-B", REPOSITORY / "tests/generated/ptxas.py", "check", build / "bin/kiln",
                build / "tests/full/changed.yaml", "--filter", variant]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

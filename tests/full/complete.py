@@ -47,12 +47,12 @@ def list_variants(kiln, config, families, text=None):
 
 
 def stages_of(variants):
-    """Returns {(strategy, type of x, stages)}: each makes another loop of copies and products."""
+    """Returns {(strategy, type of x, stages)}: each of these has its own loop of copies and products."""
     return {(v.get("strategy"), v.get("x"), v["stages"]) for v in variants}
 
 
 def missing_stages(kiln, family, variants):
-    """Yields numbers of stages that a variant may have instead of its own, but none with its strategy and x has."""
+    """Yields each legal combination of strategy, type of x and stages that no variant has."""
     stages = next((values_of(param) for param in family["params"] if param["name"] == "stages"), None)
     if not stages:
         return

@@ -30,8 +30,8 @@ HEADING = "variant\ttarget\tregisters\tstack\tcode\timages\t"
 
 
 # Variants, targets, and the most bytes stored or loaded. For sm_103 ptxas 13.0 compiles linear's int8 tiles to 255 registers and
-# spills; for sm_100 the same text takes 168 registers. The others are addresses, loaded once per stage: at most ten loads among a
-# thousand instructions, for one or two targets; for the others the same text fits.
+# spills; for sm_100 the same text takes 168 registers. The other rows spill addresses, which are loaded once per stage: at most ten loads
+# among a thousand instructions. On targets that are not listed the same text does not spill.
 SPILLS = [(re.compile(variants), re.compile(targets), most) for variants, targets, most in (
     ("linear/.*x=s8,.*strategy=tiles", "sm_103", 200),
     ("linear/format=q4_k,.*activation=half,.*epilogue=bias_residual,strategy=tiles,.*tile_m=64,tile_n=128", "sm_75", 32),

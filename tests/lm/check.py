@@ -317,8 +317,8 @@ ANSWERS = {"some": {"sm_90": (7,)}, "all": {"sm_90": range(20), "sm_75": (0, 7),
 
 
 def compare_answer(program, emulator, model, golden, count, target, what, make_steps=None):
-    """Compares the tokens that the model writes after a golden's prompt, launched as graphs. Where they leave the golden's paths,
-    make_steps(prompt, tokens) gives float64's steps on their own path."""
+    """Compares the tokens that the model writes after a golden's prompt, launched as graphs. If they leave all of the golden's paths,
+    make_steps(prompt, tokens) computes float64's steps for them."""
     with tempfile.NamedTemporaryFile("w") as prompt:
         prompt.write(" ".join(map(str, golden.tokens)))
         prompt.flush()

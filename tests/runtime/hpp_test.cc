@@ -145,7 +145,7 @@ void causes()
     CHECK(std::strstr(text, "misaligned pointer: axpy: ") == text);
 }
 
-/* A line is about the failure that is given, not about an older or a newer one with the same status. */
+/* describe writes about the given failure, not about an older or a newer one with the same status. */
 void stale_causes()
 {
     fake_reset();

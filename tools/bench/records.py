@@ -58,10 +58,10 @@ def read(folder, file):
 
 
 def about(folder):
-    """The row that describes the machine; None without one."""
+    """The row that describes the machine; None if there is none."""
     return next((row for row in read(folder, "run") if "kernel_driver" in row), None)
 
 
 def microseconds(row):
-    """The median of a time."""
+    """The median of a row's times, in microseconds."""
     return row["us"]["median"] if isinstance(row["us"], dict) else statistics.median(row["us"])

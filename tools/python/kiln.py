@@ -316,7 +316,7 @@ def _host(value, what, is_written=False):
     if view.itemsize > 1 and re.search("[>!]", view.format):
         raise TypeError(f"{what}: expected little-endian elements, found format '{view.format}'; the device would read other numbers")
     if "O" in re.sub(":[^:]*:", "", view.format): # without the names of fields
-        raise TypeError(f"{what}: expected numbers, found format '{view.format}': Python objects, of which memory has only addresses")
+        raise TypeError(f"{what}: expected numbers, found format '{view.format}': memory has only the addresses of Python objects")
     if is_written and view.readonly:
         raise TypeError(f"{what}: expected memory that can be written, found {type(value).__name__}")
     return view
@@ -373,7 +373,7 @@ class Buffer:
         return f"<kiln.Buffer of {self.nbytes} bytes {state}>"
 
     def __reduce__(self):
-        raise TypeError("a Buffer cannot be copied or pickled: both would free its memory; download() copies the bytes")
+        raise TypeError("a Buffer cannot be copied or pickled: the copy would free the same memory; download() copies the bytes")
 
     def free(self):
         """Waits for the kernels that use it, as cuMemFree does. Freeing it again does nothing."""

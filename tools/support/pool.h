@@ -11,7 +11,8 @@ typedef struct pool {
 /* Returns zeroed memory, aligned to 16 bytes, never null. */
 void *pool_allocate(pool *p, size_t bytes);
 
-/* Returns the array with room for one more: a copy of twice the size if the count is a power of two, or 0. */
+/* Returns the array with room for one more item than `count`. If the count is 0 or a power of two, it is a copy of twice the size:
+ * call it before each item is added. */
 void *pool_grow(pool *p, void *items, size_t count, size_t item_bytes);
 
 /* Returns a copy that ends with a NUL. */

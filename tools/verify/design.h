@@ -37,8 +37,8 @@ enum { DESIGN_WORK = 1 << 20 }; /* the usual most_work */
 void size_plan_cover(size_plan *plan, const size_axis *axes, size_t count, size_setter *set,
                      uint64_t most_work);
 
-/* Covers m, n and k of a tiled product. k is a multiple of the unit, and at most so large that padding, which costs as
- * much as elements do, leaves it time to run. */
+/* Covers m, n and k of a tiled product. k is a multiple of the unit, and limited, since padding to a
+ * whole tile costs as much time as elements do. */
 void size_plan_cover_product(size_plan *plan, uint64_t k_unit, size_setter *set);
 
 #endif

@@ -77,8 +77,8 @@ bool problem_has_parameter(const problem *p, const char *name, const char *value
 /* Returns whether an argument is an integer scalar, which can be a size. */
 bool problem_is_size(const argument *a);
 
-/* Evaluates a formula. False, with a message, if it has no value for these scalars. A null `error` gets none, here
- * and in problem_measure. */
+/* Evaluates a formula. False, with a message, if it has no value for these scalars. `error` may be null, here and in
+ * problem_measure. */
 bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char *error, size_t error_bytes);
 
 /* Computes the buffers' sizes from the scalars, and checks the rules. `broken` gets the first broken rule (may be

@@ -1,7 +1,6 @@
 /* Checks that a launcher rejects bad calls: with the right status, and without a launch. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "execute.h"
 #include "run.h"

@@ -14,7 +14,8 @@ bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines);
 /* Names the variant of the launches that follow. Flushes standard output. */
 void watch_variant(const char *id);
 
-/* For other programs that end as watch_open says: opens the text that is then written; null: there is no time limit. */
+/* For programs with a text of their own: opens the text that is written when a launch takes longer than the time limit. Null if
+ * there is no limit. */
 FILE *watch_open_text(void);
 void watch_close_text(FILE *text);
 

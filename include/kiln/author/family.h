@@ -290,7 +290,7 @@ uint32_t kiln_int(const kiln_variant *v, const char *param);
 bool kiln_bool(const kiln_variant *v, const char *param);
 bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 
-/* The index of a word parameter's value among its words. */
+/* Returns the index of a word parameter's value in the parameter's list of words. */
 uint32_t kiln_word_index(const kiln_variant *v, const char *param);
 
 /* The PTX type that a word parameter names ("f16"). */

@@ -467,7 +467,7 @@ bool ptx_has_sm(ptx_fn *f, uint32_t sm);
  * `holds`. */
 bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line);
 
-/* Returns whether an integer is an immediate, and its value: for functions that check their arguments. */
+/* Returns whether an integer is an immediate, and if so sets *value: for functions that check their arguments. */
 bool ptx_is_immediate(ptx_val v, uint64_t *value);
 
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */

@@ -71,11 +71,11 @@ typedef struct tile_pipeline {
     ptx_val shared;      /* address of the first stage */
     ptx_val stage;       /* a variable: offset of the current stage */
     ptx_val free;        /* a variable if it is_async: offset of the stage to refill */
-    bool has_producer;   /* if true, the current stage is known at build time, in TILE_CONSUMERS: */
-    uint32_t current;    /* its number */
+    bool has_producer;   /* in TILE_CONSUMERS the current stage is known at build time */
+    uint32_t current;    /* number of that stage */
     uint32_t next_count; /* calls of tile_pipeline_next */
     ptx_val barriers;    /* in shared memory, B64: two mbarriers for each stage */
-    ptx_val parity;      /* a variable: of the current stage's phase; poison outside of TILE_CONSUMERS */
+    ptx_val parity;      /* a variable: of the current stage's phase; poison outside TILE_CONSUMERS */
     ptx_val is_first_lane;
 } tile_pipeline;
 
@@ -151,7 +151,7 @@ typedef struct tile_operand {
     ptx_fn *f;
     ptx_type type;
     tile_view view;
-    uint32_t rows, byte; /* rows of the slot, from `first` on if it is known; the slot's offset in a stage */
+    uint32_t rows, byte; /* the slot's rows, without those before a constant `first`; its offset in a stage */
     uint32_t steps, step_units;  /* of a stage; 16 bytes each, of a step */
     ptx_val at[TILE_MOST_UNITS]; /* this lane's 16 bytes of each step, in the first stage */
     const tile_pipeline *pipeline;
@@ -219,7 +219,8 @@ void tile_product_issue_at(const tile_product *product, const ptx_val a[], tile_
 #define tile_product_wait(product, pending) tile_product_wait_at(product, pending, PTX_HERE)
 void tile_product_wait_at(const tile_product *product, uint32_t pending, const char *file, int line);
 
-/* Adds `from`, as many tiles, times a factor for each row, F32: factors of rows g and g + 8 of each row tile. */
+/* Adds `from`, which has the same numbers of tiles, times a factor for each row, F32: factors of rows g and g + 8 of each row
+ * tile. */
 #define tile_sums_add_scaled(to, from, factors) tile_sums_add_scaled_at(to, from, factors, PTX_HERE)
 void tile_sums_add_scaled_at(tile_sums *to, const tile_sums *from, const ptx_val factors[2], const char *file,
                              int line);

@@ -1,8 +1,6 @@
 /* Instructions whose operands are labels or functions: branches, calls, returns. */
 #include "decoder.h"
 
-#include <string.h>
-
 static bool is_plain_name(const emu_operand *o)
 {
     return o->kind == EMU_OPERAND_NAME && !o->has_offset && !o->is_index && !o->is_negated && !o->element;
@@ -106,8 +104,8 @@ static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual
     return s && s->space == EMU_PARAM_CALL ? s : NULL;
 }
 
-/* Follows ptxas: arrays are passed to arrays, scalars to scalars, of equal size and alignment, vectors to objects of equal size,
-   whatever the type. */
+/* Follows ptxas: an array matches an array, and a scalar a scalar, of equal size and in .param of equal alignment; a vector
+   matches any object of equal size. Types may differ. */
 static bool is_as_large(const emu_symbol *formal, const emu_symbol *actual)
 {
     uint64_t bytes = (uint64_t)emu_types[actual->type].bytes * actual->vector;
@@ -164,7 +162,7 @@ static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symb
         move_elements(d, s, slot, at, false);
 }
 
-/* Passes a vector register or a variable, or takes the result in one; false: it is neither. */
+/* Passes a vector register or a variable, or moves the result to it. Returns false if the operand is neither. */
 static bool move_whole(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual, bool is_result)
 {
     uint32_t slot;
@@ -396,7 +394,7 @@ static bool decode_indirect_call(emu_decoder *d, const emu_call *call, const emu
     return true;
 }
 
-/* Finds the prototype or the list of targets of a call through a register, and checks the call. Null after an error. */
+/* Returns the prototype or the list of targets of a call through a register, after checking the call; null after an error. */
 static const emu_symbol *find_allowed(emu_decoder *d, const emu_call *call)
 {
     uint32_t number;
@@ -404,7 +402,8 @@ static const emu_symbol *find_allowed(emu_decoder *d, const emu_call *call)
         is_plain_name(call->prototype) ? emu_find_name(d, call->prototype->name, &number) : NULL;
     const bool is_prototype = s && s->kind == EMU_SYMBOL_PROTOTYPE;
     if (!s || (!is_prototype && !s->are_functions)) {
-        emu_decode_error(d, "'%.*s' is not a label in scope", EMU_TEXT(call->prototype->name));
+        emu_decode_error(d, "'%.*s' is not a .callprototype or .calltargets in scope",
+                         EMU_TEXT(call->prototype->name));
         return NULL;
     }
     if (is_prototype)

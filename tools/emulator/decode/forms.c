@@ -220,7 +220,7 @@ void emu_push_vector(emu_decoder *d, const emu_operand *o, unsigned count, emu_t
         emu_list_push(d, args[n]);
 }
 
-/* ptxas takes constants as A or B, but not only constants. */
+/* ptxas accepts constants in A or B, but not an operand that has only constants. */
 static void check_has_register(emu_decoder *d, const emu_operand *o)
 {
     for (unsigned n = 0; n < o->count; n++)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* u32 operands, or with # immediates, whose constants have a range. Values in registers are checked during the launch. */
+/* u32 operands (after # immediates) whose constants must be in a range. Values in registers are checked during the launch. */
 typedef struct constant_range {
     const char *word;
     uint32_t least, most, step;
@@ -191,7 +191,7 @@ static void check_constant(pattern_state *s, const emu_operand *o, const constan
         emu_decode_error(s->d, "%s", range->wrong);
 }
 
-/* A constant fraction is above 0, and at most 1. */
+/* Checks that a constant fraction is above 0 and at most 1. */
 static void check_fraction(pattern_state *s, const emu_operand *o)
 {
     double value = 1;

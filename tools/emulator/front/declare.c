@@ -1,8 +1,6 @@
 /* Declarations: registers, variables with their initialisers, formal parameters (ISA 5.4, 5.1.6). */
 #include "parse.h"
 
-#include <string.h>
-
 static const struct {
     const char *text;
     emu_space space;
@@ -55,7 +53,7 @@ static uint32_t parse_alignment(emu_parser *p)
 void emu_check_call_alignment(emu_parser *p, const emu_symbol *s)
 {
     if (s->space == EMU_PARAM_CALL && s->alignment > 128)
-        emu_fail(&p->lexer, "a parameter of a function is aligned to at most 128 bytes");
+        emu_fail(&p->lexer, "a call parameter must be aligned to at most 128 bytes");
 }
 
 /* ".align 8" before the state space, which ptxas also accepts; 0: none. */
@@ -229,7 +227,7 @@ static uint64_t parse_initial_list(emu_parser *p, emu_symbol *s, emu_list *list,
     return n;
 }
 
-/* `declared`: the number of symbols that its names may mean. */
+/* Its names may refer to the first `declared` symbols of the module. */
 static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *shape, uint32_t declared)
 {
     emu_lexer *l = &p->lexer;
@@ -300,7 +298,7 @@ static void declare_numbered(emu_parser *p, const emu_symbol *type, emu_text nam
     }
 }
 
-/* The variable of the module that a declaration repeats: one of the two is .extern, and the other is not static. */
+/* Returns the module's variable that a declaration repeats; null: none. Both must have a linkage directive, one of them .extern. */
 static emu_symbol *repeated(const emu_parser *p, const emu_symbol *type, emu_text name)
 {
     uint32_t number;
@@ -313,7 +311,8 @@ static emu_symbol *repeated(const emu_parser *p, const emu_symbol *type, emu_tex
                : NULL;
 }
 
-/* Names that stand before the definition mean it too. An array may lack its size in all declarations but one. */
+/* Adds what a repeated declaration says to the variable, to which earlier uses of the name refer, too. Some declarations of an array may
+   lack its size. */
 static void repeat_declaration(emu_parser *p, emu_symbol *s, const emu_symbol *type)
 {
     emu_symbol again = {.name = s->name};

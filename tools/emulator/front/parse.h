@@ -43,7 +43,7 @@ emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name,
 
 bool emu_at_declaration(const emu_parser *p);
 emu_linkage emu_accept_linkage(emu_parser *p); /* accepts at most one of .visible and similar words */
-/* Fails if a call parameter has a larger alignment than ptxas takes where a body uses it. */
+/* Fails if a call parameter's alignment is more than ptxas accepts in a body, or for a function with a body. */
 void emu_check_call_alignment(emu_parser *p, const emu_symbol *s);
 /* Parses one declaration up to and including its ';'. */
 void emu_parse_declaration(emu_parser *p);
@@ -69,13 +69,14 @@ void emu_parse_prototype(emu_parser *p, emu_symbol *s);
 void emu_parse_body(emu_parser *p);
 void emu_skip_attributes(emu_parser *p,
                          bool may_be_managed); /* "(.managed, .unified(1, 2))", after .attribute */
-/* Parses a .pragma, .loc, .file or .section that may stand in this place, and keeps what reports need. Returns true if there
-   was one. */
+/* Where a debugging directive may stand. */
 typedef enum emu_debug_place {
     EMU_DEBUG_MODULE = 1,
     EMU_DEBUG_FUNCTION = 2,
     EMU_DEBUG_BODY = 4
 } emu_debug_place;
+/* Parses a .pragma, .loc, .file or .section that may stand in this place, and keeps what reports need. Returns true if there
+   was one. */
 bool emu_parse_debug(emu_parser *p, emu_debug_place at);
 
 #endif

@@ -22,7 +22,7 @@ emu_symbol **emu_parse_parameters(emu_parser *p, emu_list_kind kind, size_t *cou
     for (size_t i = 0; list.count > 1 && i < list.count; i++)
         if ((kind == EMU_RESULTS || kind == EMU_RESULTS_OF_PROTOTYPE) &&
             ((emu_symbol **)list.items)[i]->space != EMU_REG)
-            emu_fail(l, "only results in .reg may be more than one");
+            emu_fail(l, "several results must be in .reg");
     *count = list.count;
     return list.items;
 }

@@ -54,10 +54,10 @@ void *emu_list_add(emu_arena *arena, emu_list *list, size_t item_bytes);
 /* Zeroed memory from the heap. Ends the process if memory runs out. */
 void *emu_alloc(size_t bytes);
 
-/* Makes memory of emu_alloc, or NULL, larger: keeps the first `kept` bytes and zeroes the others. */
+/* Enlarges memory from emu_alloc, or NULL, to `bytes`: keeps the first `kept` bytes and zeroes the others. */
 void *emu_grow(void *memory, size_t kept, size_t bytes);
 
-/* Returns the array with room for item `at`; if there is none, grows it and sets the room. */
+/* Returns the array with room for item `at`. If `room`, its capacity, is too small, enlarges both; new items are zero. */
 void *emu_with_room(void *items, size_t at, size_t *room, size_t item_bytes);
 
 /* Errors of one module load, as the JIT error log shows them. */

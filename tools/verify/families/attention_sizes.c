@@ -3,7 +3,6 @@
 #include "attention.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "../design.h"
 #include "attention_inputs.h"

@@ -4,7 +4,6 @@
 
 #include "../design.h"
 #include <math.h>
-#include <string.h>
 
 #include "codes.h"
 #include "inputs.h"

@@ -7,7 +7,6 @@
 
 #include "../design.h"
 #include <math.h>
-#include <string.h>
 
 #include "inputs.h"
 
