@@ -6,8 +6,7 @@
 
 #include "random.h"
 
-/* Widths of published models' matrices, from their config.json. */
-static const uint64_t model_widths[] = {
+const uint64_t model_widths[MODEL_WIDTHS] = {
     576,   /* SmolLM2 135M */
     896,   /* Qwen2.5 0.5B */
     1536,  /* SmolLM2 135M, MLP */
@@ -29,6 +28,12 @@ static const uint64_t model_widths[] = {
     14336, /* Llama 3.1 8B, MLP */
     28672, /* Llama 3.1 70B, MLP */
 };
+
+uint64_t design_largest_k(const problem *p)
+{
+    enum { MOST_PRODUCTS = 1 << 29 };
+    return MOST_PRODUCTS / (problem_parameter(p, "tile_m") * problem_parameter(p, "tile_n"));
+}
 
 typedef struct axis_values {
     uint64_t items[MOST_AXIS_VALUES]; /* ascending */
@@ -68,8 +73,9 @@ static const struct {
 
 static uint64_t value_of(const problem *p, const formula *f)
 {
+    char error[256];
     uint64_t value;
-    return f && problem_evaluate(p, f, &value, NULL, 0) ? value : 0;
+    return f && problem_evaluate(p, f, &value, error, sizeof error) ? value : 0;
 }
 
 static uint64_t at_least(uint64_t value, uint64_t least)
@@ -111,13 +117,10 @@ static void set_usual(const design *d, uint64_t values[MOST_AXES])
 
 static void set_values(design *d, const uint64_t values[MOST_AXES])
 {
-    uint64_t sizes[MOST_AXES] = {0};
-    for (size_t i = 0; i < d->count; i++)
-        sizes[i] = d->axes[i].unit * values[i];
     if (d->set)
-        d->set(d->plan, sizes);
+        d->set(d->plan, values);
     for (size_t i = 0; i < d->count && !d->set; i++)
-        problem_find(d->plan->problem, d->axes[i].name)->integer = sizes[i];
+        problem_find(d->plan->problem, d->axes[i].name)->integer = d->axes[i].unit * values[i];
 }
 
 /* Returns why these values cannot run; null: they can. */
@@ -306,12 +309,12 @@ static bool is_open(const design *d, size_t axis)
 
 static void add_widths(design *d, size_t axis)
 {
-    const uint64_t unit = d->axes[axis].unit;
-    for (size_t i = 0; d->axes[axis].has_widths && i < sizeof model_widths / sizeof *model_widths; i++) {
+    for (size_t i = 0; i < d->axes[axis].width_count; i++) {
         uint64_t values[MOST_AXES] = {0};
+        const uint64_t unit = d->axes[axis].unit;
         set_usual(d, values);
-        values[axis] = model_widths[i] / unit;
-        if (model_widths[i] % unit == 0 && !obstacle_to(d, values, OF_LARGEST))
+        values[axis] = d->axes[axis].widths[i] / unit;
+        if (d->axes[axis].widths[i] % unit == 0 && !obstacle_to(d, values, OF_LARGEST))
             size_plan_add(d->plan);
     }
 }
@@ -380,16 +383,4 @@ void size_plan_cover(size_plan *plan, const size_axis *axes, size_t count, size_
         add_largest(d, i);
     }
     plan->is_brief = false;
-}
-
-void size_plan_cover_product(size_plan *plan, uint64_t k_unit, size_setter *set)
-{
-    enum { MOST_PRODUCTS = 1 << 29 };
-    const problem *p = plan->problem;
-    const uint64_t tile = problem_parameter(p, "tile_m") * problem_parameter(p, "tile_n");
-    const size_axis axes[] = {
-        {.name = "m", .unit = 1},
-        {.name = "n", .unit = 1},
-        {.name = "k", .unit = k_unit, .largest = MOST_PRODUCTS / tile / k_unit, .has_widths = true}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set, DESIGN_WORK);
 }

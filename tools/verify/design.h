@@ -22,23 +22,25 @@ typedef struct size_axis {
     uint64_t most;    /* the largest value; 0: limited by rules and limits only */
     uint64_t largest; /* if `most` is 0, caps the value; 0: no cap */
     axis_kind kind;
-    bool
-        has_widths; /* further values: models' widths that are multiples of the unit; the other axes have usual values */
+    const uint64_t *widths; /* further values, if multiples of the unit; the other axes have usual values */
+    size_t width_count;
 } size_axis;
 
-/* Sets the scalars of plan->problem from the axes' values. */
+/* Widths of published models' matrices, from their config.json. */
+enum { MODEL_WIDTHS = 20 };
+extern const uint64_t model_widths[MODEL_WIDTHS];
+
+/* Returns the largest k of a tiled product, whose padding costs as much as elements do. */
+uint64_t design_largest_k(const problem *p);
+
+/* Sets the scalars of plan->problem from the axes' values, which are in units. */
 typedef void size_setter(size_plan *plan, const uint64_t values[MOST_AXES]);
 
 /* Notes rows in which each pair of values occurs. plan->excluded names the pairs that a rule or a limit excludes
  * even with the smallest values of the other axes. Then adds further values of each axis without `most`, one row
  * each: small ones and those around powers of two. A row has at most `most_work` elements, as the manifest counts
  * them. `set` may be null if each axis is an argument and no other scalar depends on them. */
-enum { DESIGN_WORK = 1 << 20 }; /* the usual most_work */
 void size_plan_cover(size_plan *plan, const size_axis *axes, size_t count, size_setter *set,
                      uint64_t most_work);
-
-/* Covers m, n and k of a tiled product. k is a multiple of the unit, and limited, since padding to a
- * whole tile costs as much time as elements do. */
-void size_plan_cover_product(size_plan *plan, uint64_t k_unit, size_setter *set);
 
 #endif

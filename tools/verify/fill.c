@@ -138,6 +138,7 @@ static uint64_t unit_of(const size_plan *plan, argument *a, uint64_t least)
 
 static void cover_sizes(size_plan *plan, const uint64_t least[MAX_ARGS])
 {
+    enum { MOST_WORK = 1 << 20 };
     problem *p = plan->problem;
     size_axis axes[MOST_AXES];
     size_t count = 0;
@@ -145,7 +146,7 @@ static void cover_sizes(size_plan *plan, const uint64_t least[MAX_ARGS])
         if (problem_is_size(&p->args[i]))
             axes[count++] =
                 (size_axis){.name = p->args[i].about->name, .unit = unit_of(plan, &p->args[i], least[i])};
-    size_plan_cover(plan, axes, count, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, count, NULL, MOST_WORK);
 }
 
 void size_plan_fill(size_plan *plan, uint64_t seed)

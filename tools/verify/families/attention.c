@@ -1,7 +1,9 @@
 /* Scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, with or without a causal mask. */
-#include "attention.h"
+#include "families.h"
 
 #include "attention_inputs.h"
+#include "attention_reference.h"
+#include "attention_sizes.h"
 
 const family_row attention_row = {
     .name = "attention",

@@ -1,5 +1,5 @@
 /* The reference of attention: computes each query's scores, weights and sums in double, for f64 in long double. */
-#include "attention.h"
+#include "attention_reference.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* Chooses the sizes of attention: lengths around the edges of tiles, parts and windows, in every layout of rows
  * and heads. */
-#include "attention.h"
+#include "attention_sizes.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "../design.h"
 #include "attention_inputs.h"

@@ -426,7 +426,7 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set_sizes(plan, values[0], values[1], values[2]);
+    set_sizes(plan, values[0], values[1], values[2] * block_of(plan->problem));
 }
 
 /* Tries rows of x and W around a tile and two; k of one block, around a stage and several, with each number of blocks of a stage;
@@ -439,7 +439,15 @@ static void plan_sizes(size_plan *plan)
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {block, 3 * block, STAGE, STAGE + block, 2 * STAGE - block, 5 * STAGE + 3 * block};
-    size_plan_cover_product(plan, block, set_design);
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {{.name = "m", .unit = 1},
+                              {.name = "n", .unit = 1},
+                              {.name = "k",
+                               .unit = block,
+                               .largest = design_largest_k(p) / block,
+                               .widths = model_widths,
+                               .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
     for (size_t i = 0; i < 6; i++) {
         add(plan, ms[i], ns[i], ks[i]);
         add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);

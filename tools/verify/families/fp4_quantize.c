@@ -4,6 +4,7 @@
 
 #include "../design.h"
 #include <math.h>
+#include <string.h>
 
 #include "codes.h"
 #include "inputs.h"
@@ -251,8 +252,9 @@ static void plan_sizes(size_plan *plan)
     static const uint64_t rows[] = {1, 2, 7, 31, 32, 33, 64, 97, 127, 128, 129, 257};
     const uint64_t block = block_of(plan->problem);
     edge_list counts = {{0}, 0};
+    enum { MOST_WORK = 1 << 20 };
     const size_axis axes[] = {{.name = "m", .unit = 1}, {.name = "k", .unit = block_of(plan->problem)}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (uint64_t blocks = 32; blocks <= 1024; blocks *= 2)
         edges_add_around(&counts, blocks);
     edges_add(&counts, 0);

@@ -80,13 +80,15 @@ static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 
 /* Tries sizes around every edge of tiles (2048 elements) and thread blocks (8 tiles), and each number below the
  * first edge. */
+enum { MOST_WORK = 1 << 20 };
+
 static void plan_all(size_plan *plan)
 {
     const uint64_t elements = gguf_of(plan->problem)->elements;
     argument *n = problem_find(plan->problem, "n");
     edge_list blocks = {{0}, 0};
     const size_axis axes[] = {{.name = "n", .unit = elements}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (uint64_t i = 0; i <= 10; i++)
         edges_add(&blocks, i);
     for (uint64_t edge = 2048; edge <= 32768; edge *= 2)
@@ -113,7 +115,7 @@ static void plan_rows(size_plan *plan)
     argument *rows = problem_find(plan->problem, "tensor_rows");
     const size_axis axes[] = {
         {.name = "n", .unit = 1}, {.name = "k", .unit = elements}, {.name = "tensor_rows", .unit = 1}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             k->integer = lengths[i] * elements;

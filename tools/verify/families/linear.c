@@ -882,7 +882,21 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
  * step; one row or column, and none. */
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set_sizes(plan, values[0], values[1], values[2]);
+    set_sizes(plan, values[0], values[1], values[2] * format_of(plan->problem)->elements);
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "n", .unit = 1},
+        {.name = "k",
+         .unit = format_of(plan->problem)->elements,
+         .largest = design_largest_k(plan->problem) / format_of(plan->problem)->elements,
+         .widths = model_widths,
+         .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 static void plan_mma(size_plan *plan)
@@ -914,9 +928,10 @@ static void plan_mma(size_plan *plan)
 static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
     enum { M = 8, WARPS = 8 };
+    char error[256];
     uint64_t blocks = 0;
     set_sizes(plan, M, 1 << 24, block);
-    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, NULL, 0))
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
         add_always(plan, M, blocks * WARPS * rows + 1, block);
 }
 
@@ -948,7 +963,7 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = format_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
-    size_plan_cover_product(plan, format->elements, set_design);
+    add_design(plan);
     add_far(plan);
     if (is_half(plan->problem) || is_codes(plan->problem)) {
         plan_mma(plan);

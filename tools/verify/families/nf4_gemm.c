@@ -96,10 +96,11 @@ static uint64_t tiles(uint64_t count, uint64_t tile)
 /* Returns, for split_k 0, how many blocks of 64 along K a thread block has over all tiles. */
 static uint64_t stretch_blocks(problem *p)
 {
+    char error[256];
     uint64_t sharing = 0, of_all = tiles(problem_integer(p, "m"), problem_parameter(p, "tile_m")) *
                                    tiles(problem_integer(p, "n"), problem_parameter(p, "tile_n")) *
                                    (problem_integer(p, "k") / BLOCK);
-    if (!problem_evaluate(p, p->variant->grid[0], &sharing, NULL, 0) || sharing == 0)
+    if (!problem_evaluate(p, p->variant->grid[0], &sharing, error, sizeof error) || sharing == 0)
         abort();
     return tiles(of_all, sharing);
 }
@@ -647,7 +648,20 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set(plan, values[0], values[1], values[2]);
+    set(plan, values[0], values[1], values[2] * BLOCK);
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {{.name = "m", .unit = 1},
+                              {.name = "n", .unit = 1},
+                              {.name = "k",
+                               .unit = BLOCK,
+                               .largest = design_largest_k(plan->problem) / BLOCK,
+                               .widths = model_widths,
+                               .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -712,9 +726,10 @@ static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
  * zeros. */
 static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint64_t k)
 {
+    char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
-    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, NULL, 0))
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
         return;
     add(plan, m, blocks * tile_n + tile_n + 1, k);
 }
@@ -742,7 +757,7 @@ static void plan_sizes(size_plan *plan)
     const uint64_t round = round_k(p), scales = scales_k(p);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
-    size_plan_cover_product(plan, BLOCK, set_design);
+    add_design(plan);
     edges_add(&rows, 0);
     edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);

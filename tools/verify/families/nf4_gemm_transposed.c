@@ -587,15 +587,17 @@ static uint64_t n_unit(const problem *p)
 
 static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 {
-    set(plan, values[0], values[1], values[2]);
+    set(plan, values[0], values[1] * n_unit(plan->problem), values[2] * BLOCK);
 }
 
 static void add_design(size_plan *plan)
 {
-    const size_axis axes[] = {{.name = "m", .unit = 1},
-                              {.name = "n", .unit = n_unit(plan->problem), .has_widths = true},
-                              {.name = "k", .unit = BLOCK, .has_widths = true}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, DESIGN_WORK);
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "n", .unit = n_unit(plan->problem), .widths = model_widths, .width_count = MODEL_WIDTHS},
+        {.name = "k", .unit = BLOCK, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)

@@ -471,12 +471,13 @@ static void plan_sizes(size_plan *plan)
              tile = 8 / k_warps * warp_rows, step = is_mma(p) ? 512 : 32 * problem_parameter(p, "lane_codes"),
              turn = step * k_warps;
     edge_list rows = {{0}, 0};
-    enum { K_UNIT = 16, MOST_B_ROWS = 130, FAR_ELEMENTS = 1 << 22 };
-    static const size_axis axes[] = {{.name = "m", .unit = 1},
-                                     {.name = "k", .unit = K_UNIT, .has_widths = true},
-                                     {.name = "l", .unit = 1},
-                                     {.name = "b_rows", .unit = 1, .most = MOST_B_ROWS}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    enum { K_UNIT = 16, MOST_WORK = 1 << 20, MOST_B_ROWS = 130, FAR_ELEMENTS = 1 << 22 };
+    static const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "k", .unit = K_UNIT, .widths = model_widths, .width_count = MODEL_WIDTHS},
+        {.name = "l", .unit = 1},
+        {.name = "b_rows", .unit = 1, .most = MOST_B_ROWS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     /* offsets of A's rows need more than 20 bits; then offsets of c need more than 16 */
     set(plan, 140, 16384, 1, 1);
     size_plan_add_far(plan, FAR_ELEMENTS);

@@ -184,9 +184,9 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 /* Tries sizes around every edge of tiles (8 super-blocks) and thread blocks, and each number below the first edge. */
 static void plan_sizes(size_plan *plan)
 {
-    enum { MANY = 4099 };
+    enum { MOST_WORK = 1 << 20, MANY = 4099 };
     static const size_axis axes[] = {{.name = "n", .unit = Q4K_BLOCK_ELEMENTS}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     argument *n = problem_find(plan->problem, "n");
     edge_list tiles = {{0}, 0}, blocks = {{0}, 0};
     edges_add_tiles(&tiles, plan->problem, n);

@@ -7,6 +7,7 @@
 
 #include "../design.h"
 #include <math.h>
+#include <string.h>
 
 #include "inputs.h"
 
@@ -178,8 +179,9 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {32,   64,   96,   128,  224,  256,  288,  992, 1024,
                                   1056, 2016, 2048, 2080, 4064, 4096, 4128, 8224};
+    enum { MOST_WORK = 1 << 20 };
     const size_axis axes[] = {{.name = "m", .unit = 1}, {.name = "k", .unit = 32}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
         add(plan, 1 + i % 4, ks[i]);
     add(plan, 0, 64);

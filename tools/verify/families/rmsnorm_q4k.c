@@ -455,10 +455,11 @@ static void add_many_rows(size_plan *plan)
 {
     enum { WARPS = 8, MOST = 4 * DEFAULT_ELEMENTS, BLOCK = 256 };
     const uint64_t kept = plan->limits.max_elements;
+    char error[256];
     uint64_t blocks = 0;
     problem_find(plan->problem, "n")->integer = 1 << 24;
     problem_find(plan->problem, "k")->integer = BLOCK;
-    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, NULL, 0))
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
         return;
     plan->limits.max_elements = kept < MOST ? MOST : kept;
     plan->is_brief = true;
@@ -481,9 +482,11 @@ static void plan_sizes(size_plan *plan)
                 add(plan, rows[r], 256 * blocks[b]);
         }
     }
-    static const size_axis axes[] = {{.name = "n", .unit = 1},
-                                     {.name = "k", .unit = 256, .has_widths = true}};
-    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, DESIGN_WORK);
+    enum { MOST_WORK = 1 << 20 };
+    static const size_axis axes[] = {
+        {.name = "n", .unit = 1},
+        {.name = "k", .unit = 256, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     plan->is_brief = true;
     plan->input = "nonfinite"; /* one element of a row, at many places */
     for (uint64_t n = 1; n <= 48; n++)

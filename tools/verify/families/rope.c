@@ -472,7 +472,7 @@ static void add(size_plan *plan, sizes n, layout where)
 
 static void set_design(size_plan *plan, const uint64_t v[MOST_AXES])
 {
-    set_sizes(plan, (sizes){v[0], v[1], v[2], v[3], v[4], v[5], v[6]}, (layout)(v[7] % LAYOUTS));
+    set_sizes(plan, (sizes){v[0], v[1], v[2], v[3], v[4] * 16, v[5], v[6]}, (layout)(v[7] % LAYOUTS));
 }
 
 static void add_design(size_plan *plan)
